@@ -11,7 +11,9 @@ address      50       trying one password on many accounts; an office behind one
 
 An attempt is counted before the password is looked at, so that parallel ones cannot slip through, and taken back when it
 was right. Over the limit nothing is looked at, not even the right password: the answer tells nothing. Accounts that do not
-exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits.
+exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits. A browser in
+which somebody has signed in before has a count of its own in place of the account's (`browser`): a stranger who uses that up
+does not keep them out of it.
 
 Windows follow the clock, so the time to wait is known. Where the cache does not answer, nobody is kept out.
 """
@@ -42,10 +44,12 @@ SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""
 
 
-def attempt_begin(*, email: str, address: str, what: str = SIGN_IN, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Count an attempt. Raises TooManyAttempts."""
+def attempt_begin(
+    *, email: str, address: str, what: str = SIGN_IN, browser: str = "", clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Count an attempt; `browser` names one that is known for this account. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    over = [kind for kind, key in _keys(what, email, address, now_s).items() if _counted(key) > MOST[kind]]
+    over = [kind for kind, key in _keys(what, email, address, browser, now_s).items() if _counted(key) > MOST[kind]]
     if over:
         LOG.warning("%s refused: too many attempts of one %s", what, " and one ".join(over))
         raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
@@ -58,9 +62,11 @@ def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
         raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
 
 
-def attempt_succeeded(*, email: str, address: str, what: str = SIGN_IN, clock: Clock = SYSTEM_CLOCK) -> None:
+def attempt_succeeded(
+    *, email: str, address: str, what: str = SIGN_IN, browser: str = "", clock: Clock = SYSTEM_CLOCK
+) -> None:
     """The password was right: the account starts anew, and the address has not used this attempt."""
-    keys = _keys(what, email, address, int(clock.now().timestamp()))
+    keys = _keys(what, email, address, browser, int(clock.now().timestamp()))
     try:
         cache.delete(keys["account"])
         cache.decr(keys["address"])
@@ -68,9 +74,10 @@ def attempt_succeeded(*, email: str, address: str, what: str = SIGN_IN, clock: C
         return
 
 
-def _keys(what: str, email: str, address: str, now_s: int) -> dict[str, str]:
+def _keys(what: str, email: str, address: str, browser: str, now_s: int) -> dict[str, str]:
     """Hashed: an email may hold what a cache's key must not, and a cache needs no list of people."""
-    named = {"account": email.strip().lower(), "address": _network(address)}
+    account = email.strip().lower()
+    named = {"account": f"{account} {browser}" if browser else account, "address": _network(address)}
     return {kind: _key(what, kind, name, now_s) for kind, name in named.items()}
 
 

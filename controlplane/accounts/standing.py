@@ -29,7 +29,7 @@ def member_check(user: User, organisation: Organisation) -> None:
     """Before anything of an organisation is shown. Raises Forbidden."""
     if organisation.second_factor_demanded and user.second_factor_at is None:
         raise Forbidden(
-            f"the organisation {organisation.name} demands a second factor of its members: set one up in your account",
+            f"the organisation {organisation.name} requires its members to have a second factor: set one up in your account",
             code="second_factor_needed",
         )
 

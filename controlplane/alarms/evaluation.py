@@ -4,7 +4,10 @@ Instances are taken a hundred at a time. For each hundred the readings come firs
 lock. Then one transaction locks the alarms, lets the machine go one step, and writes states, events and messages: a number
 of queries that does not depend on how many alarms there are. Of two workers at once the second waits for the lock, and finds
 alarms that were looked at after its own reading, which it leaves as they are: nothing happens twice, and nothing is told
-twice.
+twice. An alarm that was looked at later than it is now was looked at by a clock that was ahead: it is taken up where it is.
+
+An alarm that flaps is told a few times an hour. What is more is held back as by a silence (`delivery/limits.py`): receivers are
+told how it is when there is room again, and other alarms are told meanwhile.
 
 What is wrong with one alarm keeps no other from being looked at: where a hundred cannot be written, they are tried by halves.
 """
@@ -14,12 +17,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import OperationalError, transaction
 
 from controlplane.alarms.delivery import outbox, words
-from controlplane.alarms.machine import EventKind, Look, Telling, looked
+from controlplane.alarms.delivery.limits import held_back
+from controlplane.alarms.machine import EventKind, Look, Telling, looked, set_back
 from controlplane.alarms.models import STATE, Alarm, AlarmEvent
 from controlplane.alarms.readings import NOTHING, readings_get
 from controlplane.clusters.services import cluster_observe
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 AT_ONCE = 100
 WRITTEN_AT_ONCE = 500
+AHEAD = timedelta(minutes=1)
+"""So far clocks of workers may be apart."""
 _REASON = "everyone's alarms are looked at"
 
 
@@ -65,17 +72,21 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
         at = clock.now()
         readings = readings_get(part, observed=observed, clock=clock)
         wanted = list(alarms.filter(instance__in=[each.pk for each in part]).values_list("pk", flat=True))
-        found += _looked_at(wanted, {each.pk: each for each in part}, readings, at)
+        found += _looked_at(wanted, {each.pk: each for each in part}, readings, at, clock)
     return found
 
 
 def _looked_at(
-    wanted: Sequence[str], instances: Mapping[str, Instance], readings: Mapping[str, Reading], at: datetime
+    wanted: Sequence[str],
+    instances: Mapping[str, Instance],
+    readings: Mapping[str, Reading],
+    at: datetime,
+    clock: Clock,
 ) -> Counter[str]:
     if not wanted:
         return Counter()
     try:
-        return _written(wanted, instances, readings, at)
+        return _written(wanted, instances, readings, at, clock)
     except OperationalError:
         raise  # the database is away: that is nobody's alarm's fault
     except Exception:
@@ -83,33 +94,52 @@ def _looked_at(
             LOG.exception("alarm %s cannot be looked at", wanted[0])
             return Counter()
     half = len(wanted) // 2
-    return _looked_at(wanted[:half], instances, readings, at) + _looked_at(wanted[half:], instances, readings, at)
+    first, second = wanted[:half], wanted[half:]
+    return _looked_at(first, instances, readings, at, clock) + _looked_at(second, instances, readings, at, clock)
 
 
 @transaction.atomic
 def _written(
-    wanted: Sequence[str], instances: Mapping[str, Instance], readings: Mapping[str, Reading], at: datetime
+    wanted: Sequence[str],
+    instances: Mapping[str, Instance],
+    readings: Mapping[str, Reading],
+    at: datetime,
+    clock: Clock,
 ) -> Counter[str]:
     rows = Alarm.objects.unscoped(_REASON).filter(pk__in=wanted, enabled=True, deleted_at=None)
     alarms = list(rows.select_for_update().order_by("pk"))
-    done = [
-        _look(alarm, readings.get(alarm.instance_id, NOTHING), at)
-        for alarm in alarms
-        if alarm.looked_at is None or alarm.looked_at < at
-    ]
+    latest = clock.now() + AHEAD
+    for alarm in alarms:
+        if alarm.looked_at is not None and alarm.looked_at > latest:
+            alarm.take(set_back(alarm.condition, at))
+    due = [alarm for alarm in alarms if alarm.looked_at is None or alarm.looked_at < at]
+    done = _looks(due, readings, at)
     _keep(done, at)
     happened(done, instances, at)
     return Counter(alarm.phase for alarm in alarms)
 
 
-def _look(alarm: Alarm, reading: Reading, at: datetime) -> Looked:
-    value = reading.values.get(alarm.watch)
+def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetime) -> list[Looked]:
+    steps = [_step(alarm, readings, at, is_silenced=is_silenced(alarm, at)) for alarm in alarms]
+    telling = [
+        alarm for alarm, step in zip(alarms, steps, strict=True) if any(one.tells is not None for one in step.happened)
+    ]
+    held = held_back([(alarm.pk, alarm.receivers) for alarm in telling], at=at)
+    done = []
+    for alarm, loud in zip(alarms, steps, strict=True):
+        step = _step(alarm, readings, at, is_silenced=True) if alarm.pk in held else loud
+        reading = readings.get(alarm.instance_id, NOTHING)
+        alarm.take(step.condition)
+        before, alarm.value = alarm.value, reading.values.get(alarm.watch)
+        done.append(Looked(alarm, step, reading.details.get(alarm.watch, ""), has_new_value=before != alarm.value))
+    return done
+
+
+def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_silenced: bool) -> Step:
     rule = alarm.rule
-    look = Look(at, rule.holds(value), is_silenced=is_silenced(alarm, at))
-    step = looked(alarm.condition, look, duration_s=rule.duration_s, repeat_s=rule.repeat_s)
-    alarm.take(step.condition)
-    before, alarm.value = alarm.value, value
-    return Looked(alarm, step, reading.details.get(alarm.watch, ""), has_new_value=before != value)
+    value = readings.get(alarm.instance_id, NOTHING).values.get(alarm.watch)
+    look = Look(at, rule.holds(value), is_silenced=is_silenced)
+    return looked(alarm.condition, look, duration_s=rule.duration_s, repeat_s=rule.repeat_s)
 
 
 def _keep(done: Sequence[Looked], at: datetime) -> None:

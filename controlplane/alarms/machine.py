@@ -11,13 +11,15 @@
 
 A rule without a duration fires at the first look at which it holds. *No data* is a state of its own: it takes back a pending
 alarm, of whose time nobody can say that the condition held, and it never resolves a firing one: `firing_since` outlives it, and
-the next value decides. A look or two without a value change nothing: a master that is replaced is away for seconds.
+the next value decides. A look or two without a value change nothing: a master that is replaced is away for seconds. Where nobody
+has looked for as long, a pending alarm begins anew, too: of that time nobody can say anything either.
 
 What receivers are told stands beside what is: they are told when what they were told last differs from what is, and again after
 the repeat interval while it fires. A *silence* holds that back and changes no state; when it ends, what differs is told. So an
 alarm that fired and was resolved in a silence is never told, and one that still fires is.
 
 A look that is not later than the one before is for nothing: two workers may look at once, and the slower one comes too late.
+Where the clock was ahead and is set right, moments that are still to come are taken to be now (`set_back`).
 """
 
 from __future__ import annotations
@@ -120,6 +122,18 @@ def reset(before: Condition, at: datetime, *, is_silenced: bool) -> Step:
     return _told(after, kind, Look(at, None, is_silenced), None)
 
 
+def set_back(before: Condition, at: datetime) -> Condition:
+    """The same, of which nothing is later than `at`; the next look counts, whenever it is."""
+    return replace(
+        before,
+        since=min(before.since, at),
+        seen_at=min(before.seen_at, at),
+        looked_at=None,
+        firing_since=before.firing_since and min(before.firing_since, at),
+        told_at=before.told_at and min(before.told_at, at),
+    )
+
+
 def _changed(before: Condition, look: Look, duration: timedelta) -> tuple[Condition, EventKind | None]:
     if look.holds is None:
         if before.phase is Phase.NO_DATA or look.at - before.seen_at < NO_DATA_AFTER:
@@ -140,10 +154,12 @@ def _holding(before: Condition, at: datetime, duration: timedelta) -> tuple[Cond
         return before, None
     if before.firing_since is not None:
         return replace(before, phase=Phase.FIRING, since=before.firing_since), EventKind.DATA
-    began = before.since if before.phase is Phase.PENDING else at
+    is_unseen = before.looked_at is not None and at - before.looked_at > NO_DATA_AFTER
+    is_pending = before.phase is Phase.PENDING and not is_unseen
+    began = before.since if is_pending else at
     if at - began >= duration:
         return replace(before, phase=Phase.FIRING, since=at, firing_since=at), EventKind.FIRED
-    if before.phase is Phase.PENDING:
+    if is_pending:
         return before, None
     return replace(before, phase=Phase.PENDING, since=at), EventKind.PENDING
 

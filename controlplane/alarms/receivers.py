@@ -189,7 +189,10 @@ def _checked(kind: str, address: str) -> str:
 
 def _send_code(receiver: Receiver, now: datetime) -> Delivery:
     sent = Delivery.objects.unscoped("an address is nobody's own").filter(kind=DeliveryKind.CONFIRM)
-    of_organisation, of_address = sent.filter(organisation=receiver.organisation), sent.filter(address=receiver.address)
+    of_organisation, of_address = (
+        sent.filter(organisation=receiver.organisation),
+        sent.filter(address__iexact=receiver.address),
+    )
     for rows, (most, lately) in ((of_organisation, CODES_OF_ORGANISATION), (of_address, CODES_OF_ADDRESS)):
         if rows.filter(created_at__gt=now - lately).count() >= most:
             raise LimitReached("too many codes were sent lately: try again later", code="too_many_codes")

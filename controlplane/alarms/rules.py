@@ -58,17 +58,18 @@ _HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that can be watched. `title` is what a sentence about it begins with."""
+    """A number that can be watched. `title` is what a sentence about it begins with, and `verb` goes on."""
 
     title: str
     unit: str
+    verb: str = "is"
 
 
 FIGURES = {
     "storage_used_percent": Figure("Storage used", "%"),
     "produce_percent": Figure("Produce flow", "%"),
     "consume_percent": Figure("Consume flow", "%"),
-    "connections": Figure("Connections", ""),
+    "connections": Figure("Connections", "", "are"),
     "health_level": Figure("Health level", ""),
 }
 REASONS = {

@@ -35,9 +35,9 @@ _KAFKA_NAMES = {
 _KAFKAS = (
     "num_", "default_", "auto_", "min_", "offsets_", "replica_", "log_", "compression_", "high_watermark_", "message_",
     "fetch_max", "max_", "socket_", "connections_", "group_min", "group_max_s", "group_initial", "offset_", "producer_",
-    "unclean_", "transaction_",
+    "unclean_", "transaction_", "transactional_id_",
 )  # fmt: skip
-_OUR_OWN = ("log_open_",)
+_OUR_OWN = ("log_open_", "transaction_max_partitions")
 """What fields begin with that Kafka has as well: a tenant sees these, and nothing of how the service is run."""
 _DYNAMIC: dict[str, Problem] = {
     "leader_replication_throttled_rate": whole_number(0, LONG_MAX),

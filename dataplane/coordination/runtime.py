@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from dataplane.coordination.loading import Take, Transactions
     from dataplane.coordination.log import StateLog
     from dataplane.doors import Background, Loop
+    from dataplane.records.steps import Steps
 
 T = TypeVar("T")
 
 REPLIES_AT_ONCE = 64
 """Of a turn. An answer is encoded where it is made, 50 us each: a thousand members who had joined were a turn of 60 ms."""
+TIMERS_PER_PAUSE = 16
+"""A few microseconds each, of everything that a partition holds."""
 LOAD_RETRY_S = 5.0
 """After a partition could not be loaded. Its log may be read again, or be led by a broker that can."""
 
@@ -138,10 +141,22 @@ class Runtime(Generic[C, E]):
             return
         for sentence in future.result():
             _log.error("a batch of partition %d of %s is passed over: %s", shard.index, topic, sentence)
-        shard.loading = False
-        for entry, timer in shard.contents.loaded():
+        shard.is_read = True
+        self.slices.run(topic, self._begin_timers(shard)).then(partial(self._serve, shard))
+
+    def _begin_timers(self, shard: Shard[C]) -> Steps[None]:
+        for number, (entry, timer) in enumerate(shard.contents.loaded(), 1):
+            if shard.closed:
+                return
             self.set_timer(shard, entry, timer)
-        self._on_loaded(shard)
+            if number % TIMERS_PER_PAUSE == 0:
+                yield None
+
+    def _serve(self, shard: Shard[C], future: Future[None]) -> None:
+        future.result()
+        if not shard.closed:
+            shard.loading = False
+            self._on_loaded(shard)
 
     def _load_record(self, shard: Shard[C], take: Take, key: bytes, value: bytes | None) -> None:
         if shard.closed:
@@ -159,6 +174,11 @@ class Runtime(Generic[C, E]):
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard.problem if shard.loading else shard
+
+    def read_shard(self, index: int) -> Shard[C] | None:
+        """A partition whose log is read to its end: it is served, or will be in a moment."""
+        shard = self._shards.get(index)
+        return shard if shard is not None and shard.is_read else None
 
     def shards(self) -> list[Shard[C]]:
         """Every partition that is led here, those that are still loading as well, by index."""

@@ -1,8 +1,10 @@
 """One partition of a coordinator's topic, for as long as this broker leads it: what it holds, and who waits for it.
 
-loading --> serving --> closed          `problem` says what is told while it is loading
+loading --> read --> serving --> closed          `problem` says what is told until it is serving
 ^  |
 +--+  could not be read: COORDINATOR_NOT_AVAILABLE until it can
+
+When it is read, its timers begin, which takes long where there are many. What is appended from then on has to be told.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Shard(Generic[C]):
         self.index = index
         self.leader_epoch = leader_epoch
         self.contents = contents
-        self.loading = True
+        self.loading = True  # until it is serving
+        self.is_read = False
         self.closed = False
         self.problem = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._parked: dict[int, tuple[Future[Any], Refuse]] = {}  # by token

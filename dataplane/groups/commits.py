@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.coordination import errors
-from dataplane.groups.classic.model import Group, GroupState, Member
+from dataplane.groups.classic.members import Member
+from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.consumer import epochs
 from dataplane.groups.offsets import TopicPartition, commit_problem, transactional_commit_problem
 from dataplane.groups.records import write_offset

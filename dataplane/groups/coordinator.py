@@ -278,10 +278,10 @@ class GroupCoordinator:
     def transaction_ended(self, index: int, producer_id: int, *, committed: bool) -> None:
         """The marker of a producer's transaction is committed in a partition of ``__consumer_offsets``.
 
-        Harmless where the partition is not served here. While it is loading, the marker is in the log that is read.
+        Harmless where the partition is not served here. While it is loading, the marker is in the log that is being read.
         """
-        shard = self._runtime.shard(index)
-        if not isinstance(shard, ErrorCode):
+        shard = self._runtime.read_shard(index)
+        if shard is not None:
             self._runtime.slices.run(_TRANSACTIONS, shard.contents.end(producer_id, committed=committed))
 
     def fetch_problem(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from dataplane.coordination.effects import KeyValue
-from dataplane.groups.classic.model import GroupState
+from dataplane.groups.classic.model import NONE_PENDING, GroupState
 from dataplane.groups.commits import told
 from dataplane.groups.consumer.records import end_of_group
 from dataplane.groups.consumer.records import write as write_consumer
@@ -98,7 +98,7 @@ def remove_offsets(
 def bury(shard: GroupShard, entry: Entry, log: Paced, done: Callable[[ErrorCode], None]) -> None:
     """Remove a group that is empty, with all its offsets."""
     group = entry.group
-    entry.group = replace(group, state=GroupState.DEAD, pending=())
+    entry.group = replace(group, state=GroupState.DEAD, pending=NONE_PENDING)
     entry.timers.cancel_all()
     offsets = (write_offset(group.group_id, *key, None) for key in entry.offsets.all_keys())
     tombstones = chain(offsets, _end_consumer(entry), (write_group(group.group_id, None) for _ in range(1)))

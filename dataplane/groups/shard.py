@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dataplane.coordination.deadlines import Deadlines
     from dataplane.coordination.effects import KeyValue
-    from dataplane.groups.classic.model import Member
+    from dataplane.groups.classic.members import Member
     from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.pending import Transaction
     from dataplane.records.steps import Steps

@@ -153,7 +153,7 @@ class Appending:
         return producers.check_transaction(header, verifies=self._verifies())
 
     def append_marker(self, partition: Partition, batch: memoryview, coordinator_epoch: int) -> Appended:
-        """Stage a marker (`records.control`): it ends its producer's transaction here, if one is open. As `append` for acks=all."""
+        """Stage a marker (`records.control`): it ends its producer's transaction, if one is open. As `append` for acks=all."""
         state, log = partition.state, partition.log
         if not state.is_leader:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)

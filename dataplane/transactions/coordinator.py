@@ -100,11 +100,13 @@ class TransactionCoordinator:
             return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         return entry.transaction
 
-    def transactions(self) -> tuple[list[Transaction], ErrorCode]:
-        """Every transactional id here; nothing but COORDINATOR_LOAD_IN_PROGRESS where some are still missing."""
+    def transactions(self, key: str | None = None) -> tuple[list[Transaction], ErrorCode]:
+        """Every transactional id here, or those of one instance; COORDINATOR_LOAD_IN_PROGRESS where some are still missing."""
         if any(shard.loading for shard in self._runtime.shards()):
             return [], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        found = (entry.transaction for shard in self._runtime.serving() for entry in shard.contents.all_entries())
+        of_shards = (shard.contents for shard in self._runtime.serving())
+        entries = (one.all_entries() if key is None else one.of_instance(key) for one in of_shards)
+        found = (entry.transaction for some in entries for entry in some)
         return [t for t in found if t.producer_id >= 0 and t.pending is not TransactionState.DEAD], ErrorCode.NONE
 
     # --- requests -----------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class AddPartitions:
     producer_id: int
     producer_epoch: int
     partitions: tuple[Partition, ...]
+    is_of_group: bool = False  # of these there are few, and clients take a refusal for the producer's end
     token: int = -1
 
 

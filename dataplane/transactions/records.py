@@ -47,4 +47,4 @@ def read_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
 def _version(data: bytes) -> int:
     if len(data) < _VERSION.size:
         raise DecodeError("no version")
-    return int.from_bytes(data[: _VERSION.size], "big", signed=True)
+    return int(_VERSION.unpack_from(data)[0])

@@ -38,7 +38,7 @@ class Transactions:
         self, new_timers: Callable[[], Deadlines], settings: TransactionSettings, now_ms: Callable[[], int]
     ) -> None:
         self.entries: dict[str, Entry] = {}
-        self._owned: dict[str, int] = {}  # ids by instance key
+        self._owned: dict[str, dict[str, Entry]] = {}  # by instance key
         self._new_timers, self._settings, self._now_ms = new_timers, settings, now_ms
 
     def clear(self) -> None:
@@ -52,7 +52,7 @@ class Transactions:
     def loaded(self) -> Iterator[tuple[Entry, SetTimer[TimedOut | Expired | Resume]]]:
         """Whatever was decided goes on; what is open times out when it would have; what nobody has used for long expires."""
         now_ms = self._now_ms()
-        for entry in self.entries.values():
+        for entry in list(self.entries.values()):  # of which some may expire meanwhile
             transaction = entry.transaction
             if transaction.state in PREPARED:
                 yield entry, SetTimer(RESUME_TIMER, 0, Resume())
@@ -67,7 +67,9 @@ class Transactions:
         entry = self.entries.get(name)
         if entry is None:
             entry = self.entries[name] = Entry(Transaction(name), self._new_timers())
-            self._count(name, 1)
+            owner = split_physical(name)
+            if owner is not None:
+                self._owned.setdefault(owner[0], {})[name] = entry
         return entry
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -91,19 +93,19 @@ class Transactions:
     def ids_of_owner(self, name: str) -> int:
         """How many there are of the instance that this one belongs to."""
         owner = split_physical(name)
-        return 0 if owner is None else self._owned.get(owner[0], 0)
+        return 0 if owner is None else len(self._owned.get(owner[0], ()))
+
+    def of_instance(self, key: str) -> Iterable[Entry]:
+        """Those of one instance. Costs nothing for the ids of all the others."""
+        return self._owned.get(key, {}).values()
 
     def _forget(self, name: str) -> None:
         self.entries.pop(name).timers.cancel_all()
-        self._count(name, -1)
-
-    def _count(self, name: str, change: int) -> None:
         owner = split_physical(name)
         if owner is not None:
-            count = self._owned.get(owner[0], 0) + change
-            if count:
-                self._owned[owner[0]] = count
-            else:
+            owned = self._owned[owner[0]]
+            del owned[name]
+            if not owned:
                 del self._owned[owner[0]]
 
 

@@ -175,9 +175,7 @@ def _fence(draft: Draft, ask: Initialise | None) -> None:
     """
     transaction = draft.transaction
     raised = transaction.producer_epoch + (0 if transaction.has_failed_fence else 1)
-    draft.transaction = replace(
-        transaction, producer_epoch=raised, last_producer_epoch=NO_EPOCH, pending=None, has_failed_fence=True
-    )
+    draft.transaction = replace(transaction, producer_epoch=raised, last_producer_epoch=NO_EPOCH, has_failed_fence=True)
     draft.propose(replace(draft.transaction, state=S.PREPARE_ABORT, updated_ms=draft.now_ms), ask)
 
 
@@ -200,12 +198,11 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
         draft.tell(ask, error)
         return
     is_open = transaction.state is S.ONGOING
-    known = transaction.partitions if is_open else {}
-    if is_open and all(partition in known for partition in ask.partitions):
+    if is_open and all(partition in transaction.partitions for partition in ask.partitions):
         draft.tell(ask, ErrorCode.NONE)
         return
-    partitions = {**known, **dict.fromkeys(ask.partitions)}
-    if len(partitions) > draft.settings.max_partitions:
+    partitions = {**transaction.partitions, **dict.fromkeys(ask.partitions)}
+    if len(partitions) > draft.settings.max_partitions and not ask.is_of_group:
         draft.tell(ask, ErrorCode.POLICY_VIOLATION)
         return
     started_ms = transaction.started_ms if is_open else draft.now_ms
@@ -279,8 +276,7 @@ def _on_markers_written(draft: Draft, event: MarkersWritten) -> None:
     is_this = (event.producer_id, event.producer_epoch) == (transaction.producer_id, transaction.producer_epoch)
     if is_this and transaction.state in PREPARED:
         complete = COMPLETE_AFTER[transaction.state]
-        to = replace(transaction, state=complete, partitions={}, updated_ms=draft.now_ms, pending=None)
-        draft.propose(to)
+        draft.propose(replace(transaction, state=complete, partitions={}, updated_ms=draft.now_ms))
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------

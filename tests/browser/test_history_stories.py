@@ -30,6 +30,13 @@ def test_pointing_at_a_moment_shows_its_values_in_all_charts(open_page, history)
     expect(readouts.first).to_be_empty()
 
 
+def test_on_a_phone_the_tab_of_the_page_is_in_sight(open_page, history):
+    page = open_page("alice", viewport={"width": 360, "height": 800})
+    page.goto(history)
+    expect(page.locator('.tabs a[aria-current="page"]').first).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0
+
+
 def test_from_the_overview_to_another_range_and_into_a_table_by_keyboard(open_page, console, history):
     page = open_page("alice")
     page.goto(console.address(f"instances/{console.instances['orders']}"))

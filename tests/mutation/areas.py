@@ -50,8 +50,12 @@ AREAS = {
     "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
     "groups": Area(
         (
-            *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model")),
+            *(
+                f"dataplane/groups/classic/{name}.py"
+                for name in ("state", "rebalance", "joining", "model", "members", "sharing")
+            ),
             "dataplane/groups/offsets.py",
+            "dataplane/groups/pending.py",
         ),
         tuple(str(path.relative_to(_ROOT)) for path in sorted(_ROOT.glob("tests/dataplane/groups/test_*.py"))),
     ),
@@ -69,6 +73,17 @@ AREAS = {
         tuple(f"dataplane/transactions/{name}.py" for name in ("state", "model", "records")),
         tuple(
             f"tests/dataplane/transactions/test_{name}.py" for name in ("state", "promises", "records", "transcripts")
+        ),
+    ),
+    "transactions of a log": Area(
+        (
+            "dataplane/storage/checkpoints/transactions.py",
+            "dataplane/storage/segments/aborted.py",
+            "dataplane/storage/cleaner/transactions.py",
+        ),
+        (
+            "tests/dataplane/storage/test_transactions_of_a_log.py",
+            "tests/dataplane/storage/test_compaction_of_transactions.py",
         ),
     ),
     "alarms": Area(
@@ -103,6 +118,27 @@ AREAS = {
             "tests/dataplane/controller/test_decisions.py",
             "tests/dataplane/controller/test_eligible_leaders.py",
             "tests/dataplane/controller/test_what_a_decision_writes.py",
+        ),
+    ),
+    "clients": Area(
+        (
+            *(f"dataplane/clients/{name}.py" for name in ("messages", "partitioners", "versions")),
+            *(f"dataplane/clients/connector/{name}.py" for name in ("rebalance", "subscriptions")),
+            *(f"dataplane/clients/mirror/{name}.py" for name in ("offset_map", "recovery")),
+        ),
+        (
+            "tests/dataplane/clients/mirror",
+            *(
+                f"tests/dataplane/clients/test_{name}.py"
+                for name in (
+                    "brokers_of_any_age",
+                    "messages",
+                    "partitioners",
+                    "simple_consumer",
+                    "what_a_member_registers",
+                    "who_gets_which_partitions",
+                )
+            ),
         ),
     ),
 }

@@ -41,14 +41,15 @@ def verification_send(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
 
 @transaction.atomic
 def address_change_ask(*, user: User, email: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """A link to the new address; until it is used nothing changes. Raises Invalid, TooManyAttempts, LimitReached."""
+    """A link to the new address; until it is used nothing changes. Raises Invalid, TooManyAttempts, LimitReached.
+
+    Whether somebody has the address already is not looked at: only who reads it learns that, by the link.
+    """
     mail_needed()
     now, email = clock.now(), email.strip().lower()
     User.objects.select_for_update().get(pk=user.pk)
     if email == user.email:
         raise Invalid.field("email", "this is the address that you have")
-    if User.objects.filter(email=email).exists():
-        raise Invalid.field("email", TAKEN)
     links.sending_check(user=user, purpose=LinkPurpose.CHANGE, now=now)
     links.links_end(user=user, purposes=(LinkPurpose.CHANGE,), now=now)  # the last one that was typed is meant
     link = links.link_make(user=user, purpose=LinkPurpose.CHANGE, address=email, now=now)
@@ -100,7 +101,7 @@ def _change(user: User, email: str, now: datetime) -> None:
     try:
         with transaction.atomic():
             user.save(update_fields=["email", "email_verified_at"])
-    except IntegrityError as error:  # somebody has signed up with it meanwhile
+    except IntegrityError as error:  # somebody has signed up with it, before or meanwhile
         raise Conflict(TAKEN, code="address_taken") from error
     links.links_end(user=user, purposes=tuple(LinkPurpose), now=now)  # all others were for the address of before
     links.letter_write(letter=letters.address_changed(after=email), address=before, now=now)

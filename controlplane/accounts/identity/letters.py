@@ -1,7 +1,7 @@
 """What mails of accounts say. Pure.
 
 Nothing that a tenant has written stands in them, names of organisations included: else anybody could have the service write
-anything to anybody. Addresses are the exception; they hold no spaces.
+anything to anybody. Addresses are the exception; they hold no spaces, since those in quotes are refused where they are typed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def address_change(*, link: str, hours: int, before: str) -> Letter:
     """To the address that an account is to have."""
     return Letter(
         "Confirm your new e-mail address",
-        f"The account {before} of Sluice is to have this address. Confirm it here:\n\n    {link}\n\n"
+        f"Somebody wants the Sluice account {before} to have this address instead. If it was you, confirm it here:\n\n"
+        f"    {link}\n\n"
         f"The link works once, for {hours} hours. {_NOT_YOU}\n",
     )
 
@@ -41,7 +42,7 @@ def address_changed(*, after: str) -> Letter:
     """To the address that an account had."""
     return Letter(
         "The address of your account was changed",
-        f"Your account of Sluice has another address now: {after}. Mails go there, and you sign in with it.\n\n"
+        f"Your Sluice account has another address now: {after}. Mails go there, and you sign in with it.\n\n"
         "If it was not you, tell the operators of the service at once.\n",
     )
 
@@ -50,7 +51,7 @@ def password_reset(*, link: str) -> Letter:
     """To an account whose password somebody has forgotten."""
     return Letter(
         "Choose a new password",
-        "Somebody has said at Sluice that they forgot the password of the account with this address. If it was you,"
+        "Somebody has told Sluice that they forgot the password of the account with this address. If it was you,"
         f" choose another one here:\n\n    {link}\n\nThe link works once, for an hour. {_NOT_YOU}\n",
     )
 
@@ -59,7 +60,7 @@ def password_changed() -> Letter:
     """To an account that has another password now."""
     return Letter(
         "Your password was changed",
-        "The password of your account of Sluice was changed, and its other sessions have ended.\n\n"
+        "The password of your Sluice account was changed, and its other sessions have ended.\n\n"
         "If it was not you, choose another one at once (“Forgot your password?” on the page to sign in), and tell the"
         " operators of the service.\n",
     )
@@ -70,7 +71,7 @@ def second_factor(*, is_on: bool) -> Letter:
     now = "asks for a code when you sign in" if is_on else "asks for no code any more when you sign in"
     return Letter(
         f"Your second factor was switched {'on' if is_on else 'off'}",
-        f"Your account of Sluice {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
+        f"Your Sluice account {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
     )
 
 
@@ -78,6 +79,6 @@ def invitation(*, link: str, days: int, inviter: str) -> Letter:
     """To whoever is invited into an organisation. The page behind the link names it."""
     return Letter(
         "You are invited to Sluice",
-        f"{inviter} invites you into an organisation at Sluice. Look at the invitation here:\n\n    {link}\n\n"
-        f"The link works once, for {days} days. {_NOT_YOU}\n",
+        f"{inviter} invites you to join an organisation on Sluice. Look at the invitation here:\n\n    {link}\n\n"
+        f"The link works once, for {days} days. If you do not expect it, ignore this mail: without the link nothing happens.\n",
     )

@@ -19,6 +19,7 @@ import pyotp
 from django.db import transaction
 
 from controlplane import sealing
+from controlplane.accounts import standing
 from controlplane.accounts.identity import letters, links, totp
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import RecoveryCode, SecondFactor, User
@@ -36,7 +37,12 @@ _WRONG = "this code is not right; each is taken once"
 
 @transaction.atomic
 def enrol_begin(*, user: User) -> None:
-    """A new secret, which counts for nothing yet. Raises Conflict."""
+    """A new secret, which counts for nothing yet. Raises Conflict, Forbidden.
+
+    An address that is to be confirmed is confirmed first. Else a stranger who signs up with it keeps its owner out for good, who
+    can replace the password by mail, and the second factor by nothing.
+    """
+    standing.change_check(user)
     if _locked(user).second_factor_at is not None:
         raise Conflict("this account has a second factor already", code="second_factor_on")
     sealed = sealing.sealed_here(pyotp.random_base32().encode(), _purpose(user))
@@ -51,7 +57,11 @@ def secret_of(user: User) -> str | None:
 
 @transaction.atomic
 def enrol_confirm(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> list[str]:
-    """It is on from now; the recovery codes, which can be seen this once. Raises Invalid beside `code`, NotFound."""
+    """It is on from now; the recovery codes, which can be seen this once. Raises Invalid beside `code`, NotFound, Forbidden.
+
+    Sessions that began with the password alone are the caller's to end.
+    """
+    standing.change_check(user)
     if _locked(user).second_factor_at is not None:
         raise Conflict("this account has a second factor already", code="second_factor_on")
     row = SecondFactor.objects.filter(user=user).first()

@@ -12,7 +12,8 @@ it cannot be sent           again after a pause that grows from 10 s to an hour,
 ==========================  ======================================================================================
 
 A receiver that does not answer costs little: its other messages wait as long as the one that was tried, and a round takes a few
-of each receiver only. What is behind a silence or an address that is not confirmed is never written.
+of each receiver only. Organisations take turns: who has many messages, or slow receivers, keeps no other waiting for more than
+the batch that is on its way. What is behind a silence or an address that is not confirmed is never written.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count, F
+from django.db.models import F, Min
 
 from controlplane.alarms.delivery import posting, secrets
+from controlplane.alarms.delivery.limits import MOST_PER_HOUR, told_lately
 from controlplane.alarms.delivery.posting import PostProblem
 from controlplane.alarms.delivery.signing import headers
 from controlplane.alarms.delivery.targets import target_of
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
     from controlplane.alarms.models import AlarmEvent
 
 LOG = logging.getLogger(__name__)
@@ -54,8 +59,6 @@ CLAIM_S = 180
 """Longer than a batch takes: 32 messages of up to 5 s each, 8 receivers at once, and a mail server of the operator's own."""
 AT_ONCE, BATCH, OF_ONE_RECEIVER, LOOKED_AT = 8, 32, 8, 500
 ROUND_S = 25.0
-MOST_PER_HOUR = 120
-"""Messages of alarms to one receiver: a rule that flips at every look would send as many by itself."""
 LONGEST_ERROR = 300
 _MACHINERY = "messages of all organisations are sent"
 
@@ -101,7 +104,7 @@ def write(told: Sequence[tuple[AlarmEvent, Sequence[str], Mapping[str, Any]]], *
         return
     rows = Receiver.objects.unscoped("alarms name receivers of their own instance only").filter(pk__in=wanted, code="")
     known = {row.pk: row for row in rows}
-    lately = Counter(_lately(list(known), at))
+    lately = Counter(told_lately(list(known), at))
     deliveries = []
     for event, receivers, document in told:
         for name in receivers:
@@ -115,13 +118,6 @@ def write(told: Sequence[tuple[AlarmEvent, Sequence[str], Mapping[str, Any]]], *
                 delivery.error = f"not sent: more than {MOST_PER_HOUR} messages in an hour"
             deliveries.append(delivery)
     Delivery.objects.unscoped(_MACHINERY).bulk_create(deliveries, batch_size=500)
-
-
-def _lately(receivers: list[str], at: datetime) -> dict[str, int]:
-    rows = Delivery.objects.unscoped(_MACHINERY).filter(
-        receiver__in=receivers, kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
-    )
-    return dict(rows.values_list("receiver").annotate(Count("pk")))
 
 
 def send_due(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S) -> int:
@@ -142,10 +138,9 @@ def claim(*, clock: Clock = SYSTEM_CLOCK) -> list[Delivery]:
     now = clock.now()
     rows = Delivery.objects.unscoped(_MACHINERY).filter(state=DeliveryState.WAITING, next_attempt_at__lte=now)
     rows.filter(created_at__lte=now - KEEPS_TRYING).update(state=DeliveryState.FAILED, ended_at=now)
-    due = rows.order_by("next_attempt_at", "created_at", "pk").select_related("receiver")[:LOOKED_AT]
     found: list[Delivery] = []
     taken: Counter[str | None] = Counter()
-    for row in due:
+    for row in _due(rows):
         if taken[row.receiver_id] >= OF_ONE_RECEIVER:
             continue
         taken[row.receiver_id] += 1
@@ -156,6 +151,19 @@ def claim(*, clock: Clock = SYSTEM_CLOCK) -> list[Delivery]:
         if len(found) == BATCH:
             break
     return found
+
+
+def _due(rows: QuerySet[Delivery]) -> Iterable[Delivery]:
+    """Of the organisations that have waited longest, by turns, each one's oldest first."""
+    waiting = rows.values_list("organisation").annotate(first=Min("next_attempt_at")).order_by("first", "organisation")
+    names = [name for name, _ in waiting[:BATCH]]
+    turns = [
+        rows.filter(organisation=name)
+        .order_by("next_attempt_at", "created_at", "pk")
+        .select_related("receiver")[: LOOKED_AT // len(names)]
+        for name in names
+    ]
+    return (row for row in chain.from_iterable(zip_longest(*turns)) if row is not None)
 
 
 def _sent(claimed: Sequence[Delivery], clock: Clock) -> Iterable[tuple[_Prepared, str]]:

@@ -142,7 +142,8 @@ def _text(telling: Telling, rule: Rule, value: float | None, detail: str) -> str
         title = REASONS[rule.watch]
         over = f"No longer: {title[0].lower()}{title[1:]}."
         return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
-    known = "is not known now" if value is None else f"is {amount(value, rule.unit)}"
+    known = "not known now" if value is None else amount(value, rule.unit)
     state = "The alarm fires at" if telling is Telling.FIRING else "The alarm is over; it fires at"
     condition = rule_text(rule)
-    return f"{FIGURES[rule.watch].title} {known}. {state}: {condition[0].lower()}{condition[1:]}."
+    figure = FIGURES[rule.watch]
+    return f"{figure.title} {figure.verb} {known}. {state}: {condition[0].lower()}{condition[1:]}."

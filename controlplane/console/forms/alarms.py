@@ -65,10 +65,10 @@ class AlarmForm(ConsoleForm):
         min_value=0,
         max_value=LONGEST_DURATION_S / MINUTE_S,
         initial=0,
-        help_text="0: it fires at the first look that finds it. Alarms are looked at every 30 seconds.",
+        help_text="0: it fires at the first check that finds it. Alarms are checked every 30 seconds.",
         widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
     )
-    repeat_s = forms.TypedChoiceField(label="Told again while it fires", coerce=int, initial=NEVER)
+    repeat_s = forms.TypedChoiceField(label="Repeat the message while it fires", coerce=int, initial=NEVER)
     receivers = forms.MultipleChoiceField(label="Who is told", required=False, widget=forms.CheckboxSelectMultiple)
     enabled = forms.BooleanField(label="Switched on", required=False, initial=True)
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
+from django.core.validators import EmailValidator
 
 from controlplane.console.advice import said, sentence
 from controlplane.instances.whitelist import whitelist_problems
@@ -60,7 +61,10 @@ def ruled(rule: Callable[[Any], str | None]) -> Callable[[Any], None]:
 
 
 class AddressField(forms.EmailField):
-    """An email address, in lower case before it is judged: so it is kept, and a few letters are longer there."""
+    """An email address, in lower case before it is judged: so it is kept, and a few letters are longer there.
+
+    One in quotes could hold a whole sentence, and mails of the service name addresses to other people: it is refused.
+    """
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("label", "Email")
@@ -69,6 +73,11 @@ class AddressField(forms.EmailField):
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).lower()
+
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        if '"' in value:
+            raise forms.ValidationError(EmailValidator.message, code="invalid")
 
 
 class CidrsField(forms.CharField):

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
 from controlplane.accounts.identity import passwords, sessions
+from controlplane.console import known_browser
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
@@ -45,7 +46,8 @@ def shown(request: HttpRequest) -> HttpResponse:
                 if isinstance(error, TooManyAttempts):
                     wait_s = error.retry_after_s
             else:
-                return redirect("console:account")
+                answer = redirect("console:account")
+                return known_browser.remember(request, answer, request.user) if sent == PASSWORD else answer
         if form.errors and status in (200, 400):
             status = 422
     context = {"called": called, "secret": secret, "is_mailing": outbox.is_on()}
@@ -61,16 +63,20 @@ def _rename(request: HttpRequest, typed: dict[str, str]) -> None:
 
 
 def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
-    """Tries at the password of today are counted as those of signing in: a session that was left open is no way to it."""
-    user, address = request.user, address_of(request)
-    attempts.attempt_begin(email=user.email, address=address)
+    """Tries at the password of today are counted as proofs are: a session that was left open is no way to it.
+
+    Not with those of signing in: a stranger who guesses at the door must not keep the person from changing what they guess at.
+    """
+    user = request.user
+    counted = {"email": user.email, "address": address_of(request), "what": attempts.PROOF}
+    attempts.attempt_begin(**counted)
     try:
         passwords.password_change(user=user, current=typed["current"], new=typed["password"])
     except Invalid as error:
         if "current" not in {problem.field for problem in error.errors}:  # it was right: the new one will not do
-            attempts.attempt_succeeded(email=user.email, address=address)
+            attempts.attempt_succeeded(**counted)
         raise
-    attempts.attempt_succeeded(email=user.email, address=address)
+    attempts.attempt_succeeded(**counted)
     update_session_auth_hash(request, user)
     sessions.sessions_end(user=user, but=request.session.session_key)
     messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from controlplane.accounts import attempts, joining, services
 from controlplane.accounts.identity import door, second_factor
 from controlplane.accounts.models import DoorKind
-from controlplane.console import signing_in
+from controlplane.console import known_browser, signing_in
 from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
@@ -64,7 +64,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
             form.refuse(error)
         else:
             login(request, user, backend=BACKEND)
-            return redirect("console:instances", organisation.id)
+            return known_browser.remember(request, redirect("console:instances", organisation.id), user)
     return render(request, "console/sign_up.html", {"form": form}, status=_status(form))
 
 
@@ -78,9 +78,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(following)
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        email, address = form.cleaned_data["email"].strip(), address_of(request)
+        email = form.cleaned_data["email"].strip()
+        counted = {"email": email, "address": address_of(request), "browser": known_browser.name_of(request, email)}
         try:
-            attempts.attempt_begin(email=email, address=address)
+            attempts.attempt_begin(**counted)
         except TooManyAttempts as error:
             form.refuse(error)
             answer = _sign_in_page(request, form, following, error.http_status)
@@ -89,13 +90,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         # Takes as long for an account that does not exist: Django hashes the password then, too.
         user = authenticate(request, username=email, password=form.cleaned_data["password"])
         if user is not None:
-            attempts.attempt_succeeded(email=email, address=address)
+            attempts.attempt_succeeded(**counted)
             if user.second_factor_at is not None:
                 signing_in.password_was_right(request, user, following)
                 return redirect("console:sign_in_code")
             login(request, user)
             services.signed_in(user=user)
-            return HttpResponseRedirect(following)
+            return known_browser.remember(request, HttpResponseRedirect(following), user)
         door.note_write(kind=DoorKind.FAILED, email=email)
         form.add_error("password", "The email or the password is not right.")
     return _sign_in_page(request, form, following, _status(form))
@@ -123,7 +124,7 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
             signing_in.over(request)
             login(request, user, backend=BACKEND)
             services.signed_in(user=user)
-            return HttpResponseRedirect(following)
+            return known_browser.remember(request, HttpResponseRedirect(following), user)
     page = render(
         request, "console/sign_in_code.html", {"form": form}, status=_status(form) if status in (200, 400) else status
     )

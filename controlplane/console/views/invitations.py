@@ -12,6 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import joining
+from controlplane.console import known_browser
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import JoinForm
 from controlplane.console.page import owners_page
@@ -59,9 +60,9 @@ def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpRe
         else:
             login(request, user, backend=BACKEND)
             if organisation is not None:
-                return _joined(request, organisation)
+                return known_browser.remember(request, _joined(request, organisation), user)
             messages.info(request, "Open the link of the invitation once more when you have confirmed your address.")
-            return redirect("console:account")
+            return known_browser.remember(request, redirect("console:account"), user)
     return _page(request, invitation, form, 422 if form.errors else 200)
 
 

@@ -53,6 +53,7 @@ def organisation_new(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @owners_page
+@proof_asked
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Members; an owner invites more.
 
@@ -110,6 +111,7 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
 
 @require_POST
 @owners_page
+@proof_asked
 def remove(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
     """End a membership; the person's other organisations stay."""
     try:

@@ -17,7 +17,7 @@ from dataplane.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dataplane.groups.classic.model import Protocols
+    from dataplane.groups.classic.members import Protocols
     from dataplane.protocol.messages.group_records import GroupMetadataValue
 
 # --- events: requests -------------------------------------------------------------------------------------------------

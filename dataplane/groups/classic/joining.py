@@ -20,13 +20,8 @@ from dataplane.groups.classic.events import (
     StaticStored,
     SyncResult,
 )
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    InitialDelay,
-    Member,
-    durable_value,
-)
+from dataplane.groups.classic.members import Member
+from dataplane.groups.classic.model import Group, GroupState, InitialDelay, durable_value
 from dataplane.groups.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     Draft,
@@ -80,8 +75,7 @@ def _is_full(group: Group, member_id: str, max_size: int) -> bool:
     if len(group.members) < max_size:
         return False
     if group.state is GroupState.PREPARING:
-        waiting = sum(m.awaiting_join is not None for m in group.members.values())
-        return waiting >= max_size and (member is None or member.awaiting_join is None)
+        return group.members.waiting >= max_size and (member is None or member.awaiting_join is None)
     return member is None
 
 
@@ -99,7 +93,7 @@ def _new_member(draft: Draft, ask: Join) -> None:
         if len(draft.group.pending) + len(draft.group.members) >= draft.settings.group_max_size:
             _refuse(draft, ask, ErrorCode.GROUP_MAX_SIZE_REACHED)  # ids that were given cost as much as members
             return
-        draft.group = replace(draft.group, pending=(*draft.group.pending, ask.new_member_id))
+        draft.group = replace(draft.group, pending=draft.group.pending.put(ask.new_member_id, None))
         draft.set_timer(pending_timer(ask.new_member_id), ask.session_timeout_ms, PendingExpired(ask.new_member_id))
         draft.reply(ask.token, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, ask.new_member_id))
     else:
@@ -150,11 +144,9 @@ def _take_over(draft: Draft, ask: Join, holder: Member) -> Member:
     if holder.awaiting_sync is not None:
         draft.reply(holder.awaiting_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member = replace(_member_of(ask, ask.new_member_id), assignment=holder.assignment, needs_sync=holder.needs_sync)
-    swapped = {}
-    for member_id, other in draft.group.members.items():
-        swapped[member.member_id if other is holder else member_id] = member if other is holder else other
+    members = draft.group.members.put_in_place_of(holder, member)
     leader = member.member_id if draft.group.leader == holder.member_id else draft.group.leader
-    draft.group = replace(draft.group, members=swapped, leader=leader)
+    draft.group = replace(draft.group, members=members, leader=leader)
     draft.cancel_timer(session_timer(holder.member_id))
     draft.heard_of(member)
     return member

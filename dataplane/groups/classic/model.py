@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from dataplane.groups.classic.members import NOBODY, Member, Members, Protocols
+from dataplane.groups.classic.sharing import SharedMap
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class GroupState(Enum):
@@ -41,39 +39,7 @@ FOLLOWS: dict[GroupState, frozenset[GroupState]] = {
 }
 """What may come after each state. A move that is not here is a bug."""
 
-Protocols = tuple[tuple[str, bytes], ...]
-"""(name, metadata) of the assignment strategies that a member offers, its favourite first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One consumer in a group."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: Protocols
-    assignment: bytes = b""
-    awaiting_join: int | None = None  # token of a JoinGroup that is parked
-    awaiting_sync: int | None = None  # token of a SyncGroup that is parked
-    is_new: bool = False  # it has never had an answer, so it cannot heartbeat yet
-    needs_sync: bool = False  # of this generation
-    offers: tuple[str, ...] = field(init=False)  # the protocols' names: every join looks at those of all members
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "offers", tuple(name for name, _ in self.protocols))
-
-    def metadata(self, protocol: str | None) -> bytes:
-        """What the member said for a protocol; nothing if it does not offer it."""
-        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
-
-    @property
-    def waits(self) -> bool:
-        """A request of this member is parked here: that is sign of life enough."""
-        return self.awaiting_join is not None or self.awaiting_sync is not None
+NONE_PENDING: SharedMap[None] = SharedMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +52,7 @@ class InitialDelay:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group. `members` is in order of joining and is copied, never changed."""
+    """One group. `pending`: ids that were given."""
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -94,19 +60,19 @@ class Group:
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
-    members: Mapping[str, Member] = field(default_factory=dict)
-    pending: tuple[str, ...] = ()
+    members: Members = field(default_factory=lambda: NOBODY)
+    pending: SharedMap[None] = field(default_factory=lambda: NONE_PENDING)
     state_since_ms: int = -1
     initial: InitialDelay | None = None
     storing: bool = False  # this generation's assignment is on its way to the log
 
     def static_member(self, instance_id: str) -> Member | None:
         """Who holds an instance id now."""
-        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
+        return self.members.holder(instance_id)
 
     def all_joined(self) -> bool:
         """Whether a rebalance has nobody left to wait for."""
-        return not self.pending and all(m.awaiting_join is not None for m in self.members.values())
+        return not self.pending and self.members.waiting == len(self.members)
 
     def rebalance_timeout_ms(self) -> int:
         """The most patient member decides."""
@@ -125,25 +91,17 @@ class Group:
         """Whether somebody who offers these could take part: at least one protocol that everybody has."""
         if not self.members:
             return bool(protocol_type) and bool(protocols)
-        common = self._common_protocols()
+        common = self.members.common_protocols()
         return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str | None:
         """Every member votes for its first protocol that all have; most votes win, then the first member's order."""
-        common = self._common_protocols()
-        votes = dict.fromkeys(common, 0)
+        first = next(iter(self.members.values()), None)
+        common = self.members.common_protocols()
+        votes = {name: 0 for name in first.offers if name in common} if first is not None else {}
         for member in self.members.values():
             votes[next(name for name, _ in member.protocols if name in votes)] += 1
         return max(votes, key=lambda name: votes[name]) if votes else None
-
-    def _common_protocols(self) -> dict[str, None]:
-        """In the first member's order."""
-        distinct = list(dict.fromkeys([member.offers for member in self.members.values()]))  # mostly all say the same
-        common = dict.fromkeys(distinct[0]) if distinct else {}
-        for offers in distinct[1:]:
-            names = frozenset(offers)
-            common = {name: None for name in common if name in names}
-        return common
 
     def is_blank(self) -> bool:
         """Nothing was ever agreed and nobody is on the way: as if it did not exist (offsets aside)."""

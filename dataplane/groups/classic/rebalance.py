@@ -24,14 +24,8 @@ from dataplane.groups.classic.events import (
     SyncExpired,
     SyncResult,
 )
-from dataplane.groups.classic.model import (
-    FOLLOWS,
-    Group,
-    GroupState,
-    InitialDelay,
-    Member,
-    durable_value,
-)
+from dataplane.groups.classic.members import Member, Members
+from dataplane.groups.classic.model import FOLLOWS, Group, GroupState, InitialDelay, durable_value
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -83,7 +77,7 @@ class Draft:
 
     def put(self, member: Member) -> Member:
         """Add or replace a member (a new one goes last)."""
-        self.group = replace(self.group, members={**self.group.members, member.member_id: member})
+        self.group = replace(self.group, members=self.group.members.put(member))
         return member
 
     def enter(self, state: GroupState) -> None:
@@ -123,7 +117,7 @@ def refuse_syncs(draft: Draft, error: ErrorCode) -> None:
         if member.awaiting_sync is not None:
             draft.reply(member.awaiting_sync, SyncResult(error))
             draft.heard_of(member)
-    cleared = {k: replace(m, awaiting_sync=None, assignment=b"") for k, m in draft.group.members.items()}
+    cleared = Members.of(replace(m, awaiting_sync=None, assignment=b"") for m in draft.group.members.values())
     draft.group = replace(draft.group, members=cleared)
 
 
@@ -186,7 +180,8 @@ def _answer_joins(draft: Draft) -> None:
         if member.awaiting_join is not None:
             draft.reply(member.awaiting_join, joined(draft.group, member))
         draft.heard_of(member)
-    now = {k: replace(m, awaiting_join=None, is_new=False, needs_sync=True) for k, m in draft.group.members.items()}
+    members = draft.group.members.values()
+    now = Members.of(replace(m, awaiting_join=None, is_new=False, needs_sync=True) for m in members)
     draft.group = replace(draft.group, members=now)
     draft.set_timer(SYNC_TIMER, draft.group.rebalance_timeout_ms(), SyncExpired(draft.group.generation))
 
@@ -226,14 +221,15 @@ def drop(draft: Draft, member: Member) -> None:
     if member.awaiting_sync is not None:
         draft.reply(member.awaiting_sync, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
     draft.cancel_timer(session_timer(member.member_id))
-    members = {k: m for k, m in draft.group.members.items() if k != member.member_id}
+    members = draft.group.members.without(member.member_id)
     leader = draft.group.leader
     if leader == member.member_id:
-        leader = next(iter(members), None)
+        leader = members.first()
     draft.group = replace(draft.group, members=members, leader=leader)
 
 
 def forget_pending(draft: Draft, member_id: str) -> None:
     """An id that was given will not be used (or is being used now)."""
     draft.cancel_timer(pending_timer(member_id))
-    draft.group = replace(draft.group, pending=tuple(m for m in draft.group.pending if m != member_id))
+    if member_id in draft.group.pending:
+        draft.group = replace(draft.group, pending=draft.group.pending.without(member_id))

@@ -30,12 +30,8 @@ from dataplane.groups.classic.events import (
     SyncResult,
 )
 from dataplane.groups.classic.joining import on_join, on_static_stored
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    Member,
-    durable_value,
-)
+from dataplane.groups.classic.members import Member, Members
+from dataplane.groups.classic.model import Group, GroupState, durable_value
 from dataplane.groups.classic.rebalance import (
     SYNC_TIMER,
     Draft,
@@ -66,7 +62,7 @@ def handle(group: Group, event: Event, settings: GroupSettings, now_ms: int) -> 
 
 def apply(group: Group, value: GroupMetadataValue) -> Group:
     """What the log says of a group. Known members keep what is not durable: their connections, their offers."""
-    members = {m.member_id: _loaded(group.members.get(m.member_id), m, value.protocol) for m in value.members}
+    members = Members.of(_loaded(group.members.get(m.member_id), m, value.protocol) for m in value.members)
     return replace(
         group,
         state=S.STABLE if members else S.EMPTY,
@@ -116,7 +112,7 @@ def _on_sync(draft: Draft, ask: Sync) -> None:
         draft.heard_of(member)
     else:
         _park_sync(draft, ask, member)
-    if not any(m.needs_sync for m in draft.group.members.values()):
+    if not draft.group.members.unsynced:
         draft.cancel_timer(SYNC_TIMER)
 
 
@@ -146,7 +142,7 @@ def _park_sync(draft: Draft, ask: Sync, member: Member) -> None:
 
 def _assignment_value(group: Group, ask: Sync, now_ms: int) -> GroupMetadataValue:
     """Members that the leader forgot get nothing."""
-    assigned = {k: replace(m, assignment=ask.assignments.get(k, b"")) for k, m in group.members.items()}
+    assigned = Members.of(replace(m, assignment=ask.assignments.get(k, b"")) for k, m in group.members.items())
     return durable_value(replace(group, members=assigned, state_since_ms=now_ms))
 
 
@@ -164,7 +160,7 @@ def _on_assignment_stored(draft: Draft, stored: AssignmentStored) -> None:
         if member.awaiting_sync is not None:
             draft.reply(member.awaiting_sync, _assigned(draft.group, member))
             draft.heard_of(member)
-    answered = {k: replace(m, awaiting_sync=None) for k, m in draft.group.members.items()}
+    answered = Members.of(replace(m, awaiting_sync=None) for m in draft.group.members.values())
     draft.group = replace(draft.group, members=answered)
 
 

@@ -23,11 +23,8 @@ from dataplane.groups.classic.events import (
     SyncResult,
 )
 from dataplane.groups.classic.joining import MAX_PROTOCOLS
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    Member,
-)
+from dataplane.groups.classic.members import Member
+from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.offsets import CONSUMER
 from dataplane.groups.shard import Entry
 from dataplane.handlers.authorized import ASKED_US, OPERATIONS_NOT_ASKED, operations

@@ -23,7 +23,7 @@ from dataplane.protocol.messages.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.access import CLUSTER, Operation, of_transactional_id
 from dataplane.transactions.events import AddPartitions
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dataplane.transactions.model import Partition
 
 OF_BROKERS_SINCE = 4
-_PARTITION_US = 3
+_TOPIC_US, _PARTITION_US, _NAME_US = 10, 3, 1
 
 Errors = dict["Partition", ErrorCode]
 
@@ -83,31 +83,39 @@ async def _for_brokers(
 
 async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     slices = ctx.broker.slices
-    errors = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
-    if not any(errors.values()):
+    errors, is_in_order = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
+    if is_in_order:
         errors = await _by_coordinator(ctx, asked, list(errors))
     return await slices.run(ctx.owner, _rows(asked.topics, errors))
 
 
-def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[Errors]:
-    """What is wrong with each partition before the coordinator is asked, each as it is when its turn comes.
+def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[tuple[Errors, bool]]:
+    """What is wrong with each partition before the coordinator is asked, each as it is when its turn comes; whether nothing is.
 
     Where something is wrong with one, nothing is tried with those that are in order.
     """
     pace = Pace()
     errors: Errors = {}
+    is_in_order = True
     for topic in asked.topics:
+        if pace.over(_TOPIC_US):
+            yield None
         topic_error = refusal or _topic_refusal(ctx, topic.name)
         for index in topic.partitions:
             if pace.over(_PARTITION_US):
                 yield None
             is_known = ctx.broker.metadata.partition(topic.name, index) is not None
-            errors[topic.name, index] = topic_error or (
-                ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-    if any(errors.values()):
-        errors = {partition: error or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, error in errors.items()}
-    return errors
+            error = topic_error or (ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            errors[topic.name, index] = error
+            is_in_order = is_in_order and not error
+    others = ErrorCode.OPERATION_NOT_ATTEMPTED
+    if is_in_order and len(errors) > ctx.broker.transactions.settings.max_partitions and not asked.verify_only:
+        is_in_order, others = False, ErrorCode.POLICY_VIOLATION
+    for partition, error in () if is_in_order else errors.items():
+        if pace.over(_NAME_US):
+            yield None
+        errors[partition] = error or others
+    return errors, is_in_order
 
 
 def _topic_refusal(ctx: RequestContext, topic: str) -> ErrorCode:
@@ -137,12 +145,20 @@ def _rows(
 ) -> Steps[tuple[AddPartitionsToTxnTopicResult, ...]]:
     """In the order in which topics are named first, each partition once."""
     pace = Pace()
-    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {topic.name: [] for topic in topics}
+    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for topic in topics:
+        if pace.over(_NAME_US):
+            yield None
+        by_topic.setdefault(topic.name, [])
     for (name, index), error in errors.items():
         if pace.over(_PARTITION_US):
             yield None
         by_topic[name].append(AddPartitionsToTxnPartitionResult(index, error))
-    return tuple(AddPartitionsToTxnTopicResult(name, tuple(rows)) for name, rows in by_topic.items())
+    return tuple((yield from each(by_topic.items(), _row, _PARTITION_US, pace)))
+
+
+def _row(topic: tuple[str, list[AddPartitionsToTxnPartitionResult]]) -> AddPartitionsToTxnTopicResult:
+    return AddPartitionsToTxnTopicResult(topic[0], tuple(topic[1]))
 
 
 # --- offsets ----------------------------------------------------------------------------------------------------------
@@ -165,6 +181,6 @@ async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTx
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = (OFFSETS_TOPIC, partition_of(request.group_id, partitions))
     charge(ctx, named)
-    ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,))
+    ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,), is_of_group=True)
     added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
     return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))

@@ -34,14 +34,17 @@ _STATES = {state.value: state for state in TransactionState}
 def handle_describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:
-    """Each id as it is when its turn comes, in the order of the request."""
+    """Each id once, as it is when its turn comes, in the order of the request."""
     pace = Pace()
-    described = []
+    described: dict[str, DescribeTransactionsResponseTransactionState] = {}
     for transactional_id in request.transactional_ids:
-        if pace.over(_ID_US):
+        if pace.over(_NAME_US):
             yield None
-        described.append((yield from _described(ctx, transactional_id, pace)))
-    return DescribeTransactionsResponse(transaction_states=tuple(described))
+        if transactional_id not in described:
+            if pace.over(_ID_US):
+                yield None
+            described[transactional_id] = yield from _described(ctx, transactional_id, pace)
+    return DescribeTransactionsResponse(transaction_states=tuple(described.values()))
 
 
 def _described(
@@ -90,7 +93,8 @@ def handle_list_transactions(ctx: RequestContext, request: ListTransactionsReque
     The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began.
     """
     pace = Pace()
-    transactions, error = ctx.broker.transactions.transactions()
+    instance = ctx.session.instance
+    transactions, error = ctx.broker.transactions.transactions(None if instance is None else instance.names.key)
     if error:
         return ListTransactionsResponse(error_code=error)
     states: dict[TransactionState, None] = {}

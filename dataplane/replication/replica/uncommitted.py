@@ -105,7 +105,8 @@ class Uncommitted:
         for header, _ in lookup.batches(log, start, log.end_offset):
             for group in self._cut:
                 if group.epoch == header.leader_epoch and group.start <= header.base_offset < group.end:
-                    self.appended(header.base_offset, header.next_offset, header.size, group.epoch)
+                    markers = header.size if header.is_control else 0
+                    self.appended(header.base_offset, header.next_offset, header.size, group.epoch, markers)
                     break
 
 

@@ -129,11 +129,15 @@ class Transactions:
     # --- guards -------------------------------------------------------------------------------------------------------
 
     def guard(self, producer_id: int, epoch: int) -> Guard:
-        """To be taken before the coordinator is asked. It is the same for all who ask at a time."""
+        """To be taken before the coordinator is asked. It is the same for all who ask at a time.
+
+        One of an older epoch than is known spoils nothing, and is no use.
+        """
         known = self.guards.get(producer_id)
-        if known is None or known.epoch != epoch:
-            known = self.guards[producer_id] = Guard(epoch)
-        return known
+        if known is not None and known.epoch >= epoch:
+            return known if known.epoch == epoch else Guard(epoch)
+        self.guards[producer_id] = made = Guard(epoch)
+        return made
 
     def answered(self, producer_id: int, guard: Guard, *, is_verified: bool) -> bool:
         """The coordinator has answered. Whether the producer may append now."""

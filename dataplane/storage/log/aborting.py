@@ -75,7 +75,7 @@ def make_again(log: Log, segments: Sequence[Segment]) -> None:
 
 def cut_aborted(log: Log, end: int) -> None:
     """The log ends here now, in its active segment. Raises OSError."""
-    log.last_aborted = min(log.last_aborted, end)
+    log.last_aborted = min(log.last_aborted, end - 1)
     if log.active.has_aborted:
         index = aborted_in(log, log.active)
         index.cut(end)

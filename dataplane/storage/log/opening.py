@@ -99,7 +99,7 @@ def open_log(
 def _make_aborted_again(log: Log, segments: list[Segment]) -> None:
     aborting.make_again(log, segments)
     if any(segment.has_aborted for segment in segments):
-        log.last_aborted = log.end_offset
+        log.last_aborted = log.end_offset - 1
     for segment in segments:
         if segment.has_aborted and segment is not log.active:
             log.shared.files.write_file(segment.path + ABORTED_INDEX, segment.aborted().pack())

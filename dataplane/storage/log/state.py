@@ -151,7 +151,7 @@ class Log:
         self.transactions = Transactions()
         self.transactions.forget()  # until somebody asks, see `producing`
         # No marker behind this offset aborts a transaction.
-        self.last_aborted = found.end_offset if any(segment.has_aborted for segment in found.segments) else -1
+        self.last_aborted = found.end_offset - 1 if any(segment.has_aborted for segment in found.segments) else -1
         self.truncations = 0  # and resets: work beside the loop compares
         self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
         # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.

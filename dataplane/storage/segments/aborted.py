@@ -15,25 +15,29 @@ cannot be made of the segment alone, for the transaction may have begun before: 
 What a reader of the offsets [start, bound) needs are transactions that begin below `bound` and end at `start` or later. Those
 that end within are neighbours; of the others, which were open at `bound`, there is one a producer at most, but it may be far
 behind. An entry whose last stable offset is not below `bound` ends the search, in the segments behind as well: when it
-was written, nothing below was open any more. Where that one is far, because one transaction was open for long, blocks of entries
-are passed over by the smallest of their first offsets.
+was written, nothing below was open any more. Where that one is far, because one transaction was open for long, whole blocks are
+passed over by the smallest of their first offsets, once that is known.
+
+There may be a million entries, so in memory they stay as they are in the file, and are looked for in place.
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from dataplane.storage.checkpoints.transactions import AbortedTransaction
+from dataplane.storage.checkpoints.transactions import NEVER, AbortedTransaction
 
 if TYPE_CHECKING:
     from dataplane.doors import Buffer
 
 _VERSION = 0
 _ENTRY = struct.Struct(">hqqqq")
+_SIZE = _ENTRY.size
 _BLOCK = 256
+_long = struct.Struct(">q").unpack_from
+_LAST_AT, _STABLE_AT = 18, 26
 
 
 class AbortedIndexError(Exception):
@@ -41,89 +45,94 @@ class AbortedIndexError(Exception):
 
 
 class AbortedIndex:
-    """Of one segment, in columns: there may be a hundred thousand entries."""
+    """Of one segment."""
 
-    __slots__ = ("_firsts", "_lasts", "_least_firsts", "_producers", "_stables", "is_saved")
+    __slots__ = ("_data", "_least_firsts", "is_saved")
 
-    def __init__(self) -> None:
-        self._producers, self._firsts, self._lasts, self._stables = (array("q") for _ in range(4))
-        self._least_firsts = array("q")  # of each block
+    def __init__(self, data: Buffer = b"") -> None:
+        """With the content of a file. Raises AbortedIndexError."""
+        if len(data) % _SIZE:
+            raise AbortedIndexError("it does not consist of entries")
+        self._data = bytearray(data)
+        self._least_firsts: dict[int, int] = {}  # of blocks that somebody has searched in vain
         self.is_saved = False  # the file holds the same
+        if data:
+            self._check()
+
+    def _check(self) -> None:
+        """What the ends show."""
+        for place in (0, len(self) - 1):
+            version, _, first, last, _ = _ENTRY.unpack_from(self._data, place * _SIZE)
+            if version != _VERSION or not 0 <= first <= last:
+                raise AbortedIndexError(f"an entry of version {version}, from {first} to {last}")
+        if self._last(0) > self._last(len(self) - 1):
+            raise AbortedIndexError("its entries are not in order")
 
     def __len__(self) -> int:
-        return len(self._lasts)
+        return len(self._data) // _SIZE
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return _ENTRY.size * len(self)
+        return len(self._data)
+
+    def _last(self, place: int) -> int:
+        return int(_long(self._data, place * _SIZE + _LAST_AT)[0])
+
+    def _stable(self, place: int) -> int:
+        return int(_long(self._data, place * _SIZE + _STABLE_AT)[0])
+
+    def _place_of(self, offset: int) -> int:
+        """The first entry whose marker is at `offset` or behind."""
+        return bisect_left(range(len(self)), offset, key=self._last)
 
     def add(self, aborted: AbortedTransaction) -> None:
         """One more, whose marker is behind all others."""
-        if not len(self) % _BLOCK:
-            self._least_firsts.append(aborted.first_offset)
-        elif aborted.first_offset < self._least_firsts[-1]:
-            self._least_firsts[-1] = aborted.first_offset
-        self._producers.append(aborted.producer_id)
-        self._firsts.append(aborted.first_offset)
-        self._lasts.append(aborted.last_offset)
-        self._stables.append(aborted.last_stable_offset)
+        self._least_firsts.pop(len(self) // _BLOCK, None)
+        self._data += _ENTRY.pack(_VERSION, *aborted)
         self.is_saved = False
 
     def entries(self) -> list[AbortedTransaction]:
         """All of them."""
-        columns = zip(self._producers, self._firsts, self._lasts, self._stables, strict=True)
-        return [AbortedTransaction(*row) for row in columns]
+        return [AbortedTransaction(*row) for _, *row in _ENTRY.iter_unpack(self._data)]
 
     def cut(self, end: int) -> None:
         """The segment ends there now."""
-        keep = bisect_left(self._lasts, end)
-        if keep == len(self):
-            return
-        for column in (self._producers, self._firsts, self._lasts, self._stables):
-            del column[keep:]
-        begun = keep - keep % _BLOCK
-        del self._least_firsts[begun // _BLOCK :]
-        if keep > begun:
-            self._least_firsts.append(min(self._firsts[begun:]))
-        self.is_saved = False
+        keep = self._place_of(end)
+        if keep < len(self):
+            del self._data[keep * _SIZE :]
+            self._least_firsts.clear()
+            self.is_saved = False
 
     def find(self, start: int, bound: int, found: list[AbortedTransaction]) -> bool:
         """Add what a reader of [start, bound) needs to `found`. Whether no segment behind has more of it."""
-        firsts, stables = self._firsts, self._stables
-        place, end = bisect_left(self._lasts, start), len(firsts)
+        place, end = self._place_of(start), len(self)
         while place < end:
             block, within = divmod(place, _BLOCK)
             following = min(end, place - within + _BLOCK)
-            if self._least_firsts[block] >= bound:
-                if stables[following - 1] >= bound:  # they never fall
-                    return True
-                place = following
-                continue
-            for at in range(place, following):
-                if firsts[at] < bound:
-                    row = self._producers[at], firsts[at], self._lasts[at], stables[at]
-                    found.append(AbortedTransaction(*row))
-                if stables[at] >= bound:
-                    return True
+            if self._least_firsts.get(block, -1) < bound:
+                rows = memoryview(self._data)[place * _SIZE : following * _SIZE]
+                least = NEVER
+                for _, producer_id, first, last, stable in _ENTRY.iter_unpack(rows):
+                    if first < bound:
+                        found.append(AbortedTransaction(producer_id, first, last, stable))
+                    least = min(least, first)
+                    if stable >= bound:
+                        return True
+                if not within:
+                    self._least_firsts[block] = least
+            elif self._stable(following - 1) >= bound:  # they never fall
+                return True
             place = following
         return False
 
     def pack(self) -> bytes:
         """The content of the file."""
-        return b"".join(_ENTRY.pack(_VERSION, *aborted) for aborted in self.entries())
+        return bytes(self._data)
 
 
 def unpack(data: Buffer) -> AbortedIndex:
     """From the content of a file. Raises AbortedIndexError."""
-    index = AbortedIndex()
-    if len(data) % _ENTRY.size:
-        raise AbortedIndexError("it does not consist of entries")
-    before = -1
-    for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
-        if version != _VERSION or not (0 <= first <= last and last > before):
-            raise AbortedIndexError(f"an entry of version {version}, from {first} to {last} behind {before}")
-        before = last
-        index.add(AbortedTransaction(producer_id, first, last, stable))
+    index = AbortedIndex(data)
     index.is_saved = True
     return index

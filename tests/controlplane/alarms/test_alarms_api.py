@@ -274,6 +274,7 @@ def test_codes_are_few_for_an_organisation_and_for_an_address(alice, url, mailin
 
     assert [add("bob@example.com").status_code for _ in range(5)] == [201] * 5
     problem(add("bob@example.com"), 409, "too_many_codes")
+    problem(add("Bob@EXAMPLE.com"), 409, "too_many_codes")
     assert [add(f"bob{n}@example.com").status_code for n in range(15)] == [201] * 15
     problem(add("somebody@example.com"), 409, "too_many_codes")
 

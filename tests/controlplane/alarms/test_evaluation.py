@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.alarms import evaluation, readings
+from controlplane.alarms.delivery.limits import MOST_OF_ALARM
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
 from controlplane.instances.models import Instance
@@ -126,6 +127,50 @@ def test_a_silence_holds_messages_back_until_it_ends(look, storage, alarm, clock
     assert (told(), kinds()) == (["firing"], ["fired", "told"])
 
 
+def test_a_clock_that_was_wrong_does_not_keep_alarms_from_being_looked_at(look, storage, alarm, clock):
+    """It was an hour ahead, and is set right."""
+    Alarm.objects.unscoped(ROWS).update(duration_s=60, repeat_s=300)
+    clock.advance(3600)
+    storage.percent = 95
+    look(3)
+    assert (now(alarm).phase, told()) == ("firing", ["firing"])
+    clock.advance(-3600)
+    storage.percent = 50
+    look()
+    assert (now(alarm).phase, now(alarm).looked_at, now(alarm).seen_at) == ("ok", clock.now(), clock.now())
+    storage.percent = 95
+    look(2)
+    assert now(alarm).phase == "pending"
+    look()
+    assert now(alarm).phase == "firing"
+    look(10)
+    assert told()[::-1].count("firing") == 3, "and it is told again when its time is over"
+
+
+def test_an_alarm_that_flaps_is_told_a_few_times_and_keeps_no_other_from_being_told(
+    look, storage, instance, alarm, clock
+):
+    moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
+    other = alarm_row(
+        instance, "alm-000000000002", watch="storage_full", comparison=None, threshold=None, name="full",
+        receivers=alarm.receivers, **moments,
+    )  # fmt: skip
+    for _ in range(50):
+        for percent in (95, 50):
+            storage.percent = percent
+            look()
+    of_alarm = Delivery.objects.unscoped(ROWS).filter(event__alarm=alarm)
+    assert of_alarm.count() == MOST_OF_ALARM
+    assert not of_alarm.exclude(state="waiting").exists()
+    storage.percent = 100
+    look()
+    assert Delivery.objects.unscoped(ROWS).filter(event__alarm=other, state="waiting").count() == 1
+    assert (now(alarm).phase, now(alarm).told) == ("firing", False)
+    look(120)
+    assert now(alarm).told, "what is different from what was told last is told when it flaps no more"
+    assert of_alarm.order_by("created_at").last().document["type"] == "alarm.firing"
+
+
 def test_what_is_off_or_deleted_or_of_an_instance_that_does_not_run_is_not_looked_at(look, storage, alarm, clock):
     storage.percent = 95
     for changes in ({"enabled": False}, {"enabled": True, "deleted_at": clock.now()}):
@@ -240,12 +285,12 @@ def test_two_workers_at_once_make_the_same_of_it_once(look, storage, alarm, cloc
     real = evaluation._written
     first = []
 
-    def interrupted(wanted, instances, found, at):
+    def interrupted(*given):
         if not first:
             first.append(True)
             clock.advance(1)
             evaluate(clock=clock)  # somebody else, who began later and is done before
-        return real(wanted, instances, found, at)
+        return real(*given)
 
     monkeypatch.setattr(evaluation, "_written", interrupted)
     look()

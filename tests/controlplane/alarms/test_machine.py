@@ -115,6 +115,25 @@ def test_values_that_go_missing_for_longer_take_a_pending_time_back():
     assert alarm.condition.since == alarm.at
 
 
+def test_a_time_in_which_nobody_looked_is_not_one_in_which_it_held():
+    """Workers were away: what was pending then begins anew."""
+    alarm = Driven(duration_s=300)
+    alarm.look(True)
+    alarm.looks += 20
+    assert alarm.look(True) == (Happened(EventKind.PENDING),)
+    assert alarm.condition.since == alarm.at
+    assert alarm.look(*[True] * 9) == ()
+    assert alarm.look(True) == (FIRED,)
+
+
+def test_a_look_that_comes_late_takes_no_time_back():
+    alarm = Driven(duration_s=300)
+    alarm.look(True)
+    alarm.looks += 2
+    assert alarm.look(*[True] * 7) == ()
+    assert alarm.look(True) == (FIRED,)
+
+
 def test_values_that_come_back_and_are_fine_are_an_event_and_no_message():
     alarm = Driven()
     alarm.look(None, None, None)

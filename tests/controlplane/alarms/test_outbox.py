@@ -10,9 +10,11 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from controlplane.alarms.delivery import outbox, posting
-from controlplane.alarms.delivery.outbox import CLAIM_S, KEEPS_TRYING, MOST_PER_HOUR, pause_s, send_due
+from controlplane.alarms.delivery.limits import MOST_PER_HOUR
+from controlplane.alarms.delivery.outbox import CLAIM_S, KEEPS_TRYING, pause_s, send_due
 from controlplane.alarms.models import Delivery, Receiver
 from controlplane.core.clock import SystemClock
+from controlplane.instances.models import Instance
 
 from .rows import KEY, alarm_row, event_row, receiver_row
 from .verifying import verified
@@ -184,6 +186,23 @@ def test_a_receiver_that_is_dead_holds_up_nobody_else(instance, write, webhook, 
     send_due(clock=clock)
     assert len(hook.taken) == outbox.LOOKED_AT // 10
     assert rows().filter(receiver=dead, attempts__gt=0).count() <= outbox.OF_ONE_RECEIVER
+
+
+def test_an_organisation_with_many_messages_holds_up_no_other(instance, charlie, clock):
+    """Its receivers are slow, say: that its messages were due before is no reason to send them all first."""
+    wanted = outbox.LOOKED_AT // outbox.OF_ONE_RECEIVER + 1
+    for receiver in (receiver_row(instance, f"rcv-{number:012}") for number in range(100, 100 + wanted)):
+        for _ in range(outbox.OF_ONE_RECEIVER):
+            outbox.delivery_of(receiver, kind="test", document={}, at=clock.now()).save(force_insert=True)
+    clock.advance(1)
+    other = Instance.objects.unscoped(ROWS).get(pk=instance.pk)
+    other.pk, other.organisation = "ins-00000001", charlie.organisation
+    other.save(force_insert=True)
+    theirs = outbox.delivery_of(receiver_row(other), kind="test", document={}, at=clock.now())
+    theirs.save(force_insert=True)
+    claimed = outbox.claim(clock=clock)
+    assert theirs.pk in {row.pk for row in claimed}
+    assert len(claimed) == outbox.BATCH
 
 
 def test_an_address_that_is_allowed_no_more_is_not_connected_to(write, webhook, hook, clock, settings):

@@ -94,6 +94,15 @@ def test_a_session_that_was_left_open_is_no_way_to_guess_the_password(dora):
     assert User.objects.get().check_password(OLD)
 
 
+def test_who_is_signed_in_changes_it_while_a_stranger_guesses(dora):
+    """They are the one who has to."""
+    for _ in range(attempts.MOST["account"] + 1):
+        sign_in("a guess")
+    assert sign_in(OLD)[1].status_code == 429
+    assert change(dora).status_code == 302
+    assert User.objects.get().check_password(NEW)
+
+
 def test_new_passwords_that_will_not_do_are_no_guesses(dora):
     """They do not keep the person from signing in, nor from the next try."""
     for _ in range(attempts.MOST["account"]):

@@ -85,6 +85,40 @@ def test_who_signs_in_has_all_attempts_again(dora):
         assert attempt(RIGHT).status_code == 302
 
 
+def test_a_stranger_keeps_nobody_out_of_where_they_have_signed_in_before(dora):
+    home = Client()
+    typed = {"email": "Dora@example.com", "password": RIGHT}
+    assert home.post("/sign-in", typed).status_code == 302
+    home.post("/sign-out")
+    for number in range(ACCOUNT + 1):
+        attempt(address=f"10.0.0.{number}")
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 429
+    assert home.post("/sign-in", typed).status_code == 302
+    home.post("/sign-out")
+    for _ in range(ACCOUNT):
+        assert home.post("/sign-in", typed | {"password": "wrong"}).status_code == 422
+    assert home.post("/sign-in", typed).status_code == 429, "it has no more tries than others"
+
+
+def test_a_browser_is_known_by_its_own_account_and_password_alone(dora):
+    home = Client()
+    home.post("/sign-in", {"email": "dora@example.com", "password": RIGHT})
+    cookie = home.cookies["known_browser"]
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+    User.objects.create_user("eve@example.com", RIGHT)
+    for email, value in (("eve@example.com", cookie.value), ("dora@example.com", cookie.value[:-1] + "!")):
+        browser = Client()
+        browser.cookies["known_browser"] = value
+        told = [browser.post("/sign-in", {"email": email, "password": "w"}).status_code for _ in range(ACCOUNT + 1)]
+        assert told == [422] * ACCOUNT + [429]
+        assert attempt(RIGHT, email=email).status_code == 429, "they were tries at the account"
+    dora.set_password("another one of hers")
+    dora.save()
+    stolen = Client()
+    stolen.cookies["known_browser"] = cookie.value
+    assert stolen.post("/sign-in", {"email": "dora@example.com", "password": "w"}).status_code == 429
+
+
 def test_one_address_cannot_try_one_password_on_every_account(dora):
     for number in range(ADDRESS):
         assert attempt(email=f"person{number}@example.com").status_code == 422

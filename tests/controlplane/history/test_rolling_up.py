@@ -202,6 +202,18 @@ def test_of_two_workers_one_does_not_set_the_other_back(at_noon):
     assert RolledUp.objects.get(pk=60).until == NOON + 660
 
 
+def test_a_clock_that_was_ahead_keeps_nothing_from_being_rolled_up(at_noon):
+    """It was a day ahead for a minute, and is set right."""
+    keep([sample(NOON + 86_400)])
+    roll_up_to(at_noon, NOON + 86_400 + 3660)
+    move(at_noon, NOON)
+    for minute in range(70):
+        keep([sample(NOON + 60 * minute)])
+        roll_up_to(at_noon, NOON + 60 * (minute + 1))
+    assert [at for _, at in rows_of(Minute) if at < NOON + 86_400] == [NOON + 60 * minute for minute in range(70)]
+    assert [at for _, at in rows_of(Hour) if at < NOON + 86_400] == [NOON]
+
+
 def test_purging_removes_what_has_expired_and_nothing_else(at_noon):
     keep([sample(NOON + 10 * number) for number in range(0, 720, 6)])
     roll_up_to(at_noon, NOON + 7200)

@@ -212,6 +212,8 @@ def test_invitations_by_mail_are_few(mailbox, at_alice, time):
     assert problem_beside(page, "email") == "Too many invitations were sent lately: try again later."
     assert Invitation.objects.for_organisation(at_alice.organisation).count() == 20
     time.passes(timedelta(hours=1))
+    at_alice.client.logout()
+    at_alice.client.force_login(at_alice.user)  # what she does is proved again
     for _ in range(5):
         assert invite(at_alice).status_code == 200
     assert invite(at_alice).status_code == 422, "one address is not written to for ever"
@@ -244,12 +246,35 @@ def test_another_address_counts_when_its_link_was_used_and_the_old_one_is_told(m
     ("email", "said"),
     [
         ("dora@example.com", "This is the address that you have."),
-        ("alice@example.com", "There is an account with this address."),
+        ('"Pay\\ at\\ evil.example"@example.com', "Enter a valid email address."),
         ("nonsense", "Enter a valid email address."),
     ],
 )
 def test_what_is_wrong_stands_beside_it(mailbox, alice, email, said):
     assert problem_beside(change(sign_up(), email), "email") == said
+
+
+def test_whoever_is_signed_in_does_not_learn_who_else_has_an_account(mailbox, alice):
+    """Only who reads the mail does, by its link."""
+    dora = sign_up()
+    page = change(dora, "alice@example.com")
+    assert "A link was sent to alice@example.com." in text_of(page)
+    again = change(dora, "nobody@example.com")
+    assert again.status_code == 429, "strangers' addresses are few, whosever they are"
+    page = dora.post(mailbox.link("alice@example.com"))
+    assert page.status_code == 409
+    assert "There is an account with this address." in text_of(page)
+    assert person().email == "dora@example.com"
+
+
+@pytest.mark.parametrize("email", ['"Pay\\ at\\ evil.example"@example.com', '"quoted"@example.com'])
+def test_an_address_is_no_way_to_write_to_others(mailbox, email):
+    """Mails name whoever invites: an address that can hold a sentence would say it to anybody."""
+    browser = Client()
+    typed = {"email": email, "name": "", "organisation_name": "Mill", "password": PASSWORD}
+    page = browser.post("/sign-up", typed)
+    assert problem_beside(page, "email") == "Enter a valid email address."
+    assert not User.objects.exists()
 
 
 def test_the_address_that_was_typed_last_is_meant(mailbox, time):

@@ -54,6 +54,15 @@ def test_another_password_is_chosen_by_a_link_and_all_sessions_end(dora, mailbox
     assert audited("account.password_reset") == [("dora@example.com", "dora@example.com", {})]
 
 
+def test_who_has_replaced_it_signs_in_while_a_stranger_guesses(dora, mailbox):
+    for _ in range(11):
+        sign_in(password="a guess")
+    browser = Client()
+    browser.post(asked_link(mailbox), {"password": NEW})
+    assert sign_in(password=NEW)[1].status_code == 429
+    assert browser.post("/sign-in", {"email": "dora@example.com", "password": NEW}).status_code == 302
+
+
 def test_the_answer_and_what_it_costs_are_the_same_whether_there_is_an_account_or_not(dora, mailbox):
     told, costs = [], []
     for email in ("dora@example.com", "nobody@example.com"):

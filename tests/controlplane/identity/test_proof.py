@@ -11,7 +11,7 @@ import pytest
 from controlplane.accounts import attempts
 from controlplane.accounts.models import ApiKey, Session
 from controlplane.instances.models import Instance
-from controlplane.tenants.models import Membership
+from controlplane.tenants.models import Invitation, Membership
 from tests.controlplane.console.conftest import problem_beside, text_of
 
 from .conftest import PASSWORD, audited
@@ -98,6 +98,8 @@ def test_a_code_of_the_second_factor_is_a_proof(alice, at_alice, time):
         ("{org}/instances/{instance}/delete", {"confirmation": "events"}),
         ("{org}/keys", {"name": "k"}),
         ("{org}/members/{member}/role", {"role": "owner"}),
+        ("{org}/members/{member}/remove", {"sure": "1"}),
+        ("{org}/members", {"email": "another@example.com", "role": "owner"}),
         ("{org}/members/second-factor", {"demanded": "1"}),
         ("account/address", {"email": "new@example.com"}),
         ("account/second-factor", {"do": "begin"}),
@@ -111,6 +113,7 @@ def test_each_of_these_is_asked_for(alice, alice_long_ago, instance, bob, path, 
     assert carried(page) == typed
     member.refresh_from_db()
     assert member.role == "member"
+    assert not Invitation.objects.unscoped("a test").exists()
     assert Instance.objects.unscoped("a test").get().state == "running"
     assert not is_asked(alice_long_ago.client.post(f"/{found}", {**typed, "proof": PASSWORD}, follow=True))
 

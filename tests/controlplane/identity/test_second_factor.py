@@ -11,9 +11,11 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.test import Client
 
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import second_factor, totp
+from controlplane.accounts.identity.door import notes_answer
 from controlplane.accounts.models import RecoveryCode, SecondFactor, Session
 from controlplane.accounts.selectors import caller_in
 from controlplane.ckafka_api.actions.table import TABLE
@@ -221,6 +223,32 @@ def test_without_the_first_step_there_is_no_second(app, client):
 # --- leaving it -----------------------------------------------------------------------------------------------------------
 
 
+def test_sessions_that_began_with_the_password_alone_end_when_it_is_switched_on(db, time):
+    browser = sign_up()
+    elsewhere, _ = sign_in()
+    page = App(browser, time).switch_on()
+    assert "your other session has ended" in text_of(page).lower()
+    assert elsewhere.get("/account").status_code == 302, "whoever has the password alone is not in any more"
+    assert browser.get("/account").status_code == 200
+
+
+def test_it_is_set_up_by_whoever_reads_the_address(mailbox, time):
+    """Else a stranger who signs up with it keeps its owner out, who has nothing but the mail."""
+    stranger = sign_up()
+    page = stranger.post("/account/second-factor", {"do": "begin"})
+    assert page.status_code == 403
+    assert "Confirm your e-mail address first" in text_of(page)
+    assert not SecondFactor.objects.exists()
+    time.passes(timedelta(minutes=1))
+    Client().post("/password/forgotten", {"email": "dora@example.com"})
+    notes_answer()
+    Client().post(mailbox.link("dora@example.com"), {"password": "a lake behind the dam"})
+    owner, answer = sign_in(password="a lake behind the dam")
+    assert answer.status_code == 302
+    assert owner.get("/account").status_code == 200
+    assert stranger.get("/account").status_code == 302
+
+
 def test_it_is_switched_off(app):
     page = app.browser.post("/account/second-factor", {"do": "remove"}, follow=True)
     assert "The second factor was switched off." in text_of(page)
@@ -254,6 +282,7 @@ def test_an_operator_switches_it_off_for_somebody_who_has_lost_it(app):
 
 def test_the_person_is_told_by_mail(mailbox, time):
     dora = sign_up()
+    dora.post(mailbox.link("dora@example.com"))
     app = App(dora, time)
     app.switch_on()
     dora.post("/account/second-factor", {"do": "remove"})
@@ -277,13 +306,13 @@ def demanding(alice, bob, at_alice, time) -> Organisation:
 def test_a_member_without_one_reaches_the_own_account_and_nothing_else(demanding, bob, at_bob):
     page = at_bob.get("instances")
     assert page.status_code == 403
-    assert "The organisation alice's demands a second factor of its members" in text_of(page)
+    assert "The organisation alice's requires its members to have a second factor" in text_of(page)
     assert 'href="/account/second-factor"' in page.content.decode()
     assert at_bob.client.get("/account").status_code == 200
     for answer in (bob.api.get("/api/v1/instances"), bob.api.get("/api/v1/me"), bob.api.post("/api/v1/api-keys", {})):
         problem(answer, 403, "second_factor_needed")
     caller = caller_in(user=bob.user, organisation_id=demanding.id)
-    with pytest.raises(Forbidden, match="demands a second factor"):
+    with pytest.raises(Forbidden, match="requires its members to have a second factor"):
         call_of("DescribeInstances", TABLE["DescribeInstances"], caller, {})
 
 
@@ -308,7 +337,7 @@ def test_owners_see_who_has_one_and_members_do_not(demanding, at_alice, at_bob, 
     states = re.findall(r'<td data-label="Second factor"><span class="state \w+"><i></i>(\w+)<', table)
     assert states == ["On", "Off"], "alice and bob"
     at_alice.post("members/second-factor", {"demanded": "0"})
-    assert "Demand it" not in text_of(at_bob.get("members"))
+    assert "Require it" not in text_of(at_bob.get("members"))
     assert 'data-label="Second factor"' not in at_bob.get("members").content.decode()
     assert 'data-label="Second factor"' in at_alice.get("members").content.decode()
 

@@ -17,6 +17,7 @@ from dataplane.protocol.messages.configs import (
 )
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from dataplane.protocol.messages.produce import InitProducerIdRequest
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -168,6 +169,26 @@ def test_denials_are_told_once_with_the_rule_that_decided_and_then_counted(clust
     assert denials[0].reason == "an ACL denies READ on TOPIC orders to User:bob from everywhere"
     denials = [one for one in cluster.records(wait_s=70) if one.kind == "denial"]
     assert [one.count for one in denials] == [1, 6]
+
+
+def test_a_transactional_id_that_is_denied_is_told_as_the_tenant_calls_it(cluster):
+    acl = Acl(
+        ResourceType.TRANSACTIONAL_ID,
+        PatternType.LITERAL,
+        "payments",
+        "User:bob",
+        "*",
+        AclOperation.WRITE,
+        Permission.DENY,
+    )
+    cluster.again(acls=AclSet(1, (acl,)), authorizer=Authorizer(allow_everyone_if_no_acl_found=True))
+    end = cluster.connect()
+    assert end.plain("bob", "brush").error_code == 0
+    answer = end.call(InitProducerIdRequest("payments", 60_000), 4)
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    (denial,) = [one for one in cluster.records() if one.kind == "denial"]
+    assert (denial.operation, denial.resource) == ("WRITE", "TRANSACTIONAL_ID:payments")
+    assert denial.reason == "an ACL denies WRITE on TRANSACTIONAL_ID payments to User:bob from everywhere"
 
 
 def test_its_clients_see_it_and_cannot_change_it(cluster):

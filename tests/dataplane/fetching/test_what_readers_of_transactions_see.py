@@ -1,4 +1,4 @@
-"""Readers of committed transactions see those, whole and in order, and nothing of the others, however little they read at a time."""
+"""Readers of committed transactions see those, whole and in order, and nothing of others, however little they read at a time."""
 
 from __future__ import annotations
 

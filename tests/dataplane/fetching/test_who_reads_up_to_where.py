@@ -67,6 +67,18 @@ def test_the_latest_offset(cluster, level, latest):
     assert answer.topics[0].partitions[0].offset == latest
 
 
+@pytest.mark.parametrize(("level", "found"), [(UNCOMMITTED, ALL - 1), (COMMITTED, -1)])
+@pytest.mark.parametrize("by", ["time", "the youngest"])
+def test_by_time_nothing_is_found_that_is_not_stable(cluster, level, found, by):
+    youngest = cluster[1].partition().log.segments[0].max_timestamp
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=youngest if by == "time" else -3)
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=level, topics=(ListOffsetsTopic(name=TOPIC, partitions=(wanted,)),)
+    )
+    answer = list_offsets(cluster[1].replicas, request, 7, is_internal=False)
+    assert answer.topics[0].partitions[0].offset == found
+
+
 def test_compaction_goes_no_further_and_retention_does(cluster):
     housekeeping, log = cluster[1].replicas.housekeeping, cluster[1].partition().log
     assert cluster[1].replicas.cleaner._stable_of(log) == STABLE

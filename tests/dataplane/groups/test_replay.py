@@ -56,7 +56,7 @@ class Walk(Machine):
         elif kind == "static":
             self.asked.append(self.join(new_id=f"s{self.serial}", instance_id=args[0], protocols=args[1]))
         elif kind == "pending" and self.group.pending:
-            self.do(PendingExpired(self.group.pending[args[0] % len(self.group.pending)]))
+            self.do(PendingExpired(list(self.group.pending)[args[0] % len(self.group.pending)]))
         elif kind == "join time":
             self.do(JoinExpired())
         elif kind == "sync time":

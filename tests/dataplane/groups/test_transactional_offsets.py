@@ -7,6 +7,7 @@ from dataplane.coordination.loading import RECORDS_PER_PAUSE
 from dataplane.coordination.placement import partition_of
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
+from dataplane.groups.shard import Groups
 from dataplane.groups.sweeping import RETRY_S
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.support import PARTITIONS, World
@@ -271,6 +272,23 @@ def test_a_marker_is_not_lost_while_the_partition_is_loading(pieces):
     w.background.release()
     w.run(0.01)
     assert (offset_of(w), is_unstable(w)) == (99, False)
+
+
+def test_a_marker_is_not_lost_between_reading_and_serving(monkeypatch):
+    """While the members' sessions begin, of which there may be many."""
+    w = World()
+    commit(w, 1)
+    loaded = Groups.loaded
+
+    def marked_meanwhile(groups):
+        yield from loaded(groups)
+        if groups.entries:
+            assert w.coordinator.committed("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            end(w)
+
+    monkeypatch.setattr(Groups, "loaded", marked_meanwhile)
+    w.take_over()
+    assert (offset_of(w), is_unstable(w)) == (1, False)
 
 
 # --- instances --------------------------------------------------------------------------------------------------------

@@ -4,12 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    Member,
-    durable_value,
-)
+from dataplane.groups.classic.members import Member, Members
+from dataplane.groups.classic.model import Group, GroupState, durable_value
 from dataplane.groups.classic.state import apply
 from dataplane.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
 
@@ -58,7 +54,7 @@ def test_a_rebalance_timeout_from_before_there_was_one_is_the_session_timeout(wr
 
 def test_a_member_that_is_known_keeps_its_connection_and_offers():
     known = replace(MEMBER, awaiting_sync=7, protocols=(("range", b"new"), ("sticky", b"")), assignment=b"")
-    assert apply(Group("g", members={"m1": known}), VALUE).members["m1"] == replace(known, assignment=b"all")
+    assert apply(Group("g", members=Members.of([known])), VALUE).members["m1"] == replace(known, assignment=b"all")
 
 
 def test_a_member_without_a_protocol_offers_one_without_a_name():

@@ -11,11 +11,8 @@ from dataplane.groups.classic.events import (
     StaticStored,
     SyncResult,
 )
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    Member,
-)
+from dataplane.groups.classic.members import Member, Members
+from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.classic.rebalance import Draft, drop
 from dataplane.groups.classic.state import handle
 from dataplane.protocol.errors import ErrorCode
@@ -25,7 +22,7 @@ MEMBERS = {
     name: Member(name, instance, "c", "h", 1, 1, (("range", name.encode()),))
     for name, instance in (("new", "one"), ("other", None))
 }
-GROUP = Group("g", GroupState.STABLE, 4, "consumer", "range", "new", MEMBERS)
+GROUP = Group("g", GroupState.STABLE, 4, "consumer", "range", "new", Members.of(MEMBERS.values()))
 
 
 def told(group=GROUP, **changes):
@@ -63,7 +60,7 @@ def test_what_could_not_be_stored_is_an_error_without_an_id():
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR])
 def test_who_is_gone_meanwhile_is_unknown(error):
-    without = replace(GROUP, members={"other": MEMBERS["other"]})
+    without = replace(GROUP, members=Members.of([MEMBERS["other"]]))
     assert told(without, error=error) == JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
@@ -83,7 +80,7 @@ def test_an_assignment_says_of_which_protocol_it_is():
 
 def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown():
     waiting = replace(MEMBERS["other"], awaiting_join=1, awaiting_sync=2)
-    draft = Draft(replace(GROUP, members={**MEMBERS, "other": waiting}), NO_DELAY, 1_000)
+    draft = Draft(replace(GROUP, members=GROUP.members.put(waiting)), NO_DELAY, 1_000)
     drop(draft, waiting)
     assert [effect for effect in draft.effects if isinstance(effect, Reply)] == [
         Reply(1, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, "")),
@@ -95,14 +92,14 @@ def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown():
 @pytest.mark.parametrize(("gone", "leader"), [("first", "second"), ("second", "first"), ("third", "second")])
 def test_who_leads_goes_on_leading_when_another_is_taken_out_and_after_him_the_first_leads(gone, leader):
     members = {name: Member(name, None, "c", "h", 1, 1, (("range", b""),)) for name in ("first", "second", "third")}
-    draft = Draft(replace(GROUP, members=members, leader="second"), NO_DELAY, 1_000)
+    draft = Draft(replace(GROUP, members=Members.of(members.values()), leader="second"), NO_DELAY, 1_000)
     drop(draft, members[gone])
     assert draft.group.leader == leader
     assert set(draft.group.members) == members.keys() - {gone}
 
 
 def test_nobody_leads_where_nobody_is_left():
-    draft = Draft(replace(GROUP, members={"new": MEMBERS["new"]}), NO_DELAY, 1_000)
+    draft = Draft(replace(GROUP, members=Members.of([MEMBERS["new"]])), NO_DELAY, 1_000)
     drop(draft, MEMBERS["new"])
     assert (draft.group.leader, draft.group.members) == (None, {})
     assert draft.group.select_protocol() is None

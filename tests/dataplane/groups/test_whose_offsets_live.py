@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.classic.model import (
-    Group,
-    GroupState,
-    Member,
-)
+from dataplane.groups.classic.members import Member, Members
+from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.offsets import OFFSETS_PER_PAUSE, GroupOffsets, commit_problem, expired, subscribed_topics
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
@@ -33,7 +30,7 @@ def member(number=1, *, metadata=None, instance_id=None):
 
 def group_of(*members, state=GroupState.STABLE, generation=4, name="aaaabbbb.readers", **more):
     more = {"protocol_type": "consumer", "protocol": "range", **more}
-    return Group(name, state, generation, members={m.member_id: m for m in members}, **more)
+    return Group(name, state, generation, members=Members.of(members), **more)
 
 
 EMPTY = group_of(state=GroupState.EMPTY, protocol=None, state_since_ms=500)

@@ -118,4 +118,5 @@ def test_nobody_else_names_a_refusal_of_access():
         "handlers/discovery/topic_partitions.py",  # likewise
         "handlers/groups/find_coordinator.py",  # the sentence to it
         "handlers/records/fetch_reading.py",  # how an answer with it looks
+        "handlers/transactions/adding.py",  # coordinators' topics: whose they are, not who asks
     }

@@ -167,6 +167,8 @@ def test_refusing_what_has_no_acl_lists_everything_that_is_asked_for(cluster):
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
     assert end.call(CreateTopicsRequest(topics=(topic,), timeout_ms=5_000), 7).topics[0].error_code == 0
     assert end.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 4).error_code == 0
+    of_an_id = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=0)
+    assert end.call(of_an_id, 4).error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert end.call(MetadataRequest(topics=(MetadataRequestTopic(name="orders"),)), 9).topics[0].error_code == 0
     asked = {(cut.operation, cut.resource) for cut in cluster.findings().cuts}
     assert asked >= {
@@ -174,6 +176,7 @@ def test_refusing_what_has_no_acl_lists_everything_that_is_asked_for(cluster):
         ("READ", "TOPIC:orders"),
         ("CREATE", "TOPIC:new"),
         ("IDEMPOTENT_WRITE", "CLUSTER:kafka-cluster"),
+        ("WRITE", "TRANSACTIONAL_ID:payments"),
         ("DESCRIBE", "TOPIC:orders"),
     }
     assert all(cut.principal == ANONYMOUS for cut in cluster.findings().cuts)

@@ -137,7 +137,11 @@ def test_what_an_answer_may_hold_is_the_consumers_limit(world):
     [
         ("produce", [ApiKey.PRODUCE], [ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.HEARTBEAT, ApiKey.METADATA]),
         ("consume", [ApiKey.FETCH], [ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.HEARTBEAT, ApiKey.METADATA]),
-        ("group", [ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP], [ApiKey.PRODUCE, ApiKey.HEARTBEAT]),
+        (
+            "group",
+            [ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.JOIN_GROUP],
+            [ApiKey.PRODUCE, ApiKey.HEARTBEAT],
+        ),
         (
             "request",
             [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_COMMIT],

@@ -256,6 +256,8 @@ def test_more_partitions_than_a_transaction_may_have_are_refused():
     who = broker.producer()
     assert set(broker.add(who, ("orders", (0, 1, 2))).values()) == {E.POLICY_VIOLATION}
     assert set(broker.add(who, ("orders", (0, 1))).values()) == {E.NONE}
+    assert broker.add(who, ("orders", (2,))) == {("orders", 2): E.POLICY_VIOLATION}
+    assert broker.ask(AddOffsetsToTxnRequest("t", *who, "g"), 3).error_code == E.NONE, "clients would give up"
 
 
 def test_clients_are_offered_the_versions_that_are_for_them_and_brokers_all():
@@ -384,7 +386,7 @@ def test_a_description_says_when_it_began_and_how_long_it_may_take(broker):
     who = broker.producer()
     broker.add(who, ("orders", (0,)), ("events", (2,)))
     began = broker.world.loop.clock.now_ms()
-    described, missing = broker.described("t", "nobody")
+    described, missing = broker.described("t", "nobody", "t")
     assert described.transaction_timeout_ms == 60_000
     assert 0 <= began - described.transaction_start_time_ms <= 200
     assert [topic.topic for topic in described.topics] == ["orders", "events"]

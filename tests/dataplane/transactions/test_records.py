@@ -41,6 +41,7 @@ def test_the_version_of_clusters_with_the_second_part_of_kip_890_is_read():
 
 def test_a_key_of_another_version_is_somebody_elses():
     assert read_record(b"\0\1\0\1t", b"") is None
+    assert read_record(b"\0\1", None) is None
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\0", b"\0\7\0\0\0\0\0\0"])

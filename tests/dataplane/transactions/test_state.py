@@ -20,7 +20,14 @@ from dataplane.transactions.events import (
 )
 from dataplane.transactions.model import FOLLOWS, PREPARED, Transaction, TransactionState, durable_value, loaded
 from dataplane.transactions.settings import TransactionSettings
-from dataplane.transactions.state import RETRY_MS, TIMEOUT_TIMER, handle, verified
+from dataplane.transactions.state import (
+    RETRY_MS,
+    RETRY_TIMER,
+    TIMEOUT_TIMER,
+    handle,
+    needs_producer_id,
+    verified,
+)
 
 S, E = TransactionState, ErrorCode
 SETTINGS = TransactionSettings(max_partitions=3, id_expiration_ms=1_000_000)
@@ -169,6 +176,15 @@ def test_whoever_exhausted_its_id_and_did_not_hear_of_the_new_one_is_given_it_ag
     assert reply(effects) == InitResult(E.NONE, 9, 0)
 
 
+@pytest.mark.parametrize("known", [(PID, LAST - 1), (PID + 100, LAST)])
+def test_one_that_has_not_exhausted_it_or_never_had_it_is_fenced(known):
+    made, _ = stored(replace(txn(), producer_epoch=LAST), init((PID, LAST), 9))
+    assert told(made, init(known)) == InitResult(E.PRODUCER_FENCED)
+    assert told(replace(made, last_producer_epoch=known[1]), init((PID + 100, known[1]))) == InitResult(
+        E.PRODUCER_FENCED
+    )
+
+
 def test_one_that_said_no_epoch_then_is_not():
     made, _ = stored(replace(txn(), producer_epoch=LAST), init(None, 9))
     assert told(made, init((PID, LAST))) == InitResult(E.PRODUCER_FENCED)
@@ -185,6 +201,25 @@ def test_the_last_epoch_leaves_one_to_fence_with():
     ended, _ = stored(decided, MarkersWritten(PID, LAST + 1))
     _, effects = stored(ended, init(None, 9))
     assert reply(effects) == InitResult(E.NONE, 9, 0)
+
+
+def test_an_epoch_that_was_fenced_is_not_given_again():
+    raised, _ = stored(txn(), init((PID, EPOCH)))
+    begun, _ = stored(raised, AddPartitions(PID, EPOCH + 1, (A,)))
+    decided, _ = stored(begun, init())
+    ended, _ = stored(decided, MarkersWritten(PID, EPOCH + 2))
+    for known in ((PID, EPOCH), (PID, EPOCH + 1)):
+        assert told(ended, init(known)) == InitResult(E.PRODUCER_FENCED)
+
+
+def test_a_new_producer_id_is_fetched_for_whoever_may_need_one():
+    assert needs_producer_id(Transaction("t"))
+    assert not needs_producer_id(Transaction("t", pending=S.EMPTY))
+    for ready in READY:
+        assert needs_producer_id(replace(ready, producer_epoch=LAST))
+        assert not needs_producer_id(replace(ready, producer_epoch=LAST - 1))
+    for busy in (OPEN, *DECIDED):
+        assert not needs_producer_id(replace(busy, producer_epoch=LAST))
 
 
 # --- AddPartitionsToTxn, EndTxn ---------------------------------------------------------------------------------------
@@ -220,7 +255,8 @@ def test_what_is_in_it_already_is_not_written_again():
 
 
 def test_a_partition_more_than_a_transaction_may_have_is_refused():
-    full = txn(S.ONGOING, A, B, C)
+    full, effects = stored(txn(S.ONGOING, A, B), AddPartitions(PID, EPOCH, (C,), token=1))
+    assert reply(effects) == E.NONE
     assert told(full, AddPartitions(PID, EPOCH, (D,), token=1)) == E.POLICY_VIOLATION
     assert told(full, AddPartitions(PID, EPOCH, (A, C), token=1)) == E.NONE
 
@@ -301,7 +337,7 @@ def test_a_completion_that_the_log_refused_is_written_again_without_new_markers(
     waiting, effects = stored(before, MarkersWritten(PID, EPOCH), E.COORDINATOR_NOT_AVAILABLE)
     assert waiting == before
     (timer,) = effects
-    assert (timer.delay_ms, timer.event) == (RETRY_MS, MarkersWritten(PID, EPOCH))
+    assert timer == SetTimer(RETRY_TIMER, RETRY_MS, MarkersWritten(PID, EPOCH))
 
 
 def test_markers_of_an_epoch_before_complete_nothing():

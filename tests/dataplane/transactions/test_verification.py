@@ -1,4 +1,4 @@
-"""Whether a partition is in a producer's transaction: asked once, of its coordinator, and what producers are told of the answer."""
+"""Whether a partition is in a producer's transaction: its coordinator is asked once, and producers are told what comes of it."""
 
 from types import SimpleNamespace
 

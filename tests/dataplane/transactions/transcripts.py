@@ -34,7 +34,9 @@ class Story(Telling, World):
         super().__init__(**changes)
         self.begins_now()
         append, call = self.log.append, self.leaders.call
-        self.log.append = lambda index, records, done: append(index, records, self._appended(records, done))
+        self.log.append = lambda index, records, done, producer: append(
+            index, records, self._appended(records, done), producer
+        )
         self.leaders.call = lambda *asked: self._markers(call, *asked)
         self.coordinator._markers._call = self.leaders.call
 

@@ -1,4 +1,4 @@
-// Copy buttons, "/" for the search box, and a word when the server cannot be reached. Everything else is HTML.
+// Copy buttons, "/" for the search box, tabs, and a word when the server cannot be reached. Everything else is HTML.
 "use strict";
 
 // Parts that poll are replaced as a whole, which a screen reader would read out every time: only a new text is said.
@@ -49,6 +49,14 @@ function offline(away) {
 }
 document.addEventListener("htmx:sendError", () => offline(true));
 document.addEventListener("htmx:afterOnLoad", () => offline(false));
+
+// On a phone a row of tabs is longer than the screen: the one of this page stands in its middle.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const tab of document.querySelectorAll(".tabs [aria-current='page']")) {
+    const row = tab.closest(".tabs"), [own, whole] = [tab.getBoundingClientRect(), row.getBoundingClientRect()];
+    row.scrollLeft += own.left - whole.left - (whole.width - own.width) / 2;
+  }
+});
 
 // The first wrong field takes the focus: whoever cannot see the red line hears what is wrong.
 document.addEventListener("DOMContentLoaded", () => {

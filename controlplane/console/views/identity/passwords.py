@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import passwords
+from controlplane.console import known_browser
 from controlplane.console.forms.accounts import ForgottenForm, ResetForm
 from controlplane.core.errors import Invalid, TooManyAttempts
 from controlplane.core.origin import address_of
@@ -51,14 +52,14 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
     form = ResetForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            passwords.reset_use(token=token, **form.cleaned_data)
+            user = passwords.reset_use(token=token, **form.cleaned_data)
         except Invalid as error:
             form.refuse(error)
         else:
             messages.success(
                 request, "Your password was changed, and all sessions have ended. Sign in with the new one."
             )
-            return redirect("console:sign_in")
+            return known_browser.remember(request, redirect("console:sign_in"), user)
     return render(
         request, "console/password_reset.html", {"form": form, "link": link}, status=422 if form.errors else 200
     )

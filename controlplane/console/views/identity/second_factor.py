@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts.identity import second_factor, totp
+from controlplane.accounts.identity import second_factor, sessions, totp
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
@@ -47,6 +47,10 @@ def _confirm(request: HttpRequest) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
+            # They began with the password alone: whoever has no more than that is not to stay in by one.
+            ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
+            if ended:
+                messages.success(request, f"Your other session{'s have' if ended != 1 else ' has'} ended.")
             return _page(request, codes=codes)
     return _page(request, form=form, status=422)
 
@@ -86,6 +90,8 @@ def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
     except Conflict as error:
         messages.error(request, said(error))
     else:
-        told = "Members without a second factor reach nothing of the organisation now, by API keys neither."
-        messages.success(request, told if demanded else "A second factor is everybody's own choice now.")
+        told = "Members without a second factor have no access to the organisation now, not even by API key."
+        messages.success(
+            request, told if demanded else "Members choose for themselves now whether to use a second factor."
+        )
     return redirect("console:members", caller.organisation.id)

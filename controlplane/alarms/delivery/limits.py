@@ -1,0 +1,49 @@
+"""How often an alarm is told, and how many messages a receiver gets, within an hour.
+
+What is more is held back by evaluation as a silence would: receivers are told how it is when there is room again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Count
+
+from controlplane.alarms.models import Delivery, DeliveryKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+MOST_OF_ALARM, MOST_PER_HOUR = 20, 120
+"""So often an alarm is told in an hour, and so many messages of alarms go to one receiver."""
+_REASON = "messages of all organisations are counted"
+
+
+def held_back(telling: Iterable[tuple[str, Sequence[str]]], *, at: datetime) -> set[str]:
+    """Of alarms with their receivers' ids: those that were told often enough for now, or whose receivers were."""
+    wanted = {alarm: receivers for alarm, receivers in telling if receivers}
+    if not wanted:
+        return set()
+    rows = Delivery.objects.unscoped(_REASON).filter(
+        event__alarm__in=list(wanted), kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
+    )
+    told = dict(rows.values_list("event__alarm").annotate(Count("event", distinct=True)))
+    lately = Counter(told_lately(sorted({name for names in wanted.values() for name in names}), at))
+    held = set()
+    for alarm, names in wanted.items():
+        if told.get(alarm, 0) >= MOST_OF_ALARM or any(lately[name] >= MOST_PER_HOUR for name in names):
+            held.add(alarm)
+        else:
+            lately.update(names)
+    return held
+
+
+def told_lately(receivers: list[str], at: datetime) -> dict[str, int]:
+    """How many messages of alarms each of these receivers was written in the last hour, those that were not sent included."""
+    rows = Delivery.objects.unscoped(_REASON).filter(
+        receiver__in=receivers, kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
+    )
+    return dict(rows.values_list("receiver").annotate(Count("pk")))

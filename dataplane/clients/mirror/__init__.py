@@ -1,0 +1,24 @@
+"""Copies topics of any number of clusters into one: `python -m dataplane.clients.mirror mirror.toml`.
+
+A mirror is a consumer of its sources, as the documents say; the clusters know nothing of each other and may differ in size. A
+message keeps its partition, key, value, headers and time. How far each partition was copied stands in a *checkpoint topic* of
+the target, written after the data.
+
+**Delivery.** At least once. After a failure, in a run or between two, what stands in the target behind the checkpoint is compared
+with what comes next at the source, and what is there already is not sent again (`recovery`): where the mirror alone writes to
+a topic, and runs once, nothing is there twice but what a broker appended after it had been given up. Exactly once takes
+one transaction around data and checkpoint: `appending.append` is the one call by which both reach the target, and would take
+it.
+
+__main__ commands    arguments, exit status; run, status, compare
+config               mirror.toml
+runner               a thread for each source, until it is stopped
+copying recovery     one source's partitions: read, append, remember; what a restart finds out: pure
+appending            one batch to the target, once
+offset_map           where a message of the source is in the target: pure
+checkpoints          how far it is, kept in the target
+topics admin         topics made, grown and configured as at the source; the requests for it
+groups               committed offsets of groups, translated
+comparing            whether two clusters have the same
+metrics              lag, rates and offsets, as text and on a port
+"""

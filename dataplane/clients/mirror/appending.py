@@ -1,0 +1,35 @@
+"""One batch to one partition of the target, once, acknowledged by all in-sync replicas; who called says whether to try again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from dataplane.clients.cluster import Cluster
+from dataplane.clients.connection import Connection
+from dataplane.clients.errors import raise_for
+from dataplane.clients.fetching import Place
+from dataplane.clients.messages import Message, write_entries
+from dataplane.protocol.api import ApiKey
+from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from dataplane.records import compression
+
+_TIMEOUT_MS = 15_000
+
+
+def append(cluster: Cluster, place: Place, messages: Sequence[Message], codec: int = compression.NONE) -> int:
+    """The offset of the first. Raises BrokerError; ConnectionLostError, after which they may be there or not."""
+    topic, partition = place
+
+    def send(connection: Connection) -> ProduceResponse:
+        version = connection.version(ApiKey.PRODUCE)
+        entries = write_entries(messages, version, codec, time.time_ns() // 1_000_000)
+        data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=entries),)),)
+        request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=data)
+        answer: ProduceResponse = connection.call(request, version=version, timeout_ms=_TIMEOUT_MS)
+        return answer
+
+    answer: ProduceResponse = cluster.on(cluster.leader(topic, partition), send)
+    found = answer.responses[0].partition_responses[0]
+    raise_for(found.error_code, f"append to {topic}-{partition}")
+    return found.base_offset

@@ -1,0 +1,108 @@
+"""What is remembered of producers that write in transactions: over restarts, and when there are too many of them."""
+
+from __future__ import annotations
+
+import struct
+
+import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.batch import read_header
+from dataplane.records.control import Marker, build_marker
+from dataplane.storage.checkpoints import producers as remembering
+from dataplane.storage.checkpoints import snapshots
+from dataplane.storage.checkpoints.producers import Producers, ProducerState
+from dataplane.storage.checkpoints.transactions import Ended
+from dataplane.storage.log import producing
+from dataplane.storage.producer_budget import ProducerBudgets
+from tests.dataplane.storage.support import batch_of, new_files, open_log, stage
+
+
+def update(producers, offset, producer, *, epoch=0, sequence=0):
+    batch = batch_of("v", producer_id=producer, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    return producers.update(read_header(batch), offset, batch)
+
+
+def end(producers, offset, producer, marker, *, epoch=0, coordinator_epoch=0):
+    batch = build_marker(
+        marker, producer_id=producer, producer_epoch=epoch, coordinator_epoch=coordinator_epoch, now_ms=0
+    )
+    return producers.update(read_header(batch), offset, batch)
+
+
+def test_a_snapshot_of_kafka_with_an_open_transaction_is_read():
+    body = struct.pack(">i", 1) + struct.pack(">qhiqiqiq", 9, 1, 0, 100, 0, 5, 3, 98)
+    found = snapshots.unpack(struct.pack(">hI", 1, crc32c.crc32c(body)) + body)
+    assert (found.producers[0].coordinator_epoch, found.producers[0].first_offset, found.ended) == (3, 98, [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, *Marker])), max_size=30), st.integers(0, 30))
+def test_a_snapshot_keeps_what_holds_readers_back(steps, high_watermark):
+    producers = Producers()
+    for offset, (producer, marker) in enumerate(steps):
+        if marker is None:
+            update(producers, offset, producer, sequence=offset)
+        else:
+            end(producers, offset, producer, marker, coordinator_epoch=offset)
+    data = snapshots.pack(producers.states(7), producers.transactions.ended())
+    again = Producers()
+    again.restore(*snapshots.unpack(data))
+    before, after = ([state._replace(last_offset=0) for state in one.states(7)] for one in (producers, again))
+    assert after == before
+    known, found = producers.transactions, again.transactions
+    assert found.open == known.open
+    assert list(found.open) == list(known.open), "in the order of their offsets"
+    assert found.stable_end(high_watermark, 0) == known.stable_end(high_watermark, 0)
+
+
+def test_who_writes_in_a_transaction_does_not_have_to_go(monkeypatch):
+    monkeypatch.setattr(remembering, "MAX_PRODUCERS", 10)
+    producers = Producers()
+    for producer in range(8):
+        update(producers, producer, producer)
+    end(producers, 8, 7, Marker.COMMIT)
+    for producer in range(100, 130):
+        batch = batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=0)
+        producers.update(read_header(batch), producer)
+    assert all(producers.may_continue(producer, 0) for producer in range(7))
+    assert len(producers) <= 10
+    for producer in range(200, 220):
+        update(producers, producer, producer)
+    assert producers.transactions.stable_end(500, 0) == 0
+    assert len(producers) == 27, "as many as have transactions"
+
+
+def test_a_budget_that_is_full_of_transactions_is_exceeded():
+    files = new_files()
+    logs = {}
+    budgets = ProducerBudgets(logs, 20 * remembering.PRODUCER_BYTES)
+    log = logs["aaaabbbb.topic", 0] = open_log(files, newcomers=budgets.newcomers_of("aaaabbbb.topic"))
+    for producer in range(60):
+        stage(log, batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True))
+    assert len(producing.producers_of(log)) == 60
+    assert log.transactions.stable_end(60, 0) == 0
+
+
+def test_a_marker_that_went_with_its_producer_is_undone_by_a_cut():
+    producers = Producers()
+    update(producers, 0, 7)
+    end(producers, 1, 7, Marker.COMMIT)
+    producers.make_room()
+    assert producers.holds_any_from(1)
+    assert producers.transactions.ended() == [Ended(0, 1)]
+
+
+def test_a_coordinator_appends_without_sequences():
+    producers = Producers()
+    batch = batch_of("v", producer_id=7, producer_epoch=2, base_sequence=-1, transactional=True)
+    header = read_header(batch)
+    for offset in range(3):
+        assert producers.check(header) is None
+        producers.update(header, offset)
+    (state,) = producers.states(0)
+    assert state == ProducerState(7, 2, [], 2, 0, -1, 0)
+    older = read_header(batch_of("v", producer_id=7, producer_epoch=1, base_sequence=-1, transactional=True))
+    assert producers.check(older) is ErrorCode.INVALID_PRODUCER_EPOCH
