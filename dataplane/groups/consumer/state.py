@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dataplane.groups.consumer.model import Group
     from dataplane.groups.settings import ConsumerRules
 
-TOGETHER = 64
+TOGETHER = 16
 """Events that have waited, and are taken in one go."""
 RETRY_MS = 1_000
 CLEAR_UP_TIMER = "clear up"
