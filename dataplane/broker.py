@@ -31,6 +31,7 @@ from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.settings import group_settings
+from dataplane.groups.topics import ClusterTopics
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
@@ -138,6 +139,7 @@ class Broker:
             group_settings(self.config.settings),
             self._offsets_partitions,
             self.doors.background,
+            ClusterTopics(self.metadata),
         )
         self.replicas.roles.on_leadership(self.groups.on_leadership)
         self.metadata.on_deleted(self.groups.partitions_deleted)

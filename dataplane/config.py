@@ -121,6 +121,10 @@ class Settings:
     group_bytes_per_s_per_instance: int = (
         2**20
     )  # what JoinGroup, SyncGroup, OffsetCommit and transactions may leave behind
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 5_000  # as group_max_size
+    group_consumer_assignors: str = "uniform,range"
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000

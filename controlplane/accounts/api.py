@@ -64,7 +64,9 @@ class ApiKeyApi(APIView):
     def delete(self, request: Request, key_id: str) -> Response:
         """Revoke a key, from the next request on."""
         caller = request.user
-        services.api_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=key_id)
+        services.api_key_revoke(
+            organisation=caller.organisation, actor=caller.actor, key_id=key_id, only_of=caller.whose_keys
+        )
         return Response(status=204)
 
 
@@ -98,5 +100,7 @@ class AccessKeyApi(APIView):
     def delete(self, request: Request, access_key_id: str) -> Response:
         """Revoke an access key: what is signed with it is refused from now on."""
         caller = request.user
-        services.access_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=access_key_id)
+        services.access_key_revoke(
+            organisation=caller.organisation, actor=caller.actor, key_id=access_key_id, only_of=caller.whose_keys
+        )
         return Response(status=204)

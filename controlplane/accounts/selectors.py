@@ -42,6 +42,11 @@ class Caller:
         return self.role != Role.VIEWER
 
     @property
+    def whose_keys(self) -> User | None:
+        """Whose API keys and access keys the caller may revoke; None: everybody's, as an owner."""
+        return None if self.role == Role.OWNER else self.user
+
+    @property
     def may_read_messages(self) -> bool:
         """Everyone but a viewer sees what stands in messages; viewers see where they are and how large."""
         return self.role != Role.VIEWER

@@ -16,7 +16,7 @@ from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import FieldProblem, Invalid, NotFound, Unsupported
+from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
 
@@ -123,13 +123,24 @@ def api_key_create(
 
 
 @transaction.atomic
-def api_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """End a key, from the next request on. Revoking twice is once. Raises NotFound."""
+def api_key_revoke(
+    *, organisation: Organisation, actor: str, key_id: str, only_of: User | None = None, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """End a key, from the next request on. Revoking twice is once. `only_of`: if it is this person's.
+
+    Raises NotFound, Forbidden.
+    """
     rows = ApiKey.objects.for_organisation(organisation).filter(pk=key_id)
-    if not rows.exists():
-        raise NotFound(f"no API key {key_id}")
+    _may_revoke(rows.first(), f"no API key {key_id}", only_of)
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
         audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)
+
+
+def _may_revoke(key: ApiKey | AccessKey | None, unknown: str, only_of: User | None) -> None:
+    if key is None:
+        raise NotFound(unknown)
+    if only_of is not None and key.user_id != only_of.pk:
+        raise Forbidden("only owners revoke keys of other people")
 
 
 @transaction.atomic
@@ -167,10 +178,14 @@ def access_key_create(
 
 
 @transaction.atomic
-def access_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """End an access key, from the next request on. Revoking twice is once. Raises NotFound."""
+def access_key_revoke(
+    *, organisation: Organisation, actor: str, key_id: str, only_of: User | None = None, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """End an access key, from the next request on. Revoking twice is once. `only_of`: if it is this person's.
+
+    Raises NotFound, Forbidden.
+    """
     rows = AccessKey.objects.for_organisation(organisation).filter(pk=key_id)
-    if not rows.exists():
-        raise NotFound(f"no access key {key_id}")
+    _may_revoke(rows.first(), f"no access key {key_id}", only_of)
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
         audit.record(organisation=organisation, actor=actor, action="access_key.revoke", target=key_id)

@@ -112,8 +112,8 @@ class FlowFacts:
         for group in groups:
             entry = self._groups.find(group)
             if isinstance(entry, Entry):
-                for member in entry.group.members.values():
-                    members[member.client_id, member.client_host.removeprefix("/")] = None
+                for client_id, host in entry.clients():
+                    members[client_id, host.removeprefix("/")] = None
         return tuple(members)[:MOST_MEMBERS]
 
     def _leaders_of(self, topics: tuple[str, ...]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dataplane.coordination import errors
 from dataplane.groups.classic.members import Member
 from dataplane.groups.classic.model import Group, GroupState
+from dataplane.groups.consumer import epochs
 from dataplane.groups.offsets import TopicPartition, commit_problem, transactional_commit_problem
 from dataplane.groups.records import write_offset
 from dataplane.protocol.errors import ErrorCode
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dataplane.coordination.effects import KeyValue, Producer
+    from dataplane.groups.consumer.model import Group as ConsumerGroup
     from dataplane.groups.settings import GroupSettings
 
 
@@ -43,6 +45,7 @@ class Commit:
     instance_id: str | None = None
     retention_ms: int = -1
     producer: Producer | None = None
+    knows_epochs: bool = False  # its sender's version has the epochs of members (KIP-848)
 
 
 _END_OF_TIME_MS = 2**63 - 1
@@ -59,10 +62,19 @@ class CommitPlan:
     heard_of: Member | None = None
 
 
-def plan(group: Group, ask: Commit, settings: GroupSettings, now_ms: int) -> CommitPlan:
-    """Decide. Nothing changes yet."""
+def plan(
+    group: Group, ask: Commit, settings: GroupSettings, now_ms: int, consumer: ConsumerGroup | None = None
+) -> CommitPlan:
+    """Decide. Nothing changes yet. A group of the consumer protocol comes beside one that is as if there were none."""
     judge = commit_problem if ask.producer is None else transactional_commit_problem
-    problem = judge(group, ask.generation, ask.member_id, ask.instance_id)
+    if consumer is not None:
+        problem = epochs.commit_problem(
+            *(consumer, ask.member_id, ask.generation, ask.instance_id),
+            knows_epochs=ask.knows_epochs,
+            in_transaction=ask.producer is not None,
+        )
+    else:
+        problem = judge(group, ask.generation, ask.member_id, ask.instance_id)
     member = None
     is_valid = problem in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
     if is_valid and ask.producer is None and group.state is not GroupState.EMPTY:  # a producer is no member

@@ -25,6 +25,8 @@ from dataplane.groups.classic.events import (
     Sync,
     SyncResult,
 )
+from dataplane.groups.consumer import epochs
+from dataplane.groups.heartbeats import ConsumerHeartbeats
 from dataplane.groups.machine import GroupMachine
 from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard, session_of
 from dataplane.groups.sweeping import Sweeper
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     from dataplane.coordination.log import StateLog
     from dataplane.coordination.shard import Refuse
     from dataplane.doors import Background, Loop
-    from dataplane.groups.classic.model import Group
     from dataplane.groups.settings import GroupSettings
+    from dataplane.groups.topics import Topics
     from dataplane.protocol.messages.group_records import OffsetCommitValue
 
 Errors = dict[tuple[str, int], ErrorCode]
@@ -60,17 +62,19 @@ class GroupCoordinator:
         settings: GroupSettings,
         partition_count: Callable[[], int],
         background: Background,
+        topics: Topics,
     ) -> None:
         self.settings = settings
         self._loop = loop
         self._random = random
         self._partition_count = partition_count
         self._runtime: Runtime[Groups, Entry] = Runtime(
-            loop, background, log, GroupMachine(settings), lambda groups: groups
+            loop, background, log, GroupMachine(settings, topics), lambda groups: groups
         )
         self._paced = removal.Paced(self._runtime.append, loop.call_soon)
         self._sweeper = Sweeper(loop, self._runtime.slices, settings, self._runtime.serving, self._paced)
         self._runtime.on_loaded(self._sweeper.loaded)
+        self.consumers = ConsumerHeartbeats(loop, self._runtime, topics, self._shard_of, self._is_one_too_many)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -106,12 +110,12 @@ class GroupCoordinator:
         shard = self._shard_of(group_id)
         return shard if isinstance(shard, ErrorCode) else shard.contents.entries.get(group_id)
 
-    def groups(self) -> tuple[list[Group], ErrorCode]:
+    def groups(self) -> tuple[list[Entry], ErrorCode]:
         """Every group here; COORDINATOR_LOAD_IN_PROGRESS where some are still missing."""
         error = ErrorCode.NONE
         if any(shard.loading for shard in self._runtime.shards()):
             error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return [entry.group for shard in self._runtime.serving() for entry in shard.contents.all_entries()], error
+        return [entry for shard in self._runtime.serving() for entry in shard.contents.all_entries()], error
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -127,15 +131,45 @@ class GroupCoordinator:
         low, high = self.settings.group_min_session_timeout_ms, self.settings.group_max_session_timeout_ms
         if not low <= ask.session_timeout_ms <= high:
             return resolved(refuse(ErrorCode.INVALID_SESSION_TIMEOUT))
-        if ask.member_id and group_id not in shard.contents.entries:
+        entry = shard.contents.entries.get(group_id)
+        if ask.member_id and entry is None:
             return resolved(refuse(ErrorCode.UNKNOWN_MEMBER_ID))
+        if entry is not None and entry.consumer is not None:
+            return self._join_after_consumers(shard, entry, ask, refuse)
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         new_member_id = "" if ask.member_id else self._new_member_id(ask.instance_id or ask.client_id)
         return self._ask(shard, group_id, replace(ask, new_member_id=new_member_id), refuse)
 
+    def _join_after_consumers(
+        self, shard: GroupShard, entry: Entry, ask: Join, refuse: Callable[[ErrorCode], JoinResult]
+    ) -> Future[JoinResult]:
+        """The group is of the consumer protocol. Without members it becomes one of the classic protocol first."""
+        if removal.is_dead(entry) or not removal.is_empty(entry):
+            dead = removal.is_dead(entry)
+            return resolved(
+                refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE if dead else ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            )
+        group_id = entry.group.group_id
+        answer: Future[JoinResult] = Future()
+
+        def ended(done: Future[ErrorCode]) -> None:
+            if done.result() != ErrorCode.NONE:
+                answer.resolve(refuse(done.result()))
+            else:
+                self.join(group_id, ask).then(lambda joined: answer.resolve(joined.result()))
+
+        token, end = self._runtime.park(shard, lambda error: error)
+        end.then(ended)
+        removal.end_consumer(shard, entry, self._paced, lambda error: shard.answer(token, error))
+        return answer
+
     def _new_member_id(self, prefix: str) -> str:
         return f"{prefix[:_PREFIX_LENGTH]}-{UUID(int=self._random.getrandbits(128), version=4)}"
+
+    def new_consumer_id(self) -> str:
+        """For a member of the consumer protocol whose version does not bring an id of its own."""
+        return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _is_one_too_many(self, shard: GroupShard, group_id: str) -> bool:
         """Whether it would be a new group, of an instance that has as many as it may."""
@@ -189,13 +223,14 @@ class GroupCoordinator:
             return resolved(refuse(shard))
         entry = shard.contents.entries.get(group_id)
         if entry is None and ask.generation >= 0 and ask.producer is None:
-            return resolved(refuse(ErrorCode.ILLEGAL_GENERATION))
+            unknown = ErrorCode.GROUP_ID_NOT_FOUND if ask.knows_epochs else ErrorCode.ILLEGAL_GENERATION
+            return resolved(refuse(unknown))
         if ask.producer is not None and shard.contents.is_anothers(ask.producer.id, group_id):
             return resolved(refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.contents.open(group_id)
-        plan = commits.plan(entry.group, ask, self.settings, self._loop.clock.now_ms())
+        plan = commits.plan(entry.group, ask, self.settings, self._loop.clock.now_ms(), entry.consumer)
         if plan.heard_of is not None:
             self._runtime.set_timer(shard, entry, session_of(plan.heard_of))
         if not plan.records:
@@ -248,6 +283,13 @@ class GroupCoordinator:
         shard = self._runtime.read_shard(index)
         if shard is not None:
             self._runtime.slices.run(_TRANSACTIONS, shard.contents.end(producer_id, committed=committed))
+
+    def fetch_problem(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Why somebody who says that it is a member in an epoch (OffsetFetch 9) is not told offsets."""
+        entry = self.find(group_id)
+        if not isinstance(entry, Entry) or entry.consumer is None:
+            return ErrorCode.NONE
+        return epochs.fetch_problem(entry.consumer, member_id, epoch)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], OffsetCommitValue] | ErrorCode:
         """What a group has committed. A group that does not exist has committed nothing. Not to be changed."""

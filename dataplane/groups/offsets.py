@@ -160,10 +160,15 @@ def _subscription_topics(metadata: bytes) -> tuple[str, ...]:
     return decode(ConsumerProtocolSubscription, version, metadata, 2).topics
 
 
-def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> Steps[dict[TopicPartition, object]]:
-    """Committed offsets whose time is over, each with the value that is, in steps: a group may have very many."""
+def expired(
+    group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int, subscribed: frozenset[str] = frozenset()
+) -> Steps[dict[TopicPartition, object]]:
+    """Committed offsets whose time is over, each with the value that is, in steps: a group may have very many.
+
+    `subscribed` are the topics of a group of the consumer protocol, whose offsets stay; its others expire by their own commit.
+    """
     empty_since_ms = -1
-    kept: frozenset[str] | None = frozenset()
+    kept: frozenset[str] | None = subscribed
     if group.protocol_type is not None and group.state is GroupState.EMPTY:
         empty_since_ms = group.state_since_ms
     elif group.protocol_type == CONSUMER and group.state is GroupState.STABLE:

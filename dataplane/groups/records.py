@@ -3,6 +3,8 @@
     key:   int16 version, then its fields      value: int16 version, then its fields, or null: a tombstone
     0, 1   group, topic, partition  ->  committed offset        (1 is written)
     2      group                    ->  members and generation  (3 is written)
+    3-8,   those of groups of the consumer protocol: `consumer.records`
+    16
 
 The topic is compacted: the last record of a key counts. Keys of other versions belong to protocols that this broker
 does not speak and are left alone.
@@ -15,6 +17,7 @@ from struct import Struct
 from typing import Any, TypeVar
 
 from dataplane.coordination.effects import KeyValue
+from dataplane.groups.consumer import records as consumer
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -49,6 +52,14 @@ class GroupRecord:
     value: GroupMetadataValue | None
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord:
+    """One record of a group of the consumer protocol."""
+
+    group: str
+    record: consumer.Record
+
+
 def write_offset(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> KeyValue:
     """Key and value of a commit. An expiry time of its own (OffsetCommit v2-v4) exists in value version 1 only."""
     key = _write(OffsetCommitKey(group, topic, partition), _OFFSET_KEY)
@@ -62,7 +73,7 @@ def write_group(group: str, value: GroupMetadataValue | None) -> KeyValue:
     return _write(GroupMetadataKey(group), _GROUP_KEY), None if value is None else _write(value, _GROUP_VALUE)
 
 
-def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
+def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | ConsumerRecord | None:
     """One record; None for a key that is not ours. Raises DecodeError or ValueError for what cannot be read."""
     version = _version(key)
     if version in (0, 1):
@@ -70,6 +81,8 @@ def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord |
         return OffsetRecord(offset.group, offset.topic, offset.partition, _read_value(OffsetCommitValue, value))
     if version == _GROUP_KEY:
         return GroupRecord(_read(GroupMetadataKey, key).group, _read_value(GroupMetadataValue, value))
+    if version in consumer.KINDS:
+        return ConsumerRecord(*consumer.read(key, value))
     return None
 
 

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from dataplane.coordination.effects import KeyValue
 from dataplane.groups.classic.model import NONE_PENDING, GroupState
 from dataplane.groups.commits import told
+from dataplane.groups.consumer.records import end_of_group
+from dataplane.groups.consumer.records import write as write_consumer
 from dataplane.groups.offsets import CONSUMER, TopicPartition, subscribed_topics
 from dataplane.groups.records import write_group, write_offset
 from dataplane.groups.shard import Entry, GroupShard
@@ -39,12 +41,22 @@ TOMBSTONES_PER_BATCH = 100
 def delete_group(shard: GroupShard, group_id: str, log: Paced, done: Callable[[ErrorCode], None]) -> None:
     """Remove a group that has no members, with its offsets."""
     entry = shard.contents.entries.get(group_id)
-    if entry is None or entry.group.state is GroupState.DEAD:
+    if entry is None or is_dead(entry):
         done(ErrorCode.GROUP_ID_NOT_FOUND)
-    elif entry.group.state is not GroupState.EMPTY:
+    elif not is_empty(entry):
         done(ErrorCode.NON_EMPTY_GROUP)
     else:
         bury(shard, entry, log, done)
+
+
+def is_dead(entry: Entry) -> bool:
+    """Its tombstones are on their way."""
+    return entry.group.state is GroupState.DEAD or (entry.consumer is not None and entry.consumer.dying)
+
+
+def is_empty(entry: Entry) -> bool:
+    """It has no members, of whichever protocol."""
+    return entry.group.state is GroupState.EMPTY and (entry.consumer is None or entry.consumer.is_empty)
 
 
 def delete_offsets(
@@ -56,10 +68,10 @@ def delete_offsets(
 ) -> None:
     """Remove some offsets, but not of topics that a living consumer group reads."""
     entry = shard.contents.entries.get(group_id)
-    if entry is None or entry.group.state is GroupState.DEAD:
+    if entry is None or is_dead(entry):
         done(ErrorCode.GROUP_ID_NOT_FOUND, {})
         return
-    in_use: frozenset[str] | None = frozenset()
+    in_use: frozenset[str] | None = frozenset(() if entry.consumer is None else entry.consumer.subscribed())
     if entry.group.state is not GroupState.EMPTY:
         if entry.group.protocol_type != CONSUMER:
             done(ErrorCode.NON_EMPTY_GROUP, {})
@@ -89,16 +101,42 @@ def bury(shard: GroupShard, entry: Entry, log: Paced, done: Callable[[ErrorCode]
     entry.group = replace(group, state=GroupState.DEAD, pending=NONE_PENDING)
     entry.timers.cancel_all()
     offsets = (write_offset(group.group_id, *key, None) for key in entry.offsets.all_keys())
-    tombstones = chain(offsets, (write_group(group.group_id, None) for _ in range(1)))
+    tombstones = chain(offsets, _end_consumer(entry), (write_group(group.group_id, None) for _ in range(1)))
 
     def buried(error: ErrorCode) -> None:
         if error != ErrorCode.NONE:
             entry.group = replace(entry.group, state=GroupState.EMPTY)
+            _revive_consumer(entry)
         elif shard.contents.entries.get(group.group_id) is entry:
             shard.contents.forget(group.group_id)
         done(told(error))
 
     _append_in_batches(shard, tombstones, log, buried)
+
+
+def end_consumer(shard: GroupShard, entry: Entry, log: Paced, done: Callable[[ErrorCode], None]) -> None:
+    """What an empty group of the consumer protocol is, without its offsets: it becomes one of the classic protocol."""
+
+    def ended(error: ErrorCode) -> None:
+        if error != ErrorCode.NONE:
+            _revive_consumer(entry)
+        shard.contents.drop_blank(entry.group.group_id)
+        done(told(error))
+
+    _append_in_batches(shard, _end_consumer(entry), log, ended)
+
+
+def _end_consumer(entry: Entry) -> Iterator[KeyValue]:
+    if entry.consumer is None:
+        return iter(())
+    group = entry.consumer
+    entry.consumer = replace(group, dying=True)
+    return (write_consumer(group.group_id, record) for record in end_of_group(group))
+
+
+def _revive_consumer(entry: Entry) -> None:
+    if entry.consumer is not None:
+        entry.consumer = replace(entry.consumer, dying=False)
 
 
 def _append_in_batches(

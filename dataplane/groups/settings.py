@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dataplane.config import Settings
+
+
+ASSIGNORS = ("uniform", "range")
+"""Of the broker, for the consumer protocol: what there is (`consumer.assignors`), the default first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRules:
+    """Of groups of the consumer protocol: group.consumer.*, with Kafka's defaults."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ASSIGNORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,7 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
+    consumer: ConsumerRules = field(default_factory=ConsumerRules)
 
 
 def group_settings(settings: Settings) -> GroupSettings:
@@ -33,4 +48,16 @@ def group_settings(settings: Settings) -> GroupSettings:
         groups_per_instance=settings.group_max_groups_per_instance,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        consumer=ConsumerRules(
+            session_timeout_ms=settings.group_consumer_session_timeout_ms,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            max_size=settings.group_consumer_max_size,
+            assignors=_assignors(settings.group_consumer_assignors),
+        ),
     )
+
+
+def _assignors(names: str) -> tuple[str, ...]:
+    """Those that we have, in this order; all of them where none is named that we have."""
+    known = tuple(name for name in map(str.strip, names.split(",")) if name in ASSIGNORS)
+    return known or ASSIGNORS

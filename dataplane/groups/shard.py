@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
@@ -10,12 +10,16 @@ from dataplane.groups.classic.events import SessionExpired
 from dataplane.groups.classic.model import Group
 from dataplane.groups.classic.rebalance import session_timer
 from dataplane.groups.classic.state import apply
+from dataplane.groups.consumer.ledger import apply as apply_consumer
+from dataplane.groups.consumer.model import Group as ConsumerGroup
+from dataplane.groups.consumer.state import timers_of
 from dataplane.groups.offsets import END_OF_LOG, GroupOffsets
-from dataplane.groups.records import GroupRecord, OffsetRecord, read_record
+from dataplane.groups.records import ConsumerRecord, GroupRecord, OffsetRecord, read_record
+from dataplane.groups.settings import ConsumerRules
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dataplane.coordination.deadlines import Deadlines
     from dataplane.coordination.effects import KeyValue
@@ -27,18 +31,33 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """One group, its offsets and its timers. `group` is replaced, never changed."""
+    """One group, its offsets and its timers. `group` is replaced, never changed.
 
-    __slots__ = ("group", "offsets", "timers")
+    A group of the consumer protocol is `consumer`; then `group` is as if there were none. None: it is of the classic one.
+    `matched_with`: the topics that each of its regular expressions was last matched with.
+    """
+
+    __slots__ = ("consumer", "group", "matched_with", "offsets", "timers")
 
     def __init__(self, group: Group, timers: Deadlines) -> None:
         self.group = group
+        self.consumer: ConsumerGroup | None = None
+        self.matched_with: dict[str, Sequence[str]] = {}
         self.offsets = GroupOffsets()
         self.timers = timers
 
     def is_blank(self) -> bool:
         """Nothing would be lost if it were forgotten."""
-        return self.group.is_blank() and self.offsets.is_empty()
+        return self.consumer is None and self.group.is_blank() and self.offsets.is_empty()
+
+    def put(self, consumer: ConsumerGroup) -> None:
+        """As it is now."""
+        self.consumer = None if consumer.is_blank() else consumer
+
+    def clients(self) -> list[tuple[str, str]]:
+        """Client id and host of every member."""
+        members = self.group.members if self.consumer is None else self.consumer.members
+        return [(member.client_id, member.client_host) for member in members.values()]
 
 
 class Forgetting:
@@ -70,7 +89,8 @@ class Forgetting:
 class Groups:
     """By group id; and what has to be removed from them."""
 
-    def __init__(self, new_timers: Callable[[], Deadlines]) -> None:
+    def __init__(self, new_timers: Callable[[], Deadlines], rules: ConsumerRules | None = None) -> None:
+        self._rules = rules or ConsumerRules()
         self.entries: dict[str, Entry] = {}
         self.forgetting: list[Forgetting] = []
         self.sweep: Future[None] | None = None
@@ -86,11 +106,14 @@ class Groups:
         """In order of their first records."""
         return self.entries.values()
 
-    def loaded(self) -> Iterator[tuple[Entry, SetTimer[SessionExpired]]]:
+    def loaded(self) -> Iterator[tuple[Entry, SetTimer[Any]]]:
         """Every member is believed to be alive: its session begins. Groups of which nothing is left are forgotten."""
         for group_id, entry in list(self.entries.items()):
             for member in entry.group.members.values():
                 yield entry, session_of(member)
+            if entry.consumer is not None:
+                for timer in timers_of(entry.consumer, self._rules):
+                    yield entry, timer
             self.drop_blank(group_id)
 
     def open(self, group_id: str) -> Entry:
@@ -128,6 +151,9 @@ class Groups:
                 self.open(record.group).offsets.apply((record.topic, record.partition), record.value, position)
         elif isinstance(record, GroupRecord):
             self._apply_group(record)
+        elif isinstance(record, ConsumerRecord) and (record.record.value is not None or record.group in self.entries):
+            entry = self.open(record.group)
+            entry.put(apply_consumer(entry.consumer or ConsumerGroup(record.group), (record.record,)))
 
     def apply_all(self, records: list[KeyValue], position: int) -> None:
         """Several that were appended together, in order."""

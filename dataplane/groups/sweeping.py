@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.doors import Loop, Timer
+    from dataplane.groups.consumer.model import Group as ConsumerGroup
     from dataplane.groups.settings import GroupSettings
     from dataplane.records.steps import Steps
     from dataplane.slices import Slices
@@ -102,6 +103,7 @@ class Sweeper:
                 shard.closed
                 or shard.contents.entries.get(seen.group.group_id) is not entry
                 or entry.group is not seen.group
+                or entry.consumer is not seen.consumer
             ):
                 continue
             removed: Future[ErrorCode] = Future()
@@ -120,6 +122,7 @@ class Look(NamedTuple):
 
     entry: Entry
     group: Group
+    consumer: ConsumerGroup | None
     gone: dict[TopicPartition, object]
 
 
@@ -144,8 +147,10 @@ def look(shard: GroupShard, now_ms: int, retention_ms: int) -> Steps[list[Look]]
         if shard.closed:
             break
         group = entry.group
-        gone = yield from expired(group, entry.offsets, now_ms, retention_ms)
-        seen = Look(entry, group, gone)
+        consumer = entry.consumer
+        kept = frozenset(() if consumer is None else consumer.subscribed())
+        gone = yield from expired(group, entry.offsets, now_ms, retention_ms, kept)
+        seen = Look(entry, group, consumer, gone)
         if gone or _is_left_with_nothing(seen):
             found.append(seen)
         if number % GROUPS_PER_PAUSE == 0:
@@ -156,6 +161,8 @@ def look(shard: GroupShard, now_ms: int, retention_ms: int) -> Steps[list[Look]]
 def _is_left_with_nothing(seen: Look) -> bool:
     group, offsets = seen.entry.group, seen.entry.offsets
     if group.state is not GroupState.EMPTY or group.pending or not offsets.is_settled():
+        return False
+    if seen.entry.consumer is not None and not seen.entry.consumer.is_empty:
         return False
     return len(seen.gone) == len(offsets.committed) and all(_is_still(seen, key) for key in seen.gone)
 

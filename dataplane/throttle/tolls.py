@@ -52,6 +52,7 @@ def tolls_by_key(
         int(ApiKey.OFFSET_COMMIT): stored + count,
         int(ApiKey.TXN_OFFSET_COMMIT): stored + count,
         int(ApiKey.HEARTBEAT): _toll(requests, HEARTBEATS),
+        int(ApiKey.CONSUMER_GROUP_HEARTBEAT): stored + _toll(requests, HEARTBEATS),  # it joins as well
     }
     by_key.update(dict.fromkeys(_OF_TRANSACTIONS, stored + count + time))
     by_key.update(dict.fromkeys(INTRODUCTIONS, ()))

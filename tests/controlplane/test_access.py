@@ -106,6 +106,15 @@ def test_a_new_key_works_is_shown_once_and_ends_when_revoked(alice):
     problem(new.get("/api/v1/me"), 401, "unauthenticated")
 
 
+def test_only_owners_revoke_keys_of_other_people(alice, bob):
+    rows = ApiKey.objects.for_organisation(alice.organisation)
+    alices, bobs = rows.get(user=alice.user), rows.get(user=bob.user)
+    problem(bob.api.delete(f"/api/v1/api-keys/{alices.pk}"), 403, "forbidden")
+    assert alice.api.get("/api/v1/me").status_code == 200
+    assert alice.api.delete(f"/api/v1/api-keys/{bobs.pk}").status_code == 204
+    problem(bob.api.get("/api/v1/me"), 401, "unauthenticated")
+
+
 def test_a_key_dies_with_the_membership_and_with_the_person(alice, bob):
     Membership.objects.filter(user=bob.user).delete()
     problem(bob.api.get("/api/v1/instances"), 401, "unauthenticated")

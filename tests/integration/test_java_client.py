@@ -21,16 +21,30 @@ SOURCE = Path(__file__).parent / "java"
 UNREACHABLE = re.compile("Could not (resolve|transfer)|Unknown host|Non-resolvable|Connection refused|timed out")
 
 
+NEWER = "4.3.0"
+
+
 @pytest.fixture(scope="session")
 def classpath(tmp_path_factory) -> str:
     """The compiled program and its jars, which stay where Maven keeps them."""
+    return compiled(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def newer_classpath(tmp_path_factory) -> str:
+    """The same with Kafka 4's client."""
+    return compiled(tmp_path_factory, f"-Dkafka.version={NEWER}")
+
+
+def compiled(tmp_path_factory, *more: str) -> str:
+    """With Maven."""
     for program in ("mvn", "java", "javac"):
         if shutil.which(program) is None:
             pytest.skip(f"there is no `{program}`: the Java client is tested where Maven and a JDK are installed")
     target = tmp_path_factory.mktemp("java")
     goals = ["compile", "dependency:build-classpath", f"-Dmdep.outputFile={target}/classpath"]
     done = subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(SOURCE / "pom.xml"), f"-Dtarget={target}", *goals],
+        ["mvn", "-q", "-B", "-f", str(SOURCE / "pom.xml"), f"-Dtarget={target}", *more, *goals],
         capture_output=True,
         text=True,
         timeout=300,
@@ -73,6 +87,13 @@ def test_a_java_application_produces_and_reads_with_a_group_of_two(classpath, te
     assert found["doubled"] == 0
     values = [value for part in read_all(tenant, "flights").values() for value in part]
     assert sorted(values) == sorted(b"value-%d" % number for number in range(20_000))
+
+
+def test_so_does_one_of_kafka_4_by_the_consumer_protocol(newer_classpath, tenant):
+    found = run(newer_classpath, tenant, "flights", 5_000, "group.protocol=consumer")
+    assert found["held"] == [2, 2]
+    assert sum(found["read"]) == found["distinct"] == found["committed"] == 5_000
+    assert found["doubled"] == 0
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

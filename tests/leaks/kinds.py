@@ -64,6 +64,8 @@ BY_FIELD: Mapping[tuple[str, str], Kind] = {
     ("ScramCredentialDeletion", "name"): Kind.USER,
     ("ScramCredentialUpsertion", "name"): Kind.USER,
     ("SaslAuthenticateRequest", "auth_bytes"): Kind.LOGIN,
+    ("ConsumerGroupHeartbeatRequest", "instance_id"): Kind.GROUP_INSTANCE,
+    ("ConsumerGroupHeartbeatRequest", "subscribed_topic_regex"): Kind.TOPIC,  # a name is a pattern that matches itself
 }
 
 BY_NAME: Mapping[str, Kind] = {
@@ -93,6 +95,8 @@ NOTHING_BY_FIELD = frozenset(
         ("OpData", "value"),
         ("FetchRequest", "rack_id"),  # racks are the brokers', told to everybody by Metadata
         ("CreatePartitionsTopic", "count"),
+        ("ConsumerGroupHeartbeatRequest", "rack_id"),
+        ("ConsumerGroupHeartbeatRequest", "server_assignor"),  # "uniform", "range"
     }
 )
 """What would identify something elsewhere, by its name."""

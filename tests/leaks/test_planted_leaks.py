@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from dataplane.groups.shard import Entry
 from dataplane.handlers.admin import client_quotas, log_dirs, resources, scram_users, topics
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.discovery import metadata
@@ -109,11 +108,9 @@ def test_the_state_of_a_foreign_group(monkeypatch):
 
     def describe(ctx, group_id, pace):
         groups, _ = ctx.broker.groups.groups()
-        for group in groups:
-            if exists_elsewhere([group.group_id], group_id) and isinstance(
-                ctx.broker.groups.find(group.group_id), Entry
-            ):
-                return replace((yield from membership._described(group, pace)), group_id=group_id)
+        for entry in groups:
+            if exists_elsewhere([entry.group.group_id], group_id):
+                return replace((yield from membership._described(entry.group, pace)), group_id=group_id)
         return (yield from honest(ctx, group_id, pace))
 
     monkeypatch.setattr(membership, "_describe", describe)
@@ -127,7 +124,7 @@ def test_a_list_with_the_groups_of_all(monkeypatch):
     def list_groups(ctx, request):
         own = yield from honest(ctx, request)
         groups, _ = ctx.broker.groups.groups()
-        more = [ListedGroup(ctx.session.names.group_in(in_words(group.group_id))) for group in groups]
+        more = [ListedGroup(ctx.session.names.group_in(in_words(entry.group.group_id))) for entry in groups]
         return replace(own, groups=tuple(more))
 
     with_handler(monkeypatch, ApiKey.LIST_GROUPS, list_groups)
@@ -238,7 +235,7 @@ def test_a_connection_that_ends_for_what_is_foreign(monkeypatch):
 
     def heartbeat(ctx, request):
         groups, _ = ctx.broker.groups.groups()
-        if exists_elsewhere([group.group_id for group in groups], request.group_id) and request.member_id:
+        if exists_elsewhere([entry.group.group_id for entry in groups], request.group_id) and request.member_id:
             raise CloseConnectionError("somebody else's")
         return honest(ctx, request)
 

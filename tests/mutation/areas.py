@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ _QUOTA = (
     "what_is_known_of_an_instance",
 )
 
+_CONSUMER = ("draft", "epochs", "joining", "ledger", "model", "reconciliation", "records", "state", "target")
+_ROOT = Path(__file__).parents[2]
+
 AREAS = {
     "quota": Area(("quota/core/*.py",), tuple(f"tests/quota/test_{name}.py" for name in _QUOTA)),
     "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
@@ -53,7 +57,17 @@ AREAS = {
             "dataplane/groups/offsets.py",
             "dataplane/groups/pending.py",
         ),
-        ("tests/dataplane/groups",),
+        tuple(str(path.relative_to(_ROOT)) for path in sorted(_ROOT.glob("tests/dataplane/groups/test_*.py"))),
+    ),
+    "consumer groups": Area(
+        (
+            *(f"dataplane/groups/consumer/{name}.py" for name in _CONSUMER),
+            "dataplane/groups/consumer/assignors/*.py",
+        ),
+        tuple(
+            f"tests/dataplane/groups/consumer/test_{name}.py"
+            for name in ("assignors", "coordinator", "members", "reconciliation", "transcripts", "who_may_speak")
+        ),
     ),
     "transactions": Area(
         tuple(f"dataplane/transactions/{name}.py" for name in ("state", "model", "records")),

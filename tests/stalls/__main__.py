@@ -43,7 +43,7 @@ REPORT = Path("var/reports/stalls.json")
 QUICK = (
     "tenant API_VERSIONS v4 flat alone",
     "tenant METADATA v12 wide alone",
-    "tenant OFFSET_FETCH v8 wide crowd",
+    "tenant OFFSET_FETCH v9 wide crowd",
     "tenant FIND_COORDINATOR v4 wide pipelined",
     "tenant CREATE_TOPICS v7 wide alone",
     "tenant METADATA v10 of everything, 100 connections pipelined",

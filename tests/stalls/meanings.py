@@ -29,6 +29,7 @@ NAMES: Mapping[tuple[str, str], str] = {
     ("StopReplicaTopicV1", "name"): NEW,
     ("StopReplicaTopicState", "topic_name"): NEW,
     ("JoinGroupRequest", "group_id"): NEW,
+    ("ConsumerGroupHeartbeatRequest", "group_id"): NEW,
 }
 """Which kind of name a field holds where its entity does not say it, or says more than is wanted."""
 
@@ -57,6 +58,11 @@ VALUES: Mapping[tuple[str, str], Any] = {
     ("ComponentData", "entity_type"): "client-id",
     ("ComponentData", "match_type"): 2,
     ("ComponentData", "match"): None,
+    ("ConsumerGroupHeartbeatRequest", "member_epoch"): 0,
+    ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): 6_000,
+    ("ConsumerGroupHeartbeatRequest", "subscribed_topic_regex"): None,
+    ("ConsumerGroupHeartbeatRequest", "server_assignor"): None,
+    ("ConsumerGroupHeartbeatRequest", "topic_partitions"): (),
     ("JoinGroupRequest", "session_timeout_ms"): 6_000,
     ("JoinGroupRequest", "rebalance_timeout_ms"): 6_000,
     ("JoinGroupRequest", "protocol_type"): "consumer",

@@ -53,6 +53,8 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @tenant_page
 def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     """From now on a key opens nothing."""
-    services.api_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=key_id)
+    services.api_key_revoke(
+        organisation=caller.organisation, actor=caller.actor, key_id=key_id, only_of=caller.whose_keys
+    )
     messages.success(request, "The key was revoked. Requests with it are refused from now on.")
     return redirect("console:keys", caller.organisation.id)

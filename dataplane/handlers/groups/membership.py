@@ -25,6 +25,7 @@ from dataplane.groups.classic.events import (
 from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.classic.members import Member
 from dataplane.groups.classic.model import Group, GroupState
+from dataplane.groups.offsets import CONSUMER
 from dataplane.groups.shard import Entry
 from dataplane.handlers.authorized import ASKED_US, OPERATIONS_NOT_ASKED, operations
 from dataplane.protocol.errors import ErrorCode
@@ -66,6 +67,7 @@ _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
 
+_CLASSIC = "classic"
 MAX_GROUP_ID = 1_000
 MAX_INSTANCE_ID = 249  # as Kafka's clients have it
 LEAST_REBALANCE_MS = 1_000
@@ -221,7 +223,7 @@ async def _many_leave(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveG
 
 
 def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
-    """State, members and assignments. A group that does not exist is Dead, without an error."""
+    """State, members and assignments. A group that does not exist, or is of the consumer protocol, is Dead, without an error."""
     is_asked = request.include_authorized_operations
     pace = Pace()
     described: dict[str, DescribedGroup] = {}
@@ -246,9 +248,9 @@ def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[Described
     if refusal:
         return DescribedGroup(error_code=refusal, group_id=group_id)
     entry = ctx.broker.groups.find(group_id)
-    if isinstance(entry, Entry):
+    if isinstance(entry, Entry) and entry.consumer is None:
         return (yield from _described(entry.group, pace))
-    if entry is None:
+    if entry is None or isinstance(entry, Entry):  # one of the consumer protocol is none here
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     return DescribedGroup(error_code=entry, group_id=group_id)
 
@@ -288,15 +290,26 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps
     groups, error = ctx.broker.groups.groups()
     sees_all = ctx.may(Operation.DESCRIBE, CLUSTER)
     states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))
+    types = frozenset((yield from each(request.types_filter, str.lower, _NAME_US, pace)))
     listed = []
-    for group in groups:
+    for entry in groups:
         if pace.over(_NAME_US):
             yield None
-        if not ctx.owns(group.group_id) or (states and group.state.value.lower() not in states):
+        if not ctx.owns(entry.group.group_id):
             continue
-        if sees_all or ctx.may(Operation.DESCRIBE, of_group(group.group_id)):
-            listed.append(ListedGroup(group.group_id, group.protocol_type or "", group.state.value))
+        row = _listed(entry)
+        if (states and row.group_state.lower() not in states) or (types and row.group_type not in types):
+            continue
+        if sees_all or ctx.may(Operation.DESCRIBE, of_group(row.group_id)):
+            listed.append(row)
     return ListGroupsResponse(error_code=error, groups=tuple(listed))
+
+
+def _listed(entry: Entry) -> ListedGroup:
+    group = entry.group
+    if entry.consumer is None:
+        return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, _CLASSIC)
+    return ListedGroup(group.group_id, CONSUMER, entry.consumer.state().value, CONSUMER)
 
 
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

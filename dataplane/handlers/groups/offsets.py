@@ -69,6 +69,7 @@ T = TypeVar("T")
 _GROUP_US = 12
 _TOP_LEVEL_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
+_EPOCHS_SINCE = 9  # of members (KIP-848)
 NEVER_COMMITTED = OffsetCommitValue(offset=-1)
 
 
@@ -107,6 +108,7 @@ async def _commit(
             request.member_id,
             request.group_instance_id,
             request.retention_time_ms,
+            knows_epochs=ctx.version >= _EPOCHS_SINCE,
         )
         errors.update(await ctx.broker.groups.commit(request.group_id, ask))
     return errors
@@ -154,10 +156,21 @@ def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[Off
         if pace.over(_GROUP_US):
             yield None
         _, g = asked.popitem()  # in the order of the request; freed whole, thousands of keys would take a millisecond
+        problem = _member_problem(ctx, g)
+        if problem:
+            groups.append(OffsetFetchResponseGroup(g.group_id, (), problem))
+            continue
         found, error = yield from _fetch(ctx, request, g.group_id, _wanted(g.topics), pace)
         topics = yield from _topics(found, OffsetFetchResponseTopics, OffsetFetchResponsePartitions, pace)
         groups.append(OffsetFetchResponseGroup(g.group_id, topics, error))
     return OffsetFetchResponse(groups=tuple(groups))
+
+
+def _member_problem(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> ErrorCode:
+    """Who asks as a member, and is none any more, must not go on from there. Whether it may ask at all comes first."""
+    if ctx.version < _EPOCHS_SINCE or ctx.group_refusal(Operation.DESCRIBE, asked.group_id):
+        return ErrorCode.NONE
+    return ctx.broker.groups.fetch_problem(asked.group_id, asked.member_id, asked.member_epoch)
 
 
 def _fetch_group(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:

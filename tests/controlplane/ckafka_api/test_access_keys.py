@@ -43,11 +43,20 @@ def test_the_secret_is_in_no_row(alice, secrets):
     assert made["secret_key"] not in rows
 
 
-def test_a_revoked_key_signs_nothing(alice, bob, secrets, wire):
+def test_a_revoked_key_signs_nothing(alice, secrets, wire):
     made = made_by(alice)
-    assert bob.api.delete(f"{URL}/{made['id']}").status_code == 204
-    assert bob.api.delete(f"{URL}/{made['id']}").status_code == 204
+    assert alice.api.delete(f"{URL}/{made['id']}").status_code == 204
+    assert alice.api.delete(f"{URL}/{made['id']}").status_code == 204
     assert refused(lambda: may_ask((made["secret_id"], made["secret_key"]), wire))[0] == "AuthFailure"
+
+
+def test_only_owners_revoke_what_is_somebody_elses(alice, bob, secrets):
+    alices, bobs = made_by(alice), made_by(bob)
+    assert bob.api.delete(f"{URL}/{alices['id']}").status_code == 403
+    assert AccessKey.objects.unscoped("a test").get(pk=alices["id"]).revoked_at is None
+    assert bob.api.delete(f"{URL}/{bobs['id']}").status_code == 204
+    bobs = made_by(bob)
+    assert alice.api.delete(f"{URL}/{bobs['id']}").status_code == 204
 
 
 def test_strangers_and_viewers_have_no_say(alice, charlie, viewer, secrets):

@@ -98,6 +98,16 @@ def test_a_revoked_key_ends_at_once(at_alice, alice):
     assert client_of(alice.key).get("/api/v1/me").status_code == 401
 
 
+def test_a_member_is_offered_to_revoke_keys_of_their_own(at_bob, alice, bob):
+    rows = ApiKey.objects.for_organisation(alice.organisation)
+    alices, bobs = rows.get(user=alice.user), rows.get(user=bob.user)
+    page = at_bob.get("keys").content.decode()
+    assert f"keys/{bobs.id}/revoke" in page
+    assert f"keys/{alices.id}/revoke" not in page
+    assert at_bob.post(f"keys/{alices.id}/revoke").status_code == 403
+    assert client_of(alice.key).get("/api/v1/me").status_code == 200
+
+
 def test_another_organisations_key_cannot_be_revoked(at_alice, charlie):
     key = ApiKey.objects.for_organisation(charlie.organisation).get()
     assert at_alice.post(f"keys/{key.id}/revoke").status_code == 404

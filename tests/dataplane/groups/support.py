@@ -1,6 +1,8 @@
 """A coordinator on virtual time, over a log in memory that commits when it is told to."""
 
+from itertools import count
 from random import Random
+from uuid import UUID
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.classic.events import (
@@ -9,13 +11,51 @@ from dataplane.groups.classic.events import (
     Leave,
     Sync,
 )
+from dataplane.groups.consumer.model import Topic
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.settings import GroupSettings
+from quota.contracts.namespace import split_physical
 from tests.dataplane.coordination.support import MemoryLog
 from tests.support.memory_files import ImmediateBackground
 from tests.support.virtual_loop import VirtualNetwork
 
 PARTITIONS = 4
+
+
+class FixedTopics:
+    """The cluster's topics, as groups of the consumer protocol see them; `put` creates one, or has it grow."""
+
+    def __init__(self, **sizes):
+        self.version = 0
+        self.rows = {}
+        self._ids = count(1)
+        self._names = {}
+        for name, size in sizes.items():
+            self.put(name, size)
+
+    def put(self, name, size):
+        known = self.rows.get(name)
+        self.rows[name] = Topic(known.topic_id if known else UUID(int=next(self._ids)), size)
+        self._changed()
+
+    def drop(self, name):
+        del self.rows[name]
+        self._changed()
+
+    def _changed(self):
+        self.version += 1
+        self._names = {}
+
+    def find(self, name):
+        return self.rows.get(name)
+
+    def beside(self, group_id):
+        owner = split_physical(group_id)
+        key = owner and owner[0]
+        if key not in self._names:
+            mine = [name for name in sorted(self.rows) if key is None or (split_physical(name) or ("",))[0] == key]
+            self._names[key] = mine
+        return self._names[key]
 
 
 class World:
@@ -26,13 +66,16 @@ class World:
         self.loop = self.network.loop("broker")
         self.log = MemoryLog(self.loop)
         self.background = ImmediateBackground()
+        self.topics = FixedTopics()
         self.settings = GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **changes})
         self.epoch = 0
         self.coordinator = self.new_coordinator()
         self.elect()
 
     def new_coordinator(self):
-        return GroupCoordinator(self.loop, self.log, Random(1), self.settings, lambda: PARTITIONS, self.background)
+        return GroupCoordinator(
+            self.loop, self.log, Random(1), self.settings, lambda: PARTITIONS, self.background, self.topics
+        )
 
     def elect(self):
         self.epoch += 1

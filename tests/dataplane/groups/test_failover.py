@@ -24,6 +24,7 @@ from dataplane.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 from dataplane.records.steps import run_through
+from tests.dataplane.groups.support import FixedTopics
 from tests.dataplane.replication import cluster as replicated
 
 
@@ -41,7 +42,9 @@ def cluster(monkeypatch):
 def give_coordinator(broker):
     settings = GroupSettings(group_initial_rebalance_delay_ms=0)
     log = ReplicatedLog(broker.replicas, OFFSETS_TOPIC)
-    broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background)
+    broker.groups = GroupCoordinator(
+        broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background, FixedTopics()
+    )
     broker.replicas.roles.on_leadership(broker.groups.on_leadership)
 
 

@@ -182,4 +182,4 @@ def test_removal_is_a_record_without_a_value():
 
 
 def test_keys_of_other_protocols_are_left_alone():
-    assert read_record(b"\x00\x03rest", b"value") is None
+    assert read_record(b"\x00\x11rest", b"value") is None

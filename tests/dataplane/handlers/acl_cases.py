@@ -13,6 +13,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import (
     configs,
+    consumer_groups,
     discovery,
     fetch,
     groups,
@@ -141,6 +142,11 @@ def _join(_version):
     return groups.JoinGroupRequest(READERS, 10_000, 10_000, "nobody", protocol_type="consumer", protocols=protocols)
 
 
+def _consumer(_version):
+    """In an epoch that nobody is in."""
+    return consumer_groups.ConsumerGroupHeartbeatRequest(READERS, "nobody", 7, subscribed_topic_names=(ORDERS,))
+
+
 def _sync(version):
     said = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     return groups.SyncGroupRequest(READERS, 1, "nobody", **said)
@@ -259,6 +265,19 @@ CASES = (
     ),
     _group(ApiKey.FIND_COORDINATOR, Op.DESCRIBE, _coordinator),
     _group(ApiKey.JOIN_GROUP, Op.READ, _join),
+    _group(ApiKey.CONSUMER_GROUP_HEARTBEAT, Op.READ, _consumer, beside=((Op.DESCRIBE, TOPIC, ORDERS),)),
+    _topic(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        Op.DESCRIBE,
+        _consumer,
+        beside=((Op.READ, GROUP, READERS),),
+        what="of the topic",
+    ),
+    _group(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        Op.DESCRIBE,
+        lambda _version: consumer_groups.ConsumerGroupDescribeRequest((READERS,)),
+    ),
     _group(ApiKey.HEARTBEAT, Op.READ, lambda _version: groups.HeartbeatRequest(READERS, 1, "nobody")),
     _group(ApiKey.LEAVE_GROUP, Op.READ, _leave),
     _group(ApiKey.SYNC_GROUP, Op.READ, _sync),

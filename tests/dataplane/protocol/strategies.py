@@ -13,7 +13,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from dataplane.protocol.api import APIS
-from dataplane.protocol.messages import consumer_protocol, group_records, headers, transaction_records
+from dataplane.protocol.messages import (
+    consumer_group_records,
+    consumer_protocol,
+    group_records,
+    headers,
+    transaction_records,
+)
 from dataplane.protocol.schema import Wire, message_info, wires
 
 Narrow = Callable[[type, str], st.SearchStrategy[Any] | None]
@@ -91,7 +97,7 @@ def messages(cls: type, version: int, narrow: Narrow | None = None) -> st.Search
 def all_messages() -> Iterator[tuple[type, int]]:
     """Every (message, version) that is declared: requests, answers, headers, records of internal topics."""
     classes = [cls for api in APIS.values() for cls in (api.request, api.response)]
-    for module in (headers, group_records, transaction_records, consumer_protocol):
+    for module in (headers, group_records, consumer_group_records, transaction_records, consumer_protocol):
         classes += [value for value in vars(module).values() if isinstance(value, type) and hasattr(value, "INFO")]
     for cls in classes:
         versions = message_info(cls).versions

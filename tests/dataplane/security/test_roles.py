@@ -91,6 +91,7 @@ def test_the_control_plane_moves_no_replicas_and_joins_no_group():
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,

@@ -1,0 +1,12 @@
+"""The state machine of a group of the consumer protocol (KIP-848), pure.
+
+model events       what a group is; what happens to it, and what follows
+records ledger     its records in `__consumer_offsets`, as values and as bytes; `apply`: what they make of a group
+state              `handle`: one batch of records at a time, and what waits for it
+draft joining      what is made of some events; of those, heartbeats: who may speak, and what it says of a member
+target             subscriptions, the group's epoch, the assignment that is wanted
+reconciliation     how one member comes from what it has to what it shall have
+epochs             who may commit, or ask for offsets as a member
+assignors          `uniform` and `range`
+patterns           regular expressions of subscriptions, matched in steps
+"""
