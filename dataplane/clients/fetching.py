@@ -58,6 +58,7 @@ class Fetched:
     request: FetchRequest
     error_code: int
     high_watermark: int
+    last_stable_offset: int  # -1: the broker knows no transactions
     entries: Entries
 
     def raise_for_error(self) -> None:
@@ -115,13 +116,12 @@ def _fetch_once(
 
 
 def _read(request: FetchRequest, answer: FetchResponsePartitionData, committed_only: bool) -> Fetched:
-    if answer.error_code != ErrorCode.NONE or answer.records is None:
-        return Fetched(request, answer.error_code, answer.high_watermark, Entries((), request.offset, False))
-    assert isinstance(answer.records, bytes | bytearray | memoryview)
-    aborted = answer.aborted_transactions if committed_only else None
-    return Fetched(
-        request, answer.error_code, answer.high_watermark, read_entries(answer.records, request.offset, aborted)
-    )
+    entries = Entries((), request.offset, False)
+    if answer.error_code == ErrorCode.NONE and answer.records is not None:
+        assert isinstance(answer.records, bytes | bytearray | memoryview)
+        aborted = answer.aborted_transactions if committed_only else None
+        entries = read_entries(answer.records, request.offset, aborted)
+    return Fetched(request, answer.error_code, answer.high_watermark, answer.last_stable_offset, entries)
 
 
 def offsets_before(connection: Connection, topic: str, partition: int, time_ms: int, max_num: int) -> list[int]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conformance.results import Row, compare, kept, report, table
-from tests.conformance.suites import java_tools, kafka_python, librdkafka, scenarios
+from tests.conformance.suites import java_streams, java_tools, kafka_python, librdkafka, scenarios
 from tests.conformance.target import DOORS, PROFILE_A, PROFILE_B, OurCluster, Profile
 from tests.support.apache_kafka import ApacheKafka, NotAvailableError
 
@@ -50,6 +50,7 @@ SUITES = {
     "kafkajs": Suite(PROFILE_B, scenarios.run_kafkajs),
     "java": Suite(PROFILE_B, scenarios.run_java),
     "java-tools": Suite(PROFILE_B, java_tools.run),
+    "java-streams": Suite(PROFILE_B, java_streams.run),
     "librdkafka-full": Suite(PROFILE_B, librdkafka.run_full),
 }
 

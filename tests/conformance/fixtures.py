@@ -89,13 +89,26 @@ def shim() -> Path:
 
 def java_classes(source: Path) -> str:
     """The class path of one of our Java programs, compiled against Kafka's own client."""
+    return _compiled(source, apache_kafka.jars())
+
+
+def _compiled(source: Path, jars: Path) -> str:
     classes = CACHE / "java" / source.stem
     made = classes / f"{source.stem}.class"
-    jars = apache_kafka.jars()
     if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
         classes.mkdir(parents=True, exist_ok=True)
         run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
     return f"{classes}:{jars}/*"
+
+
+def streams_classes(source: Path) -> str:
+    """The same for a program of Kafka Streams, whose jars Kafka's own folder does not hold."""
+
+    def fill(folder: Path) -> None:
+        pom = source.with_name("pom.xml")
+        run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"])
+
+    return _compiled(source, _once("kafka-streams-3.9.2", fill))
 
 
 def go_program(source: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.protocol.messages.discovery import (
@@ -69,7 +71,8 @@ def test_partitions_come_in_pages_that_together_are_everything(tenant, new_tenan
     assert (partition.leader_id, topic.is_internal) == (partition.replica_nodes[0], False)
 
 
-def test_producers_of_a_partition_are_told_by_its_leader(tenant, cluster):
+def test_producers_of_a_partition_are_told_by_each_of_its_replicas(tenant, cluster):
+    """Of followers too: `kafka-transactions find-hanging --broker-id` asks the broker about all partitions that it has."""
     create_topic(tenant, "orders")
     leader = cluster.leader(tenant, "orders")
     for sequence in (0, 3):
@@ -83,8 +86,10 @@ def test_producers_of_a_partition_are_told_by_its_leader(tenant, cluster):
     assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (-1, -1)
     assert producer.last_timestamp > 1_700_000_000_000
     assert missing.error_code == 3  # UNKNOWN_TOPIC_OR_PARTITION
-    follower = cluster.other_brokers(leader)[0]
-    assert call(tenant.addresses[follower], request, 0).topics[0].partitions[0].error_code == 6
+    wait_for(lambda: not cluster.behind(), 20, "the replicas")
+    for follower in cluster.other_brokers(leader):
+        (row,) = call(tenant.addresses[follower], request, 0).topics[0].partitions[0].active_producers
+        assert replace(row, last_timestamp=producer.last_timestamp) == producer
 
 
 def test_a_tenant_sees_how_large_its_partitions_are_and_nothing_of_the_disks(tenant, new_tenant, cluster):

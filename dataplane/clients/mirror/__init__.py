@@ -19,6 +19,7 @@ offset_map           where a message of the source is in the target: pure
 checkpoints          how far it is, kept in the target
 topics admin         topics made, grown and configured as at the source; the requests for it
 groups               committed offsets of groups, translated
+reading              a partition from one end to the other
 comparing            whether two clusters have the same
 metrics              lag, rates and offsets, as text and on a port
 """

@@ -52,11 +52,11 @@ def grow(cluster: Cluster, name: str, partitions: int) -> None:
     raise_for(answer.results[0].error_code, f"grow {name} ({answer.results[0].error_message})")
 
 
-def configs_of(cluster: Cluster, name: str) -> dict[str, str]:
-    """What was set for the topic itself."""
+def configs_of(cluster: Cluster, name: str, where: str = "the target") -> dict[str, str]:
+    """What was set for the topic itself. `where` is for who reads of a refusal."""
     request = DescribeConfigsRequest(resources=(DescribeConfigsResource(_TOPIC, name, None),))
     answer: DescribeConfigsResponse = cluster.on_any(lambda connection: connection.call(request))
-    raise_for(answer.results[0].error_code, f"configuration of {name}")
+    raise_for(answer.results[0].error_code, f"looking at the configuration of {name} in {where}")
     return {
         one.name: one.value
         for one in answer.results[0].configs

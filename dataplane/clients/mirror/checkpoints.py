@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dataplane.clients.cluster import Backoff, Cluster
-from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, FetchRequest, fetch_from, offset_in
-from dataplane.clients.messages import Message, MessageAndOffset
+from dataplane.clients.messages import Message
 from dataplane.clients.mirror.appending import append
 from dataplane.clients.mirror.offset_map import Segment
+from dataplane.clients.mirror.reading import everything
 
 
 class Key(NamedTuple):
@@ -90,30 +90,3 @@ class CheckpointLog:
                 lambda: append(self._cluster, (self._topic, 0), messages),
                 lambda: self._cluster.refresh((self._topic,)),
             )
-
-
-def everything(
-    cluster: Cluster, topic: str, partition: int, begin: int | None = None, at_most: int | None = None
-) -> list[Message]:
-    """Messages of a partition, from its beginning or from an offset, to where it ends now. Raises ClientError."""
-    messages: list[Message] = []
-    for one in each_message(cluster, topic, partition, begin):
-        if at_most is not None and len(messages) >= at_most:
-            break
-        messages.append(one.message)
-    return messages
-
-
-def each_message(
-    cluster: Cluster, topic: str, partition: int, begin: int | None = None, *, committed_only: bool = False
-) -> Iterator[MessageAndOffset]:
-    """The same one by one, a fetch at a time in memory. Raises ClientError."""
-    leader, place = cluster.leader(topic, partition), (topic, partition)
-    first, end = offset_in(cluster, place, EARLIEST_TIME), offset_in(cluster, place, LATEST_TIME)
-    offset = first if begin is None else max(begin, first)
-    while offset < end:
-        request = FetchRequest(topic, partition, offset)
-        (fetched,) = fetch_from(cluster, leader, [request], max_wait_ms=100, committed_only=committed_only)
-        fetched.raise_for_error()
-        yield from (one for one in fetched.entries.messages if one.offset < end)
-        offset = fetched.entries.next_offset

@@ -17,9 +17,10 @@ from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeE
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, Fetched, FetchRequest, Place, fetch_from, offset_in
 from dataplane.clients.messages import Message, MessageAndOffset, codec_of, portions
 from dataplane.clients.mirror.appending import append
-from dataplane.clients.mirror.checkpoints import Checkpoint, Key, everything
+from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.offset_map import OffsetMap
+from dataplane.clients.mirror.reading import everything
 from dataplane.clients.mirror.recovery import copied_already
 
 LOG = logging.getLogger(__name__)

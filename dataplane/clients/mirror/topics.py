@@ -75,7 +75,7 @@ class TopicSync:
 
     def _follow(self, theirs: Topic, ours: Topic | None) -> None:
         name = self._source.prefix + theirs.name
-        configs = admin.configs_of(self._from, theirs.name)
+        configs = admin.configs_of(self._from, theirs.name, "the source")
         if ours is None:
             LOG.info("%s is made with %d partitions", name, len(theirs.partitions))
             admin.create(self._to, name, len(theirs.partitions), self._target.replication_factor, {})

@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to a partition with a producer id, as its leader remembers.
+"""DescribeProducers: who has written to a partition with a producer id, as the replica here remembers, leader or follower.
 
 In steps: a partition may remember thousands. Each partition is as it was when its turn came.
 """
@@ -59,7 +59,7 @@ def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps
         return PartitionResponse(index, refusal)
     if not ctx.broker.metadata.has_topic(topic):
         return PartitionResponse(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
-    partition = ctx.broker.replicas.registry.leader(topic, index)
+    partition = ctx.broker.replicas.registry.readable(topic, index, leader_only=False)
     if isinstance(partition, ErrorCode):
         return PartitionResponse(index, partition)
     now_ms = ctx.broker.doors.clock.now_ms()

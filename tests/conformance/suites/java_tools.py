@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LIMIT_S = 60
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
+_TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 _GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _SERVER = ("--bootstrap-server", "{B}")
 
@@ -169,6 +170,25 @@ TOOLS = (
             ),
         ),
         r'"remaining":0',
+    ),
+    Tool("transactions_list", _TRANSACTIONS, (*_SERVER, "list"), r"(?m)^{T}-tx\s+\d+\s+\d+\s+Complete"),
+    Tool(
+        "transactions_describe",
+        _TRANSACTIONS,
+        (*_SERVER, "describe", "--transactional-id", "{T}-tx"),
+        r"(?m)^\d+\s+{T}-tx\s+\d+\s+\d+\s+Complete",
+    ),
+    Tool(
+        "transactions_describe_producers",
+        _TRANSACTIONS,
+        (*_SERVER, "describe-producers", "--topic", "{T}-2", "--partition", "0"),
+        r"(?m)^ProducerId.*LatestCoordinatorEpoch",
+    ),
+    Tool(
+        "transactions_find_hanging",
+        _TRANSACTIONS,
+        (*_SERVER, "find-hanging", "--broker-id", "1"),  # of which it is a follower as well
+        r"(?m)^Topic\s+Partition\s+ProducerId",
     ),
     Tool(
         "end_to_end_latency",

@@ -40,6 +40,7 @@ class SmallBroker:
         self.codec = codec  # with which it answers fetches
         self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in topics.items() for p in range(n)}
         self.first_offset = 0
+        self.open_from: dict[tuple[str, int], int] = {}  # where a transaction that is open begins
         self.without_leader: set[tuple[str, int]] = set()
         self.hidden: dict[str, int] = {}  # topics that come into being, and how often they are asked for in vain
         self.refusals: dict[ApiKey, list[int]] = {}
@@ -163,13 +164,14 @@ class SmallBroker:
             answers = []
             for one in topic.partitions:
                 log = self.logs[topic.topic, one.partition]
-                this = code
+                stable, this = self.open_from.get((topic.topic, one.partition), len(log)), code
                 if not self.first_offset <= one.fetch_offset <= len(log):
                     this = this or ErrorCode.OFFSET_OUT_OF_RANGE
-                data = b"" if this else self._entries(log, one.fetch_offset, version)
+                readable = log[:stable] if request.isolation_level else log
+                data = b"" if this else self._entries(readable, one.fetch_offset, version)
                 if self.cuts_at_size:
                     data = data[: one.partition_max_bytes]
-                answers.append(fetch.FetchResponsePartitionData(one.partition, this, len(log), records=data))
+                answers.append(fetch.FetchResponsePartitionData(one.partition, this, len(log), stable, records=data))
             rows.append(fetch.FetchableTopicResponse(topic.topic, partitions=tuple(answers)))
         if request.max_wait_ms and not any(p.records for r in rows for p in r.partitions):
             time.sleep(min(request.max_wait_ms, 20) / 1000)

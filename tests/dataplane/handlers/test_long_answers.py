@@ -392,7 +392,7 @@ def test_producers_of_many_partitions(world: World) -> None:
     answer = world.ask_long(request, 0, at_least=100)
     rows = answer.topics[0].partitions
     assert [row.partition_index for row in rows] == list(range(1_000))
-    assert [row.error_code for row in rows[:3]] == [0, ELSEWHERE, 3]
+    assert [row.error_code for row in rows[:3]] == [0, 0, 3]  # a follower answers as well
 
 
 def test_records_deleted_from_many_partitions(world: World) -> None:

@@ -125,7 +125,11 @@ CLAIMING = [key for key in INTERNAL if in_the_name_of(key, 1) is not None]
 def test_every_request_that_names_its_sender_is_looked_at():
     """By the declarations: a field of this name that nobody looks at fails here."""
     assert {key for key in CLAIMING if claimed(in_the_name_of(key, 7)) != 7} == set()
-    assert set(CLAIMING) >= (OF_BROKERS - NAMELESS) | {ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH}
+    assert set(CLAIMING) >= (OF_BROKERS - NAMELESS) | {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    }
 
 
 @pytest.mark.parametrize("key", CLAIMING, ids=lambda key: key.name)

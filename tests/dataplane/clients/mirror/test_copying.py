@@ -159,6 +159,21 @@ def test_marked_messages_do_not_come_back(pair):
     assert copier.progress["t", 0].next_source == 3
 
 
+def test_a_transaction_that_is_open_is_lag_and_not_waited_for_by_a_comparison(pair):
+    pair.send("a", "b", "of a transaction", "behind it")
+    pair.old.open_from["t", 0] = 2
+    copier = pair.copier()
+    run(copier)
+    assert pair.there() == ["a", "b"]
+    assert copier.progress["t", 0].end - copier.progress["t", 0].next_source == 2
+    (found,) = compare(pair.config.sources[0], copier.from_, copier.to, {"t": 1}, pair.checkpoints(copier))
+    assert str(found) == "old t-0: 2 messages, equal; from offset 2 of the source on a transaction is open"
+    del pair.old.open_from["t", 0]
+    run(copier)
+    (found,) = compare(pair.config.sources[0], copier.from_, copier.to, {"t": 1}, pair.checkpoints(copier))
+    assert str(found) == "old t-0: 4 messages, equal"
+
+
 def test_comparing_says_where_it_differs(pair):
     pair.send("a", "b", "c")
     copier = pair.copier()
