@@ -155,6 +155,11 @@ def codec_of(batch: Buffer) -> int | None:
     return batch[_LOW_ATTRIBUTES_AT] & CODEC_BITS if len(batch) > _LOW_ATTRIBUTES_AT else None
 
 
+def is_in_transaction(batch: Buffer) -> bool:
+    """Whether a batch says that it is of a transaction; False where the bytes end before, or are of an older format's."""
+    return len(batch) >= HEADER_SIZE and batch[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and magic_of(batch) == MAGIC
+
+
 def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> ErrorCode:
     """May a producer append this? `batch` is all the record bytes it sent for one partition.
 

@@ -17,6 +17,7 @@ from dataplane.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from dataplane.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from dataplane.protocol.messages.discovery import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopicRequest,
@@ -64,6 +65,13 @@ from dataplane.protocol.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DeleteTopicState,
+)
+from dataplane.protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
 )
 from dataplane.records.batch import Record, build_batch
 
@@ -177,6 +185,26 @@ def _describe_topic_partitions(topic: str) -> DescribeTopicPartitionsRequest:
     return DescribeTopicPartitionsRequest((DescribeTopicPartitionsRequestTopicRequest(topic),))
 
 
+def _add_partitions(topic: str) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=GROUP,
+        v3_and_below_producer_id=7,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=(AddPartitionsToTxnTopic(topic, (0,)),),
+    )
+
+
+def _txn_commit(topic: str) -> TxnOffsetCommitRequest:
+    partition = TxnOffsetCommitRequestPartition(0, 1, committed_metadata="")
+    return TxnOffsetCommitRequest(GROUP, GROUP, 7, 0, topics=(TxnOffsetCommitRequestTopic(topic, (partition,)),))
+
+
+def _consumer_heartbeat(topic: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        GROUP, "m", 0, rebalance_timeout_ms=10_000, subscribed_topic_names=(topic,), topic_partitions=()
+    )
+
+
 def log_dirs(topic: str | None) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(None if topic is None else (DescribableLogDirTopic(topic, (0,)),))
 
@@ -204,6 +232,12 @@ ASKS: dict[str, Ask] = {
     "DescribeProducers": Ask(0, _describe_producers, "leader"),
     "DescribeTopicPartitions": Ask(0, _describe_topic_partitions, "leader"),
 }
+IN_COMPANY: dict[str, Ask] = {
+    "AddPartitionsToTxn": Ask(3, _add_partitions, "leader"),
+    "TxnOffsetCommit": Ask(3, _txn_commit, "coordinator"),
+    "ConsumerGroupHeartbeat": Ask(0, _consumer_heartbeat, "coordinator"),
+}
+"""What is taken only of who has a transaction, or is a member: elsewhere the answer says that, when the topic is not refused."""
 SILENT: dict[str, Ask] = {"DescribeLogDirs": Ask(4, log_dirs, "leader")}
 """What is not there, or not for this address, is left out of their answers."""
 

@@ -13,7 +13,7 @@ from dataplane.protocol.schema import Wire as Field
 from dataplane.protocol.schema import wires
 from quota.contracts.instance import Limits
 from tests.integration import asks
-from tests.integration.asks import ASKS, SILENT, Ask, error_codes
+from tests.integration.asks import ASKS, IN_COMPANY, SILENT, Ask, error_codes
 from tests.integration.clients import create_topic
 from tests.support.waiting import promised, wait_for
 from tests.support.wire import Wire, answers
@@ -100,6 +100,14 @@ def test_a_topic_is_refused_to_an_address_outside_its_whitelist(kind, one_topic,
     assert error_codes(answer_of(cluster, one_topic, ask, "orders", name, INSIDE)) == ask.answers
 
 
+@pytest.mark.parametrize("kind", IN_COMPANY)
+def test_neither_a_transaction_nor_a_group_lets_somebody_at_a_topic(kind, one_topic, cluster):
+    cluster.specs.change(one_topic, topic_whitelists={"orders": ONLY_US})
+    ask = IN_COMPANY[kind]
+    assert error_codes(answer_of(cluster, one_topic, ask, "orders", "orders", OUTSIDE)) == DENIED
+    assert not DENIED & error_codes(answer_of(cluster, one_topic, ask, "orders", "orders", INSIDE))
+
+
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_refused_topic_does_not_say_whether_it_exists(kind, one_topic, cluster):
     cluster.specs.change(one_topic, topic_whitelists={"ghost": ONLY_US})
@@ -117,7 +125,7 @@ def test_where_a_topic_is_stored_is_not_told_to_an_address_outside_its_whitelist
 
 def test_every_request_of_tenants_that_names_a_topic_is_among_those_asked_here():
     named = {row.api.request.__name__ for row in HANDLERS.values() if row.tenant and names_topics(row.api.request)}
-    asked = {type(ask.of("t")).__name__ for ask in (ASKS | SILENT).values()}
+    asked = {type(ask.of("t")).__name__ for ask in (ASKS | IN_COMPANY | SILENT).values()}
     assert named <= asked
     by_handler = {"DescribeConfigsRequest", "AlterConfigsRequest", "IncrementalAlterConfigsRequest"}
     assert asked - named == by_handler  # which map the names themselves

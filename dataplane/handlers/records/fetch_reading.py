@@ -157,7 +157,7 @@ class ConsumerReader:
                     behind = min(behind, found[MOST_ABORTED].last_offset)
                     records = partition.read(offset, max_bytes, behind, at_least_one=at_least_one, wait=self.cold.wait)
                     found = aborting.aborted_between(log, offset, behind)
-                aborted = tuple(AbortedTransaction(*one[:2]) for one in found)
+                aborted = tuple(AbortedTransaction(one.producer_id, one.first_offset) for one in found)
         except NotInMemoryError as missing:
             self.cold.missing = missing
             return Reading(self._data(partition, wanted), 0, None)

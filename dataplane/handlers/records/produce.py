@@ -44,7 +44,7 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.protocol.primitives import size_of
-from dataplane.records.header import HEADER_SIZE, MAGIC, TRANSACTIONAL, CorruptBatchError, magic_of, read_header
+from dataplane.records.header import CorruptBatchError, is_in_transaction, read_header
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
 from dataplane.replication.appending import Appended
@@ -62,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 _LEADER_HINTS_SINCE = 10
 _PARTITION_US, _REFUSAL_US, _LOOK_US = 25, 4, 1
-_ATTRIBUTES_AT = 22
-"""The lower half of them, in a batch."""
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
@@ -125,10 +123,10 @@ _Producer = tuple[int, int]
 
 def transactional_producer(records: memoryview) -> _Producer | None:
     """Who writes a batch in a transaction; None where it is in none."""
-    if len(records) < HEADER_SIZE or magic_of(records) != MAGIC:
+    if not is_in_transaction(records):
         return None
     header = read_header(records)
-    return (header.producer_id, header.producer_epoch) if header.is_transactional else None
+    return header.producer_id, header.producer_epoch
 
 
 def _producers(request: ProduceRequest, pace: Pace) -> Steps[dict[_Producer, None]]:
@@ -139,14 +137,9 @@ def _producers(request: ProduceRequest, pace: Pace) -> Steps[dict[_Producer, Non
             if pace.over(_LOOK_US):
                 yield None
             records = data.records
-            if (
-                isinstance(records, memoryview)
-                and len(records) >= HEADER_SIZE
-                and records[_ATTRIBUTES_AT] & TRANSACTIONAL
-            ):
-                producer = transactional_producer(records)
-                if producer is not None:
-                    found[producer] = None
+            producer = transactional_producer(records) if isinstance(records, memoryview) else None
+            if producer is not None:
+                found[producer] = None
     return found
 
 

@@ -113,10 +113,15 @@ def test_nobody_else_names_a_refusal_of_access():
         if isinstance(node, ast.Attribute) and node.attr.endswith("_AUTHORIZATION_FAILED")
     }
     assert {path for path, _ in naming if path != "tenancy/access.py"} == {
+        "groups/commits.py",  # what is told of a commit that a transaction was refused
         "handlers/admin/alter_configs.py",  # brokers' configurations: whose they are, not who asks
         "handlers/discovery/metadata.py",  # of what is refused no operations are told
         "handlers/discovery/topic_partitions.py",  # likewise
         "handlers/groups/find_coordinator.py",  # the sentence to it
+        "handlers/groups/consumer.py",  # of a group with topics that are kept from the client nothing is told
         "handlers/records/fetch_reading.py",  # how an answer with it looks
+        "handlers/records/produce.py",  # a transactional batch whose request names no transactional id
         "handlers/transactions/adding.py",  # coordinators' topics: whose they are, not who asks
+        "replication/appending.py",  # a transactional batch, as in Produce
+        "transactions/verification.py",  # between brokers: of no concern to a client
     }
