@@ -28,7 +28,6 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "any life of a broker will do": 301,
     "an exception ends the commit": 1,  # a real one
     "a removal is never late": 19,  # a real one
-    "a late word is obeyed": 14242424,  # a real one
     "what comes again is corrupt": 7,  # a real one
     "answer before the disk": 7,
     "a commit is on its leader alone": 26,
@@ -39,6 +38,8 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "offsets of what was aborted count": 0,
     "a decision is not resumed": 2,
 }
+"""Not among them, as they take too many seeds: "a sync counts whatever was cut", "markers before the decision", and since brokers
+have transactions "a late word is obeyed". `--calibrate` looks for all of them."""
 TRIES = 12
 
 
