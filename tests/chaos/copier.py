@@ -44,6 +44,7 @@ class Copier:
                 "isolation.level": "read_committed",
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 1000,
+                "max.poll.interval.ms": 15_000,  # a rebalance waits so long for a member that does not get on
             }
         )
         self._is_moved = False  # partitions went, or came, while messages were taken
