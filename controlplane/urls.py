@@ -27,6 +27,7 @@ from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
 from controlplane.topics import api as topics
+from controlplane.transactions import api as transactions
 
 
 class IdConverter(StringConverter):
@@ -125,6 +126,8 @@ urlpatterns = [
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
     path(GROUP, groups.GroupApi.as_view()),
+    path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
+    path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),

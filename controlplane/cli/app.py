@@ -21,6 +21,7 @@ from controlplane.cli.commands import (
     route,
     rule,
     topic,
+    transaction,
     usage,
 )
 from controlplane.cli.errors import CliError
@@ -43,6 +44,7 @@ GROUPS = {
     "topic": topic.app,
     "message": message.app,
     "group": group.app,
+    "transactions": transaction.app,
     "access": access.app,
     "route": route.app,
     "rule": rule.app,

@@ -31,6 +31,7 @@ class Call:
 _INSTANCE = "/instances/{instance_id}"
 _TOPIC = f"{_INSTANCE}/topics/{{topic}}"
 _GROUP = f"{_INSTANCE}/groups/{{group}}"
+_TRANSACTION = f"{_INSTANCE}/transactions/{{transactional_id}}"
 _USER = f"{_INSTANCE}/users/{{user}}"
 _ROUTE = f"{_INSTANCE}/routes/{{route_id}}"
 _RULE = f"{_INSTANCE}/throttle-rules/{{rule_id}}"
@@ -81,6 +82,10 @@ GROUP = Call("GET", _GROUP)
 GROUP_DELETE = Call("DELETE", _GROUP)
 GROUP_OFFSETS = Call("POST", f"{_GROUP}/offsets")
 GROUP_MEMBER_REMOVE = Call("DELETE", f"{_GROUP}/members/{{member}}")
+
+TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
+TRANSACTION = Call("GET", _TRANSACTION)
+TRANSACTION_END = Call("DELETE", _TRANSACTION)
 
 USERS = Call("GET", f"{_INSTANCE}/users")
 USER_CREATE = Call("POST", f"{_INSTANCE}/users")

@@ -6,7 +6,10 @@ group_door  what is asked about consumer groups, by the same connections
 record_door the records of a partition, from its end backwards
 message_door  tenants' messages, on the bandwidth of their instances
 leaving     LeaveGroup, which librdkafka has no call for
+transaction_door   what is asked about transactions, which librdkafka has no call for
+transaction_bytes  those requests and answers as bytes
 patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names
 groups      an instance's consumer groups by their tenant's names
+transactions  an instance's transactions by their tenant's names
 """

@@ -69,14 +69,14 @@ def left(answer: bytes) -> int:
     return _int16(answer, at)
 
 
-def ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    """The answer's body."""
-    request = struct.pack(">hhi", key, version, 1) + text_of(CLIENT_ID) + body
+def ask(connection: socket.socket, key: int, version: int, body: bytes, *, flexible: bool = False) -> bytes:
+    """The answer's body. In a flexible version (KIP-482) both headers end with tags, of which we send and expect none."""
+    request = struct.pack(">hhi", key, version, 1) + text_of(CLIENT_ID) + b"\0" * flexible + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     if not 4 <= size <= MOST_BYTES:
         raise ClusterUnavailable("the group's coordinator does not speak Kafka")
-    return _exactly(connection, size)[4:]  # after the correlation id: one request is on its way at a time
+    return _exactly(connection, size)[4 + flexible :]  # after the correlation id: one request is on its way at a time
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:

@@ -5,7 +5,7 @@ A broker's, and each other's, identity is proved when its connection begins (`qu
 * `may_send` says which requests its role is for: a request of another role ends the connection;
 * `claimed` says which broker a request names as its sender: it has to be the identity itself;
 * `may_touch` says which resources it may touch. Metering reads usage records; operators write no tenant's records, and the
-  control plane no others: what tenants have it write.
+  control plane no others: what tenants have it write, and of transactional ids those of tenants.
 
 An API that has no row here is nobody's on the internal listener. Tenants are not asked about here (`tenancy.access`).
 """
@@ -51,8 +51,8 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _READERS,
     # of the cluster's own topics operators, of a tenant's the control plane for that tenant (`may_touch`)
     ApiKey.PRODUCE: _BROKERS | _ADMINS,
-    ApiKey.INIT_PRODUCER_ID: _OPERATORS,
-    # transactions: a broker asks whether a partition is in one
+    # transactions: the control plane fences a producer to end what it left open; a broker asks whether a partition is in one
+    ApiKey.INIT_PRODUCER_ID: _ADMINS,
     ApiKey.ADD_PARTITIONS_TO_TXN: _BROKERS | _OPERATORS,
     ApiKey.ADD_OFFSETS_TO_TXN: _OPERATORS,
     ApiKey.END_TXN: _OPERATORS,
@@ -163,6 +163,8 @@ def may_touch(identity: Identity | None, operation: int, kind: int, name: str) -
         return kind == ResourceType.TOPIC and name == USAGE_TOPIC and operation in _OF_METERING
     if role in (Role.MASTER, Role.MONITORING) or operation == AclOperation.CLUSTER_ACTION:
         return False
+    if role is Role.CONTROL_PLANE and kind == ResourceType.TRANSACTIONAL_ID and operation == AclOperation.WRITE:
+        return split_physical(name) is not None
     if kind != ResourceType.TOPIC or operation != AclOperation.WRITE:
         return True
     is_tenants = split_physical(name) is not None

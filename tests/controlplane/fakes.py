@@ -7,6 +7,7 @@ runs the same suite on it and on a real server. `FakeBrokers` apply what stands 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Self
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
-from controlplane.kafka.client import Layout, Partition
+from controlplane.kafka.client import ClusterChanging, Layout, Partition
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
 from controlplane.kafka.message_door import Message, Taken
+from controlplane.kafka.transaction_bytes import Transaction
+from controlplane.kafka.transaction_door import Coordinated
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState, Route
@@ -262,6 +265,7 @@ class FakeAdmin:
         self.away = False
         self.groups = FakeGroups(self)
         self.messages = FakeMessages(self)
+        self.transactions = FakeTransactions(self)
 
     def _check(self) -> None:
         if self.away:
@@ -312,6 +316,61 @@ class FakeAdmin:
                 self.configs[name].pop(key, None)
             else:
                 self.configs[name][key] = value
+
+
+class FakeTransactions:
+    """Coordinators of transactions, all of them one broker, and where transactions begin in partitions."""
+
+    AT = ("127.0.0.1", 1)
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.found: dict[str, Transaction] = {}
+        self.starts: dict[Place, dict[int, int]] = {}
+        self.lost_answers = 0  # of attempts to fence that are carried out all the same
+
+    def begin(self, transactional_id: str, *places: Place, age_s: float = 60.0, at: int = 7) -> Transaction:
+        """A transaction that was begun so long ago, and has written to these partitions from this offset on."""
+        number = 1000 + len(self.found)
+        begun = int(1000 * (time.time() - age_s))
+        made = Transaction(transactional_id, "Ongoing", number, 0, 60_000, begun, places)
+        self.found[transactional_id] = made
+        for place in places:
+            self.starts.setdefault(place, {})[number] = at
+        return made
+
+    def _check(self) -> None:
+        if self.admin.away:
+            raise ClusterUnavailable("the cluster does not answer")
+
+    def listed(self, owned: Callable[[str], bool], states: Sequence[str], open_for_ms: int | None) -> dict[str, str]:
+        self._check()
+        before = float("inf") if open_for_ms is None else 1000 * time.time() - open_for_ms
+        return {
+            name: row.state
+            for name, row in self.found.items()
+            if owned(name) and (not states or row.state in states) and row.started_ms < before
+        }
+
+    def described(self, transactional_ids: Sequence[str]) -> dict[str, Coordinated]:
+        self._check()
+        return {name: Coordinated(self.found[name], self.AT) for name in transactional_ids if name in self.found}
+
+    def open_producers(self, places: Iterable[Place]) -> dict[Place, Mapping[int, int]]:
+        self._check()
+        return {place: self.starts[place] for place in places if place in self.starts}
+
+    def fence(self, found: Coordinated) -> None:
+        self._check()
+        row = found.transaction
+        epoch = row.producer_epoch + 1
+        ended = replace(row, state="Empty", producer_epoch=epoch, started_ms=-1, partitions=())
+        self.found[row.transactional_id] = ended
+        for starts in self.starts.values():
+            starts.pop(row.producer_id, None)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ClusterChanging("the brokers do not answer in time")
 
 
 @dataclass

@@ -137,6 +137,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
+    admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
     return {
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
@@ -149,6 +150,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<route:route_id>": route["id"],
         "<name:group>": "readers",
         "<name:member>": "reader-1",
+        "<name:transactional_id>": "copier",
         "<name:user>": "ann",
         "<id:issuer_id>": token_issuer_row(instance).id,
         "<id:alarm_id>": alarm.id,
@@ -182,7 +184,10 @@ def rows():
 
 @pytest.mark.parametrize(("method", "text"), WITH_IDS)
 def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin, method, text):
-    before = (rows(), *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found)))
+    before = (
+        rows(),
+        *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)),
+    )
     path = address(text, theirs)
     call = getattr(charlie.api, method)
     answer = call(path, BODIES.get((method, text)))
@@ -196,7 +201,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     for name, value in theirs.items():
         told = told.replace(value, missing[name])
     assert {**found, "detail": told} == nothing, "the answer tells that there is something"
-    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found) == before
+    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found) == before
 
 
 @pytest.mark.parametrize(("method", "text"), WITH_IDS)

@@ -16,9 +16,10 @@ import yaml
 
 from controlplane.cli import commands, options
 from controlplane.cli import operations as ops
-from controlplane.cli.commands import access, acl, alarm, bill, group, receiver, route, rule
+from controlplane.cli.commands import access, acl, alarm, bill, group, receiver, route, rule, transaction
 from controlplane.cli.operations import Call
 from controlplane.env import ROOT
+from controlplane.kafka.transactions import STATES
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 OPERATORS = "operators"
@@ -168,6 +169,10 @@ def of(function, parameter):
 )
 def test_choices_are_the_schemas(typed, schema):
     assert typed == enums(schema)
+
+
+def test_states_of_transactions_are_kafkas():
+    assert of(transaction.listed, "state") == set(STATES)
 
 
 def test_plans_are_named():

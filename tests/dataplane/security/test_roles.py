@@ -83,7 +83,6 @@ def test_a_broker_asks_for_nothing_that_only_people_ask():
 def test_the_control_plane_moves_no_replicas_and_joins_no_group():
     refused = {key for key in INTERNAL if not may_send(CONTROL_PLANE, key)}
     assert refused == OF_BROKERS | {
-        ApiKey.INIT_PRODUCER_ID,
         ApiKey.ADD_PARTITIONS_TO_TXN,
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.END_TXN,
@@ -180,14 +179,15 @@ def test_nobody_and_masters_touch_nothing():
 OF_A_TENANT = "aaaabbbb.orders"
 
 
-def written_and_refused(identity):
-    """The topics that it may not write, what else it may not do left aside: that is what only brokers do."""
+def written_and_refused(identity, kinds=(ResourceKind.TOPIC,)):
+    """What it may not write, the same of each of these kinds; what else it may not do is what only brokers do."""
     refused = {place for place in PLACES if not may_touch(identity, *place)}
     actions = {place for place in PLACES if place[0] is Operation.CLUSTER_ACTION}
     assert refused >= actions
     rest = refused - actions
-    assert {place[:2] for place in rest} == {(Operation.WRITE, ResourceKind.TOPIC)}
-    return {name for _, _, name in rest}
+    assert {place[:2] for place in rest} == {(Operation.WRITE, kind) for kind in kinds}
+    (names,) = {frozenset(name for _, each, name in rest if each is kind) for kind in kinds}
+    return names
 
 
 def test_people_write_no_tenants_records_and_are_no_brokers():
@@ -195,8 +195,9 @@ def test_people_write_no_tenants_records_and_are_no_brokers():
 
 
 def test_the_control_plane_writes_tenants_records_and_no_others():
-    """Of usage records it could make a bill."""
-    assert written_and_refused(CONTROL_PLANE) == set(NAMES) - {OF_A_TENANT}
+    """Of usage records it could make a bill. A tenant's transactional id it initialises to end what was left open."""
+    kinds = (ResourceKind.TOPIC, ResourceKind.TRANSACTIONAL_ID)
+    assert written_and_refused(CONTROL_PLANE, kinds) == set(NAMES) - {OF_A_TENANT}
 
 
 def test_only_the_control_plane_acts_on_behalf_of_a_tenant_and_only_where_it_says_so():

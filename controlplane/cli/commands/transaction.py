@@ -1,0 +1,52 @@
+"""Transactions: what is open, what waits for it, and ending one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Transactions: what is open, and since when.")
+LISTED = columns("transactional_id", "state", "producer_id", "producer_epoch", "started_at", "open_seconds")
+Transaction = Annotated[str, typer.Argument(metavar="ID", help="The producer's transactional.id.")]
+
+
+@app.add("list")
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    state: Annotated[
+        Literal["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"] | None,
+        typer.Option(help="By default all."),
+    ] = None,
+    open_seconds: Annotated[int | None, typer.Option(min=0, help="Only those that have been open for longer.")] = None,
+    limit: Limit = None,
+) -> None:
+    """Transactional ids by name, with state, producer, and since when a transaction is open."""
+    query = said(state=state, open_seconds=open_seconds)
+    of(ctx).listed(ops.TRANSACTIONS, LISTED, limit=limit, query=query, instance_id=instance)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, instance: Instance, transaction: Transaction) -> None:
+    """State, producer, and for each partition where the transaction begins and whether readers wait for it."""
+    of(ctx).show(ops.TRANSACTION, instance_id=instance, transactional_id=transaction)
+
+
+@app.add("end")
+def end(ctx: typer.Context, instance: Instance, transaction: Transaction, yes: Yes = False) -> None:
+    """Abort an open transaction: what it wrote is not read, and its producer has to begin anew."""
+    session = of(ctx)
+    session.confirm(f"This aborts the open transaction of {transaction} and fences its producer.", transaction, yes=yes)
+    session.change(
+        ops.TRANSACTION_END,
+        done=f"The transaction of {transaction} is ended.",
+        instance_id=instance,
+        transactional_id=transaction,
+    )

@@ -1,0 +1,1 @@
+"""Transactions of an instance: what is open, what waits for it, ending one. The truth is in the cluster."""

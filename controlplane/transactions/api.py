@@ -1,0 +1,71 @@
+"""REST of transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import pagination
+from controlplane.transactions import selectors, services
+from controlplane.transactions.serializers import (
+    TransactionPageSerializer,
+    TransactionQuerySerializer,
+    TransactionSerializer,
+    TransactionSummarySerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["transactions"]
+PAGING = {"limit", "cursor"}
+
+
+class TransactionsApi(APIView):
+    """/api/v1/instances/{id}/transactions."""
+
+    @extend_schema(
+        responses=TransactionPageSerializer, parameters=[TransactionQuerySerializer, *pagination.PARAMETERS], tags=TAGS
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Transactional ids by name, as their coordinators have them at this moment."""
+        query = TransactionQuerySerializer(
+            data={name: value for name, value in request.query_params.items() if name not in PAGING}
+        )
+        query.is_valid(raise_exception=True)
+        organisation = caller_of(request).organisation
+        listed = selectors.transactional_ids(organisation=organisation, instance_id=instance_id, **query.validated_data)
+        page, following = pagination.items_page(request, listed, str)
+        views = selectors.transaction_summaries(
+            organisation=organisation, instance_id=instance_id, transactional_ids=page
+        )
+        return Response(pagination.body(list(TransactionSummarySerializer(views, many=True).data), following))
+
+
+class TransactionApi(APIView):
+    """/api/v1/instances/{id}/transactions/{transactional_id}."""
+
+    @extend_schema(responses=TransactionSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, transactional_id: str) -> Response:
+        """State, producer, and for each partition where the transaction begins and whether readers wait for it."""
+        organisation = caller_of(request).organisation
+        view = selectors.transaction_get(
+            organisation=organisation, instance_id=instance_id, transactional_id=transactional_id
+        )
+        return Response(TransactionSerializer(view).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, transactional_id: str) -> Response:
+        """Abort the open transaction. Its producer is fenced: it has to begin anew, and what it has written is not read."""
+        caller = caller_of(request)
+        services.transaction_end(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            instance_id=instance_id,
+            transactional_id=transactional_id,
+        )
+        return Response(status=204)
