@@ -27,6 +27,7 @@ from controlplane.console.views import (
     throttle_rules,
     topic_messages,
     topics,
+    transactions,
     whitelists,
 )
 from controlplane.console.views.access import (
@@ -139,6 +140,9 @@ urlpatterns = [
     path(f"{INSTANCE}/group-offsets/<name:group>", groups.reset, name="group_reset"),
     path(f"{INSTANCE}/group-deletion/<name:group>", groups.delete, name="group_delete"),
     path(f"{INSTANCE}/group-members/<name:group>/member/<name:member>", groups.removal, name="group_removal"),
+    path(f"{INSTANCE}/transactions", transactions.listed, name="transactions"),
+    path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.shown, name="transaction"),
+    path(f"{INSTANCE}/transaction-end/<name:transactional_id>", transactions.end, name="transaction_end"),
     path(f"{ORG}/operations", operations.listed, name="operations"),
     path(f"{ORG}/operations/<id:operation_id>", operations.shown, name="operation"),
     path(f"{ORG}/operations/<id:operation_id>/steps", operations.steps, name="operation_steps"),

@@ -47,6 +47,11 @@ class TransactionSummary:
     started_at: datetime | None  # None: none has begun since the id was initialised
     open_seconds: float | None  # None: none is open
 
+    @property
+    def timeout_seconds(self) -> float:
+        """After which an open one is aborted."""
+        return self.timeout_ms / SECOND_MS
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionView(TransactionSummary):

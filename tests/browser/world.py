@@ -302,6 +302,7 @@ def consume(world: World, instance_id: str) -> None:
         f"{key}.audit": FakeGroup({(payments, 0): 320}),
         f"{key}.new-reports": FakeGroup(),
     }
+    world.admin.transactions.begin(f"{key}.order-copier", (orders, 0), (orders, 3), age_s=420.0, at=8_200)
 
 
 def speak(world: World, instance_id: str) -> None:
@@ -607,7 +608,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door, message_door, record_door
+    from controlplane.kafka import client, group_door, message_door, record_door, transaction_door
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
@@ -616,6 +617,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
     message_door.door = lambda _cluster: world.enter(world.admin).messages
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
+    transaction_door.door = lambda _cluster: world.enter(world.admin).transactions
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

@@ -129,6 +129,22 @@ def group_state(state: str) -> tuple[str, str]:
     return GROUP_STATES.get(state, ("", state))
 
 
+TRANSACTION_STATES = {
+    "Empty": ("deleted", "None yet"),
+    "Ongoing": ("warning", "Open"),
+    "PrepareCommit": ("running", "Committing"),
+    "PrepareAbort": ("running", "Aborting"),
+    "CompleteCommit": ("deleted", "Committed"),
+    "CompleteAbort": ("deleted", "Aborted"),
+}
+
+
+@register.filter
+def transaction_state(state: str) -> tuple[str, str]:
+    """Colour and words."""
+    return TRANSACTION_STATES.get(state, ("", state))
+
+
 @register.filter
 def by_topic(places: Sequence[tuple[str, int]]) -> str:
     """``orders 0, 1; payments 2``."""

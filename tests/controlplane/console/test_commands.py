@@ -30,6 +30,7 @@ IDS = {
     "topic": "orders",
     "group": "readers",
     "member": "reader-1",
+    "transactional_id": "copier",
     "user": "ann",
     "route_id": "r2",
     "operation_id": "op-abcdefghij",

@@ -63,6 +63,7 @@ def address(alice, instance, admin):
     )
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
+    admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
     admin.messages.write(f"{key}.orders", 0, b"a message")
     ids = {
         "partition": 0,
@@ -70,6 +71,7 @@ def address(alice, instance, admin):
         "route_id": "default",
         "group": "readers",
         "member": "reader-1",
+        "transactional_id": "copier",
         "user": "ann",
         "alarm_id": alarm_row(instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
@@ -117,7 +119,8 @@ def test_to_a_stranger_it_does_not_exist(at_charlie, address, name):
     [
         name
         for name in TENANTS
-        if name not in POSTS_ONLY and any(part in name for part in ("instance", "topic", "group", "usage", "throttle"))
+        if name not in POSTS_ONLY
+        and any(part in name for part in ("instance", "topic", "group", "transaction", "usage", "throttle"))
     ],
 )
 def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, address, name):
@@ -144,6 +147,7 @@ FORMS = {
     "topic_records_delete": {"partition": 0, "before": 1, "confirmation": "orders"},
     "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},
     "group_delete": {"confirmation": "readers"},
+    "transaction_end": {"confirmation": "copier"},
     "alarm": {
         "name": "mine",
         "watch": "storage_full",
@@ -179,12 +183,15 @@ def test_a_form_of_ones_own_organisation_does_nothing_to_what_is_anothers(at_cha
     """Charlie owns his organisation, and sends alice's ids through it."""
     path = address(name, organisation_id=at_charlie.organisation.id)
     at_charlie.get()  # the session remembers where he last was
-    before = (rows(), *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found)))
+    before = (
+        rows(),
+        *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)),
+    )
     answer = at_charlie.client.post(path, FORMS.get(name, {}))
     assert answer.status_code in ((404,) if name in FORMS else (404, 405))
     assert "events" not in text_of(answer)
     assert "alice" not in text_of(answer)
-    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found) == before
+    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found) == before
 
 
 @pytest.mark.parametrize("name", sorted(FORMS))
