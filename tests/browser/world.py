@@ -302,7 +302,7 @@ def consume(world: World, instance_id: str) -> None:
         f"{key}.audit": FakeGroup({(payments, 0): 320}),
         f"{key}.new-reports": FakeGroup(),
     }
-    world.admin.transactions.begin(f"{key}.order-copier", (orders, 0), (orders, 3), age_s=420.0, at=8_200)
+    world.admin.transactions.begin(f"{key}.order-copier", (orders, 0), (orders, 3), age_s=42.0, at=8_200)
 
 
 def speak(world: World, instance_id: str) -> None:
