@@ -23,6 +23,7 @@ from controlplane.instance_rest import certificates
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
+from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
@@ -58,6 +59,7 @@ GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer a
 ALARM = f"{INSTANCE}/alarms/<id:alarm_id>"
 RECEIVER = f"{INSTANCE}/receivers/<id:receiver_id>"
 USER = f"{INSTANCE}/users/<name:user>"
+REBALANCE = f"{V1}/rebalances/<id:rebalance_id>"
 
 urlpatterns = [
     path("health", operations.health),
@@ -72,6 +74,12 @@ urlpatterns = [
     path(f"{V1}/caps", admission.CapsApi.as_view()),
     path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),
+    path(f"{V1}/balance", rebalancing.BalanceApi.as_view()),
+    path(f"{V1}/rebalances", rebalancing.RebalancesApi.as_view()),
+    path(REBALANCE, rebalancing.RebalanceApi.as_view()),
+    path(f"{REBALANCE}/actions", rebalancing.RebalanceActionsApi.as_view()),
+    path(f"{REBALANCE}/moves", rebalancing.RebalanceMovesApi.as_view()),
+    path(f"{REBALANCE}/events", rebalancing.RebalanceEventsApi.as_view()),
     path(f"{V1}/metrics", health.MetricsApi.as_view()),
     path(f"{V1}/operations", operations.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),

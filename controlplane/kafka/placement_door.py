@@ -1,9 +1,8 @@
 """The door to where partitions are: what `client` is for topics. For operators' moves; names are physical.
 
-What confluent_kafka has calls for (metadata, configurations) is asked by this process's client of the cluster, the rest
-(`placing`) on a connection of its own to the controller or to each broker. A failure is one of core.errors; the door does not try
-again. Everything it does may be done twice: a reassignment to where a partition goes already, an election that is not needed, a
-setting that is there.
+Metadata are asked for by this process's client of the cluster, the rest (`placing`) on a connection of its own to the
+controller or to each broker. A failure is one of core.errors; the door does not try again. Whatever it does may be done twice: a
+reassignment to where a partition goes already, an election that is not needed, a setting that is there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.kafka import client, leaving, placing
@@ -21,7 +19,7 @@ from controlplane.kafka.client import ClusterChanging, KafkaAdmin
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from confluent_kafka.admin import ClusterMetadata
 
@@ -74,8 +72,11 @@ class PlacementDoor(Protocol):
         """Have the first replica lead; what was refused."""
         ...
 
-    def throttle(self, brokers: Collection[int], bytes_per_s: int | None) -> None:
-        """How much of what topics name as throttled these brokers send and copy a second; None: as much as they can."""
+    def throttle(self, bytes_per_s: int | None) -> None:
+        """How much of what topics name as throttled each broker sends and copies a second; None: as much as it can.
+
+        A broker that has a rate of its own keeps to that.
+        """
         ...
 
     def throttled(self, topics: Mapping[str, tuple[str, str] | None]) -> None:
@@ -92,7 +93,7 @@ class KafkaPlacement:
     def placed(self) -> list[Placed]:
         return [
             Placed(
-                topic.topic,
+                str(topic.topic),
                 partition.id,
                 partition.leader if partition.leader >= 0 else None,
                 tuple(partition.replicas),
@@ -107,7 +108,7 @@ class KafkaPlacement:
         found = {}
         for number in sorted(set(brokers) & set(known)):
             try:
-                with self._connected((known[number].host, known[number].port)) as connection:
+                with self._connected((str(known[number].host), known[number].port)) as connection:
                     found[number] = placing.log_dirs(connection, places)
             except ClusterUnavailable:
                 continue  # it goes, or comes: what is on it is not known now
@@ -137,19 +138,15 @@ class KafkaPlacement:
             list(places), lambda connection, some: placing.elect(connection, some, timeout_ms=_TIMEOUT_MS)
         )
 
-    def throttle(self, brokers: Collection[int], bytes_per_s: int | None) -> None:
+    def throttle(self, bytes_per_s: int | None) -> None:
         value = None if bytes_per_s is None else str(bytes_per_s)
-        kind = ConfigResource.Type.BROKER
-        self._set([(kind, str(broker), {LEADER_RATE: value, FOLLOWER_RATE: value}) for broker in sorted(brokers)])
+        self._configure(placing.BROKER, {placing.ALL_BROKERS: {LEADER_RATE: value, FOLLOWER_RATE: value}})
 
     def throttled(self, topics: Mapping[str, tuple[str, str] | None]) -> None:
-        kind, nothing = ConfigResource.Type.TOPIC, (None, None)
-        rows = [
-            (kind, topic, dict(zip((LEADER_REPLICAS, FOLLOWER_REPLICAS), lists or nothing, strict=True)))
-            for topic, lists in sorted(topics.items())
-        ]
+        names, nothing = (LEADER_REPLICAS, FOLLOWER_REPLICAS), (None, None)
+        rows = {topic: dict(zip(names, lists or nothing, strict=True)) for topic, lists in sorted(topics.items())}
         for first in range(0, len(rows), AT_ONCE):
-            self._set(rows[first : first + AT_ONCE])
+            self._configure(placing.TOPIC, {topic: rows[topic] for topic in list(rows)[first : first + AT_ONCE]})
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -185,7 +182,7 @@ class KafkaPlacement:
         controller = metadata.brokers.get(metadata.controller_id)
         if controller is None:
             raise ClusterChanging("the cluster has no controller at the moment")
-        with self._connected((controller.host, controller.port)) as connection:
+        with self._connected((str(controller.host), controller.port)) as connection:
             code = ask(connection)
         if code == placing.NOT_CONTROLLER:
             raise ClusterChanging("the cluster is changing its controller")
@@ -201,27 +198,19 @@ class KafkaPlacement:
         except ClusterUnavailable as error:
             raise ClusterUnavailable("a broker does not answer") from error
 
-    def _set(self, rows: Iterable[tuple[ConfigResource.Type, str, Mapping[str, str | None]]]) -> None:
-        resources = [
-            ConfigResource(kind, name, incremental_configs=[_entry(key, value) for key, value in changes.items()])
-            for kind, name, changes in rows
-        ]
-        if not resources:
-            return
-        futures = self._admin.kafka.incremental_alter_configs(resources, request_timeout=TIMEOUT_S)
-        for future in futures.values():
-            try:
-                future.result(timeout=TIMEOUT_S + 2)
-            except TimeoutError as error:
-                raise ClusterUnavailable("the cluster does not answer") from error
-            except KafkaException as error:
-                if error.args[0].code() != client.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise client.not_now(error.args[0]) from error
+    def _configure(self, kind: int, settings: Mapping[str, Mapping[str, str | None]]) -> None:
+        refusals: dict[str, Refusal] = {}
 
+        def ask(connection: socket.socket) -> int:
+            refusals.update(placing.configure(connection, kind, settings))
+            return placing.NO_ERROR
 
-def _entry(key: str, value: str | None) -> ConfigEntry:
-    kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    return ConfigEntry(key, value, incremental_operation=kind)
+        self._of_controller(ask)
+        for name, refusal in refusals.items():
+            if refusal.code != placing.UNKNOWN_TOPIC:
+                raise ClusterUnavailable(
+                    f"the cluster does not take a setting of {name or 'its brokers'}: {refusal.text}"
+                )
 
 
 def door(cluster: ClusterAddress) -> PlacementDoor:

@@ -1,10 +1,11 @@
 """Where replicas are and shall be: requests that confluent_kafka has no call for, written here byte by byte.
 
     AlterPartitionReassignments v0, ListPartitionReassignments v0 (KIP-455), ElectLeaders v1 (KIP-460), of the controller;
+    IncrementalAlterConfigs v0 (KIP-339), likewise: confluent_kafka cannot name all brokers at once
     DescribeLogDirs v4 (KIP-827), of each broker
 
-All but ElectLeaders are flexible versions: lengths are variable, one more than they are (0: null), and each structure ends with
-its tagged fields, of which none is sent and all are passed over. https://kafka.apache.org/protocol
+Those of reassignments and log directories are flexible versions: lengths are variable, one more than they are (0: null), and
+each structure ends with its tagged fields, of which none is sent and all are passed over. https://kafka.apache.org/protocol
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-ELECT_LEADERS, DESCRIBE_LOG_DIRS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 43, 35, 45, 46
+ELECT_LEADERS, DESCRIBE_LOG_DIRS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS, ALTER_CONFIGS = 43, 35, 45, 46, 44
+TOPIC, BROKER = 2, 4
+ALL_BROKERS = ""
+SET, DELETE = 0, 1
+UNKNOWN_TOPIC = 3
 PREFERRED = 0
 NO_ERROR, NOT_CONTROLLER, ELECTION_NOT_NEEDED, NO_REASSIGNMENT = 0, 41, 84, 85
 NO_TAGS = b"\0"
@@ -121,6 +126,28 @@ def elect(connection: socket.socket, places: Collection[Place], *, timeout_ms: i
             if error not in (NO_ERROR, ELECTION_NOT_NEEDED):
                 refusals[topic, index] = Refusal(error, text)
     return code, refusals
+
+
+def configure(
+    connection: socket.socket, kind: int, settings: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, Refusal]:
+    """Set members of topics or brokers, by name; None takes one back. What was refused. Raises OSError, struct.error."""
+    body = struct.pack(">i", len(settings))
+    for name, members in settings.items():
+        body += struct.pack(">b", kind) + leaving.text_of(name) + struct.pack(">i", len(members))
+        for key, value in members.items():
+            text = struct.pack(">h", -1) if value is None else leaving.text_of(value)
+            body += leaving.text_of(key) + struct.pack(">b", DELETE if value is None else SET) + text
+    answer = _Reader(leaving.ask(connection, ALTER_CONFIGS, 0, body + b"\0"))  # not only to be looked at
+    answer.skip(4)
+    refusals: dict[str, Refusal] = {}
+    for _ in range(answer.int32()):
+        error, text_of_it = answer.int16(), answer.old_string()
+        answer.skip(1)
+        name = answer.old_string()
+        if error:
+            refusals[name] = Refusal(error, text_of_it)
+    return refusals
 
 
 def log_dirs(connection: socket.socket, places: Collection[Place] | None) -> Disk:

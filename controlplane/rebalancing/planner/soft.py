@@ -50,6 +50,7 @@ class _Phase:
         self._of_replicas = tuple(each for each in before if each not in LED)
         self._by_lead = goal in LED
         self._open = state.may_lead if self._by_lead else state.takes
+        self._least = min(filter(None, state.weights[goal]), default=0)
 
     def change_leads(self) -> bool:
         """Within the replicas that there are."""
@@ -78,33 +79,31 @@ class _Phase:
         return moved
 
     def _give(self, source: int) -> bool:
-        held, moved = self._heaviest(self._held(source)), False
-        targets = self._partners(source, self._emptiest(), held, lambda place: (source, place))
-        for partition in held:
+        moved = False
+        targets = self._partners(source, self._emptiest(), lambda place: (source, place))
+        for partition in self._heaviest(self._held(source)):
             if not targets or not self._is_above(source):
                 break
             if any(self._move(partition, source, target) for target in targets):
-                targets = self._partners(source, self._emptiest(), held, lambda place: (source, place))
+                targets = self._partners(source, self._emptiest(), lambda place: (source, place))
                 moved = True
         return moved
 
     def _take(self, target: int) -> bool:
         moved = False
-        everything = range(len(self._state.partitions))
-        for source in self._partners(target, self._fullest(), everything, lambda place: (place, target)):
+        for source in self._partners(target, self._fullest(), lambda place: (place, target)):
             for partition in self._heaviest(self._held(source)):
                 if not self._is_below(target):
                     return moved
                 moved |= self._move(partition, source, target)
         return moved
 
-    def _partners(
-        self, place: int, ordered: Sequence[int], partitions: Sequence[int], way: Callable[[int], tuple[int, int]]
-    ) -> list[int]:
+    def _partners(self, place: int, ordered: Sequence[int], way: Callable[[int], tuple[int, int]]) -> list[int]:
         """The first of all brokers and of the same rack between whom and this one something could go for the better."""
-        state, weights = self._state, self._state.weights[self._goal]
-        least = min((weights[each] for each in partitions if weights[each]), default=0)
-        able = [other for other in ordered if other != place and state.shifted(self._goal, least, *way(other)) < 0]
+        state = self._state
+        able = [
+            other for other in ordered if other != place and state.shifted(self._goal, self._least, *way(other)) < 0
+        ]
         near = [other for other in able if state.racks[other] == state.racks[place]]
         return list(dict.fromkeys((*near[:NEAR], *able[:NEAR])))
 
