@@ -211,6 +211,7 @@ CELERY_BEAT_SCHEDULE = {
     "sample history": {"task": "history.sample", "schedule": 5.0, "options": {"expires": 10}},
     "roll up history": {"task": "history.roll_up", "schedule": 60.0, "options": {"expires": 120}},
     "keep rebalances up": {"task": "rebalancing.keep_up", "schedule": 60.0, "options": {"expires": 60}},
+    "look how clusters are loaded": {"task": "rebalancing.look", "schedule": 60.0, "options": {"expires": 60}},
     "purge history": {"task": "history.purge", "schedule": 60.0, "options": {"expires": 120}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},

@@ -9,5 +9,7 @@ carrying_out the steps of planning and of carrying out
 rounds       one comparison of rows with the cluster, and what follows from it
 throttling   the replication throttle, put down and taken back
 upkeep       what the clock does: expiry, throttles left behind
+kept         how evenly clusters are loaded, as a task saw it last
+metrics      of /metrics
 selectors    proposals and their progress; how evenly a cluster is loaded
 """

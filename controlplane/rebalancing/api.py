@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import pagination
 from controlplane.clusters.services import cluster_ensure
-from controlplane.rebalancing import selectors, services
+from controlplane.rebalancing import kept, selectors, services
 from controlplane.rebalancing.serializers import (
     BalanceSerializer,
     RebalanceActionSerializer,
@@ -51,23 +51,7 @@ class BalanceApi(APIView):
     def get(self, request: Request) -> Response:
         """What each broker has of leaders, flow, replicas, disk and bandwidth that was sold."""
         del request
-        found = selectors.balance_of(cluster_ensure())
-        document: dict[str, Any] = {
-            "brokers": [
-                {"broker": load.broker, "away": load.broker in found.away, "loads": dict(load.of)}
-                for load in found.brokers
-            ],
-            "averages": dict(found.averages),
-            "short": [
-                {
-                    "instance": each.instance,
-                    "limit_bytes_per_s": each.limit_bytes_per_s,
-                    "usable_bytes_per_s": each.usable_before,
-                }
-                for each in found.short
-            ],
-            "notes": list(found.notes),
-        }
+        document = kept.document_of(selectors.balance_of(cluster_ensure()))
         return Response(BalanceSerializer(document).data)
 
 
@@ -80,7 +64,8 @@ class RebalancesApi(APIView):
     def get(self, request: Request) -> Response:
         """Proposals, the newest first."""
         rows, following = pagination.newest_page(request, selectors.rebalance_list(), moment="created_at", key=str)
-        return Response(pagination.body(list(RebalanceSerializer(rows, many=True).data), following))
+        context = {"progress": selectors.progresses_of(rows)}
+        return Response(pagination.body(list(RebalanceSerializer(rows, many=True, context=context).data), following))
 
     @extend_schema(request=RebalanceCreateSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
     def post(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from controlplane.rebalancing.planner.model import DEFAULT_GOALS, BrokerLoad, Go
 from controlplane.rebalancing.planner.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.clusters.models import PhysicalCluster
@@ -77,14 +80,28 @@ def events_of(row: Rebalance) -> QuerySet[RebalanceEvent]:
 
 
 def progress_of(row: Rebalance) -> Progress:
-    """By its rows."""
-    counts = dict(row.moves.values_list("state").annotate(count=Count("pk")))
-    sums = row.moves.aggregate(copied=Sum("copied_bytes"), whole=Sum("bytes_to_copy"))
-    under_way, waiting = sum(counts.get(state, 0) for state in ACTIVE), counts.get(MoveState.WAITING, 0)
-    done, moves = counts.get(MoveState.DONE, 0), sum(counts.values())
-    return Progress(
-        moves, done, under_way, waiting, moves - done - under_way - waiting, sums["copied"] or 0, sums["whole"] or 0
-    )
+    """By its moves."""
+    return progresses_of([row])[row.pk]
+
+
+def progresses_of(rows: Sequence[Rebalance]) -> dict[str, Progress]:
+    """Of many with one question, by their ids."""
+    found = {row.pk: Counter[str]() for row in rows}
+    copied, whole = Counter[str](), Counter[str]()
+    groups = RebalanceMove.objects.filter(rebalance__in=rows).values_list("rebalance", "state")
+    for key, state, count, copied_bytes, bytes_to_copy in groups.annotate(
+        count=Count("pk"), copied=Sum("copied_bytes"), whole=Sum("bytes_to_copy")
+    ):
+        found[key][state] = count
+        copied[key] += copied_bytes
+        whole[key] += bytes_to_copy
+    return {key: _progress(counts, copied[key], whole[key]) for key, counts in found.items()}
+
+
+def _progress(counts: Counter[str], copied: int, whole: int) -> Progress:
+    under_way, waiting = sum(counts[state] for state in ACTIVE), counts[MoveState.WAITING]
+    done, moves = counts[MoveState.DONE], counts.total()
+    return Progress(moves, done, under_way, waiting, moves - done - under_way - waiting, copied, whole)
 
 
 def balance_of(cluster: PhysicalCluster) -> Balance:

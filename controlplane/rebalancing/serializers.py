@@ -158,7 +158,8 @@ class RebalanceSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(RebalanceProgressSerializer)
     def get_progress(self, row: Any) -> dict[str, Any]:
-        return dict(RebalanceProgressSerializer(progress_of(row)).data)
+        known = self.context.get("progress", {})  # of a list, which asks once for all
+        return dict(RebalanceProgressSerializer(known.get(row.pk) or progress_of(row)).data)
 
 
 class RebalancePageSerializer(serializers.Serializer[Any]):

@@ -132,6 +132,9 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-metering": "/fleet/metering",
         "fleet-invoices": "/fleet/invoices",
         "fleet-capacity": "/fleet/capacity",
+        "fleet-rebalancing": "/fleet/rebalancing",
+        "fleet-rebalance": "/fleet/rebalancing/reb-000000000001",
+        "fleet-rebalance-under-way": "/fleet/rebalancing/reb-000000000002",
         "fleet-organisation": f"/fleet/organisations/{console.organisation}",
         "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
     }

@@ -266,6 +266,7 @@ def prepare(world: World) -> None:
     speak(world, made[1].id)
     propose(world, place)
     watch(made[1])
+    rebalance(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
         organisation=harbour, inviter=people["Alice"], email="dora@example.com", role=Role.VIEWER
@@ -277,6 +278,16 @@ def prepare(world: World) -> None:
         "rule": rule.id,
     }
     (world.directory / "world.json").write_text(json.dumps(document))
+
+
+def rebalance(instance: Any) -> None:
+    """How evenly the cluster is loaded; a proposal, and one that is under way."""
+    from controlplane.rebalancing import kept
+    from tests.controlplane.rebalancing.rows import rebalance_row
+
+    kept.look()
+    rebalance_row(instance.cluster, instance=instance.id)
+    rebalance_row(instance.cluster, "reb-000000000002", state="running", instance=instance.id, moves=60)
 
 
 def consume(world: World, instance_id: str) -> None:
@@ -607,7 +618,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door, message_door, record_door
+    from controlplane.kafka import client, group_door, message_door, placement_door, record_door
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
@@ -615,6 +626,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
     message_door.door = lambda _cluster: world.enter(world.admin).messages
+    placement_door.door = lambda _cluster: world.enter(world.admin).placement
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations

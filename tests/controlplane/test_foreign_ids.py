@@ -222,10 +222,9 @@ def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(cha
 @pytest.mark.parametrize("text", sorted(OF_NOBODY))
 @pytest.mark.parametrize("broker", ["1", "99"])
 def test_what_is_of_no_organisation_is_for_operators(alice, charlie, text, broker):
+    address = text.replace("<int:broker>", broker).replace("<id:rebalance_id>", f"reb-{broker:0>12}")
     for person in (alice, charlie):
-        problem(
-            person.api.post(f"/{PREFIX}{text}".replace("<int:broker>", broker), {"reason": "gone"}), 403, "forbidden"
-        )
+        problem(person.api.post(f"/{PREFIX}{address}", {"reason": "gone"}), 403, "forbidden")
 
 
 def test_every_body_in_the_table_belongs_to_an_endpoint():

@@ -50,6 +50,7 @@ from controlplane.throttle_rules.services import throttle_rule_create
 from .alarms.rows import alarm_row, receiver_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
+from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
@@ -68,7 +69,14 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
-OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
+OF_OPERATORS = {
+    "metering/waivers",
+    "metering/brokers",
+    "capacity",
+    "organisations/<id:organisation_id>/caps",
+    "balance",
+    "rebalances",
+}
 
 
 @pytest.fixture
@@ -122,6 +130,7 @@ def pages(alice, at_staff, first, rule_id):
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "alarm_id": ALARM,
         "receiver_id": RECEIVER,
+        "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:
@@ -149,6 +158,7 @@ def lists(alice, first, rule_id):
         "<name:user>": "alice",
         "<id:alarm_id>": ALARM,
         "<id:receiver_id>": RECEIVER,
+        "<id:rebalance_id>": "reb-000000000001",
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
     for method, text in endpoints():
