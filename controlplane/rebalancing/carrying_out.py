@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 PLANNING_PATIENCE_S = 600.0
 MOVING_PATIENCE_S = 30 * 24 * 3600.0
 """Terabytes at a throttle take days. A pause counts as well."""
-AWAY_PAUSE_S, ROUND_PAUSE_S = 5.0, 1.0
+AWAY_PAUSE_S, ROUND_PAUSE_S = 5.0, 2.0
+LEADERS_PAUSE_S = operations.SHORT_WAIT_S
+"""Changing leaders takes no time, so the worker waits in place; for days of copying it would be missed elsewhere."""
 
 
 def register() -> None:
@@ -80,7 +82,9 @@ def move_partitions(operation: Operation) -> Finished | NotYet:
         left = rounds.round_of(row, placement_door.door(row.cluster.address), now=SYSTEM_CLOCK.now())
     except ClusterUnavailable as error:
         return NotYet(str(error), after_s=AWAY_PAUSE_S)
-    return NotYet(left, after_s=ROUND_PAUSE_S) if left else Finished(note=rounds.outcome_of(row))
+    if left is None:
+        return Finished(note=rounds.outcome_of(row))
+    return NotYet(left.text, after_s=LEADERS_PAUSE_S if left.only_leaders else ROUND_PAUSE_S)
 
 
 def take_throttle_away(operation: Operation) -> Finished | NotYet:
@@ -129,6 +133,7 @@ def _moves(row: Rebalance, found: Plan) -> list[RebalanceMove]:
             before=list(move.before),
             after=list(move.after),
             size_bytes=move.size_bytes,
+            copies=not move.is_leader_only,
             bytes_to_copy=move.bytes_to_copy,
             returns_bytes_per_s=move.returns_bytes_per_s,
         )

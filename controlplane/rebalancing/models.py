@@ -55,7 +55,7 @@ class Rebalance(models.Model):
     throttle_in_force = models.BigIntegerField(
         null=True
     )  # what brokers have been told; null: nothing, or all was taken back
-    at_once = models.PositiveIntegerField()  # partitions under way
+    at_once = models.PositiveIntegerField()  # partitions that are copied
     rollback_of = models.ForeignKey("self", models.PROTECT, null=True, related_name="+")
     operation = models.ForeignKey("core.Operation", models.PROTECT, null=True, related_name="+")  # the last one
     problem = models.TextField(default="", blank=True)
@@ -96,6 +96,7 @@ class RebalanceMove(models.Model):
     before = models.JSONField()  # broker ids; the first is to lead
     after = models.JSONField()
     size_bytes = models.BigIntegerField()  # of one replica
+    copies = models.BooleanField()  # false: another replica leads, and nothing is copied
     bytes_to_copy = models.BigIntegerField()
     copied_bytes = models.BigIntegerField(default=0)
     returns_bytes_per_s = models.BigIntegerField(default=0)

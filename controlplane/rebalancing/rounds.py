@@ -9,6 +9,7 @@ asked, moving           there, another leads                 an election
 asked, moving           neither there nor on its way         asked for again, ASKED_AT_MOST times
 asked, moving           on its way elsewhere, or gone        failed; skipped
 cancelling              on its way                           called back
+cancelling              back, in another order               put in order: the first replica is to lead again
 cancelling              there; not there                     done; cancelled
 waiting, as its turn    as the plan knew it                  marked as asked, named as throttled, asked for
 comes                   there already; otherwise             done; skipped
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from controlplane.kafka.placing import Ongoing, Place, Refusal
 
 ASKED_AT_MOST = 20
+LEADERS_AT_ONCE = 200
 GONE = "the topic, or the partition, is gone"
 CHANGED = "its replicas are others than when the plan was made"
 ELSEWHERE = "somebody else moves it"
@@ -50,19 +52,28 @@ class _Acts:
     again: list[RebalanceMove] = field(default_factory=list)
     elect: list[RebalanceMove] = field(default_factory=list)
     back: list[RebalanceMove] = field(default_factory=list)
+    sort: list[RebalanceMove] = field(default_factory=list)
 
 
-def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> str:
-    """Make a round; what is left, in words, or nothing. Raises ClusterUnavailable."""
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is still to be done, in words; whether nothing is being copied meanwhile."""
+
+    text: str
+    only_leaders: bool
+
+
+def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | None:
+    """Make a round; None: nothing is left. Raises ClusterUnavailable."""
     under_way, placed = door.under_way(), {each.place: each for each in door.placed()}
-    if row.state != RebalanceState.CANCELLING and _copies(row):
+    if row.state != RebalanceState.CANCELLING and row.moves.filter(copies=True).exists():
         throttling.set_rate(row, door)
     active = list(row.moves.filter(state__in=ACTIVE).order_by("number"))
     acts = _Acts()
     for move in active:
         _look(row, move, placed.get(move.place), under_way.get(move.place), acts, now)
     _measure(row, door)
-    _act(row, acts, door, now)
+    _act(acts, door, now)
     if row.state == RebalanceState.CANCELLING:
         row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
     elif row.state == RebalanceState.RUNNING:
@@ -94,6 +105,8 @@ def _look(
             _mark(move, MoveState.MOVING)
     elif list(seen.replicas) == move.after and (is_cancelling or seen.leader == move.after[0]):
         _end(move, MoveState.DONE, now)
+    elif is_cancelling and list(seen.replicas) != move.before and set(seen.replicas) == set(move.before):
+        acts.sort.append(move)
     elif is_cancelling:
         _end(move, MoveState.CANCELLED, now)
     elif list(seen.replicas) == move.after:
@@ -121,22 +134,23 @@ def _measure(row: Rebalance, door: PlacementDoor) -> None:
 # --- acting -----------------------------------------------------------------------------------------------------------
 
 
-def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> None:
+def _act(acts: _Acts, door: PlacementDoor, now: datetime) -> None:
     if acts.back:
         for move, refusal in _refused(acts.back, door.reassign(dict.fromkeys(move.place for move in acts.back))):
             RebalanceMove.objects.filter(pk=move.pk).update(problem=f"{NOT_CALLED_BACK}: {refusal.text}")
+    if acts.sort:
+        door.reassign({move.place: move.before for move in acts.sort})
     if acts.elect:
         door.elect([move.place for move in acts.elect])  # what is refused now is asked for again in the next round
-    _ask(row, acts.again, door, now)
+    _ask(acts.again, door, now)
 
 
 def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], now: datetime) -> None:
     """As many as there is room for. Each is marked first, unless somebody has stopped it all meanwhile."""
-    room = row.at_once - row.moves.filter(state__in=ACTIVE).count()
-    if room <= 0 or not Rebalance.objects.filter(pk=row.pk, state=RebalanceState.RUNNING).exists():
+    if not Rebalance.objects.filter(pk=row.pk, state=RebalanceState.RUNNING).exists():
         return
     begun = []
-    for move in row.moves.filter(state=MoveState.WAITING).order_by("number")[:room]:
+    for move in (*_next(row, copies=False, most=LEADERS_AT_ONCE), *_next(row, copies=True, most=row.at_once)):
         seen = placed.get(move.place)
         if seen is None:
             _end(move, MoveState.SKIPPED, now, GONE)
@@ -148,14 +162,20 @@ def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], 
             begun.append(move)
     taken = [move for move in begun if _mark(move, MoveState.ASKED, begun_at=now)]
     throttling.name_replicas(row, door, {move.topic for move in taken if move.added})
-    _ask(row, taken, door, now)
+    _ask(taken, door, now)
 
 
-def _ask(row: Rebalance, moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
+def _next(row: Rebalance, *, copies: bool, most: int) -> list[RebalanceMove]:
+    """Those whose turn it is: changes of leaders are not held up by what is copied."""
+    rows = row.moves.filter(copies=copies)
+    room = most - rows.filter(state__in=ACTIVE).count()
+    return list(rows.filter(state=MoveState.WAITING).order_by("number")[:room]) if room > 0 else []
+
+
+def _ask(moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
     """Have them go, those that have somewhere to go; of the others another replica is to lead."""
     if not moves:
         return
-    del row
     RebalanceMove.objects.filter(pk__in=[move.pk for move in moves]).update(asked=F("asked") + 1)
     going = [move for move in moves if move.before != move.after]
     refused = dict(_refused(going, door.reassign({move.place: move.after for move in going}))) if going else {}
@@ -190,20 +210,16 @@ def _end(move: RebalanceMove, state: MoveState, now: datetime, problem: str = ""
     _mark(move, state, finished_at=now, problem=problem or move.problem, copied_bytes=copied)
 
 
-def _copies(row: Rebalance) -> bool:
-    return row.moves.filter(bytes_to_copy__gt=0).exists() or any(
-        move.added for move in row.moves.filter(state=MoveState.WAITING)[: row.at_once]
-    )
-
-
-def _left(row: Rebalance) -> str:
+def _left(row: Rebalance) -> Left | None:
     counts = dict(row.moves.values_list("state").annotate(count=Count("pk")))
     waiting, active = counts.get(MoveState.WAITING, 0), sum(counts.get(state, 0) for state in ACTIVE)
     if not waiting and not active:
-        return ""
+        return None
     bytes_of = row.moves.aggregate(copied=Sum("copied_bytes"), whole=Sum("bytes_to_copy"))
     done = counts.get(MoveState.DONE, 0)
     text = f"{done} of {sum(counts.values())} done, {active} under way"
     if bytes_of["whole"]:
         text += f", {bytes_of['copied'] / 2**20:,.0f} of {bytes_of['whole'] / 2**20:,.0f} MiB copied"
-    return text if row.state != RebalanceState.PAUSED else f"paused: {text}"
+    if row.state == RebalanceState.PAUSED:
+        return Left(f"paused: {text}", only_leaders=False)
+    return Left(text, only_leaders=not row.moves.filter(copies=True, state__in=(MoveState.WAITING, *ACTIVE)).exists())

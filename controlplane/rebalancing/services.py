@@ -192,7 +192,7 @@ def rebalance_roll_back(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_
     back.summary = summaries.backwards(
         row.summary or {},
         moves=len(moves),
-        leader_moves=sum(not move.added for move in moves),
+        leader_moves=sum(not move.copies for move in moves),
         bytes_to_copy=sum(move.bytes_to_copy for move in moves),
         busiest=_busiest(moves),
     )
@@ -213,6 +213,7 @@ def _reversed(back: Rebalance, number: int, move: RebalanceMove) -> RebalanceMov
         before=move.after,
         after=move.before,
         size_bytes=move.size_bytes,
+        copies=any(broker not in move.after for broker in move.before),
         bytes_to_copy=copied,
         returns_bytes_per_s=-move.returns_bytes_per_s,
     )

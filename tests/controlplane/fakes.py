@@ -387,7 +387,15 @@ class FakePlacement:
             if place in self.refused:
                 continue
             origin = self.origins.setdefault(place, self._of(place).replicas)
-            goal = origin if target is None else tuple(target)
+            if target is None:  # who was there before; the order may be another, as of Kafka
+                ongoing = self.ongoing.get(place)
+                goal = (
+                    origin
+                    if ongoing is None
+                    else tuple(broker for broker in ongoing.replicas if broker not in ongoing.adding)
+                )
+            else:
+                goal = tuple(target)
             both = tuple(dict.fromkeys((*goal, *origin)))
             added = tuple(broker for broker in both if broker not in origin)
             if target is None or not added:

@@ -69,13 +69,9 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
-OF_OPERATORS = {
-    "metering/waivers",
-    "metering/brokers",
-    "capacity",
-    "organisations/<id:organisation_id>/caps",
-    "balance",
-    "rebalances",
+OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
+OF_OPERATORS |= {"balance", "rebalances"} | {
+    f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
 }
 
 
@@ -158,7 +154,6 @@ def lists(alice, first, rule_id):
         "<name:user>": "alice",
         "<id:alarm_id>": ALARM,
         "<id:receiver_id>": RECEIVER,
-        "<id:rebalance_id>": "reb-000000000001",
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
     for method, text in endpoints():

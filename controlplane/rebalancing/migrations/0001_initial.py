@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('before', models.JSONField()),
                 ('after', models.JSONField()),
                 ('size_bytes', models.BigIntegerField()),
+                ('copies', models.BooleanField()),
                 ('bytes_to_copy', models.BigIntegerField()),
                 ('copied_bytes', models.BigIntegerField(default=0)),
                 ('returns_bytes_per_s', models.BigIntegerField(default=0)),

@@ -71,6 +71,7 @@ def rebalance_row(
             before=[1, 2, 3],
             after=[2, 3, 4],
             size_bytes=100 * MIB,
+            copies=True,
             bytes_to_copy=100 * MIB,
             copied_bytes=number * MIB,
             returns_bytes_per_s=3 * MIB if instance else 0,

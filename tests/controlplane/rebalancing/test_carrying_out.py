@@ -94,7 +94,7 @@ def test_cancelled_what_is_under_way_comes_back_and_what_is_done_stays(admin, cl
     services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
     row = work(row, clock, rounds=4)
     assert (row.state, sorted(states(row))) == ("cancelled", ["cancelled", "cancelled", "done"])
-    assert sum(1 in replicas for replicas in replicas_in(admin, topic)) == 2
+    assert sorted(replicas_in(admin, topic))[:2] == [(1, 2, 3)] * 2
     assert (admin.placement.ongoing, admin.placement.rate, admin.placement.named) == ({}, None, {})
 
 
@@ -248,3 +248,15 @@ def test_a_worker_killed_at_any_call_of_the_cluster_is_made_good_by_the_next(adm
         assert (row.state, row.problem, set(states(row))) == ("done", "", {MoveState.DONE}), number
         assert replicas_in(admin, topic) == expected, number
         assert (admin.placement.rate, admin.placement.named, admin.placement.ongoing) == (None, {}, {}), number
+
+
+def test_changes_of_leaders_are_not_held_up_by_what_is_copied(admin, cluster, clock, place):
+    topic = place(admin, *[[1, 2, 3]] * 6)
+    row = begun(cluster, clock, draining=[3], goals=["leaders"], at_once=1)
+    leaders = row.moves.filter(copies=False).count()
+    work(row, clock, rounds=3)
+    assert row.moves.filter(copies=True, state="moving").count() == 1
+    assert row.moves.filter(copies=False, state="done").count() == leaders
+    assert len(admin.placement.ongoing) == 1
+    assert finished(row, admin, clock).state == "done"
+    assert not any(3 in replicas for replicas in replicas_in(admin, topic))
