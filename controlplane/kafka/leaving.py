@@ -69,9 +69,9 @@ def left(answer: bytes) -> int:
     return _int16(answer, at)
 
 
-def ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
+def ask(connection: socket.socket, key: int, version: int, body: bytes, client_id: str = CLIENT_ID) -> bytes:
     """The answer's body."""
-    request = struct.pack(">hhi", key, version, 1) + text_of(CLIENT_ID) + body
+    request = struct.pack(">hhi", key, version, 1) + text_of(client_id) + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     if not 4 <= size <= MOST_BYTES:

@@ -28,6 +28,8 @@ UNKNOWN_TOPIC = 3
 PREFERRED = 0
 NO_ERROR, NOT_CONTROLLER, ELECTION_NOT_NEEDED, NO_REASSIGNMENT = 0, 41, 84, 85
 NO_TAGS = b"\0"
+CLIENT_ID = "sluice-rebalancing"
+"""Not the one by which brokers take what the control plane asks for a tenant's: tenants may not throttle replication."""
 
 Place = tuple[str, int]
 """A topic and a partition's number."""
@@ -74,7 +76,7 @@ def alter(
         + NO_TAGS
         for topic, indexes in topics.items()
     )
-    answer = _Reader(leaving.ask(connection, ALTER_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
+    answer = _Reader(_ask(connection, ALTER_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
     answer.tags()
     answer.skip(4)  # the throttle time
     code, _ = answer.int16(), answer.string()
@@ -93,7 +95,7 @@ def alter(
 def under_way(connection: socket.socket, *, timeout_ms: int) -> tuple[int, dict[Place, Ongoing]]:
     """Every reassignment that has not ended; as `alter`."""
     body = struct.pack(">i", timeout_ms) + b"\0"  # topics: null, all of them
-    answer = _Reader(leaving.ask(connection, LIST_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
+    answer = _Reader(_ask(connection, LIST_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
     answer.tags()
     answer.skip(4)
     code, _ = answer.int16(), answer.string()
@@ -115,7 +117,7 @@ def elect(connection: socket.socket, places: Collection[Place], *, timeout_ms: i
         leaving.text_of(topic) + struct.pack(f">i{len(indexes)}i", len(indexes), *indexes)
         for topic, indexes in topics.items()
     )
-    answer = _Reader(leaving.ask(connection, ELECT_LEADERS, 1, body + struct.pack(">i", timeout_ms)))
+    answer = _Reader(_ask(connection, ELECT_LEADERS, 1, body + struct.pack(">i", timeout_ms)))
     answer.skip(4)
     code = answer.int16()
     refusals: dict[Place, Refusal] = {}
@@ -138,7 +140,7 @@ def configure(
         for key, value in members.items():
             text = struct.pack(">h", -1) if value is None else leaving.text_of(value)
             body += leaving.text_of(key) + struct.pack(">b", DELETE if value is None else SET) + text
-    answer = _Reader(leaving.ask(connection, ALTER_CONFIGS, 0, body + b"\0"))  # not only to be looked at
+    answer = _Reader(_ask(connection, ALTER_CONFIGS, 0, body + b"\0"))  # not only to be looked at
     answer.skip(4)
     refusals: dict[str, Refusal] = {}
     for _ in range(answer.int32()):
@@ -158,7 +160,7 @@ def log_dirs(connection: socket.socket, places: Collection[Place] | None) -> Dis
             _string(topic) + _array(struct.pack(">i", index) for index in indexes) + NO_TAGS
             for topic, indexes in _by_topic(places).items()
         )
-    answer = _Reader(leaving.ask(connection, DESCRIBE_LOG_DIRS, 4, NO_TAGS + topics + NO_TAGS))
+    answer = _Reader(_ask(connection, DESCRIBE_LOG_DIRS, 4, NO_TAGS + topics + NO_TAGS))
     answer.tags()
     answer.skip(4 + 2)  # the throttle time; an error of all, which the control plane has not
     sizes: dict[Place, int] = {}
@@ -181,6 +183,10 @@ def log_dirs(connection: socket.socket, places: Collection[Place] | None) -> Dis
     # Directories on one disk say the same twice: what is the same to the byte is taken for one.
     total, usable = (sum(column) for column in zip(*dict.fromkeys(known), strict=True))
     return Disk(total, usable, sizes)
+
+
+def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
+    return leaving.ask(connection, key, version, body, CLIENT_ID)
 
 
 def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:

@@ -73,7 +73,7 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
     for move in active:
         _look(row, move, placed.get(move.place), under_way.get(move.place), acts, now)
     _measure(row, door)
-    _act(acts, door, now)
+    _act(row, acts, door, now)
     if row.state == RebalanceState.CANCELLING:
         row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
     elif row.state == RebalanceState.RUNNING:
@@ -134,7 +134,7 @@ def _measure(row: Rebalance, door: PlacementDoor) -> None:
 # --- acting -----------------------------------------------------------------------------------------------------------
 
 
-def _act(acts: _Acts, door: PlacementDoor, now: datetime) -> None:
+def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> None:
     if acts.back:
         for move, refusal in _refused(acts.back, door.reassign(dict.fromkeys(move.place for move in acts.back))):
             RebalanceMove.objects.filter(pk=move.pk).update(problem=f"{NOT_CALLED_BACK}: {refusal.text}")
@@ -142,7 +142,7 @@ def _act(acts: _Acts, door: PlacementDoor, now: datetime) -> None:
         door.reassign({move.place: move.before for move in acts.sort})
     if acts.elect:
         door.elect([move.place for move in acts.elect])  # what is refused now is asked for again in the next round
-    _ask(acts.again, door, now)
+    _ask(row, acts.again, door, now)
 
 
 def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], now: datetime) -> None:
@@ -161,8 +161,7 @@ def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], 
         else:
             begun.append(move)
     taken = [move for move in begun if _mark(move, MoveState.ASKED, begun_at=now)]
-    throttling.name_replicas(row, door, {move.topic for move in taken if move.added})
-    _ask(taken, door, now)
+    _ask(row, taken, door, now)
 
 
 def _next(row: Rebalance, *, copies: bool, most: int) -> list[RebalanceMove]:
@@ -172,10 +171,11 @@ def _next(row: Rebalance, *, copies: bool, most: int) -> list[RebalanceMove]:
     return list(rows.filter(state=MoveState.WAITING).order_by("number")[:room]) if room > 0 else []
 
 
-def _ask(moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
+def _ask(row: Rebalance, moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
     """Have them go, those that have somewhere to go; of the others another replica is to lead."""
     if not moves:
         return
+    throttling.name_replicas(row, door, {move.topic for move in moves if move.added})  # before anything is copied
     RebalanceMove.objects.filter(pk__in=[move.pk for move in moves]).update(asked=F("asked") + 1)
     going = [move for move in moves if move.before != move.after]
     refused = dict(_refused(going, door.reassign({move.place: move.after for move in going}))) if going else {}

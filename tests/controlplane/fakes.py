@@ -401,6 +401,8 @@ class FakePlacement:
             if target is None or not added:
                 self._finish(place, goal)
                 continue
+            assert self.rate is not None, "nothing is copied without a throttle"
+            assert place[0] in self.named, "the throttle has to know what it is for"
             self.ongoing[place] = Ongoing(both, added, tuple(broker for broker in both if broker not in goal))
             self._put(place, replicas=both)
             self.copied |= {(place, broker): 0 for broker in added}

@@ -1,5 +1,7 @@
 """A fourth broker is added to a real cluster and filled, another is drained, and the fourth goes again: nothing is lost.
 
+And a move is called back in the middle.
+
 The control plane's own code, from proposals to the steps of their operations, against real brokers while a tenant writes.
 """
 
@@ -15,7 +17,7 @@ from controlplane.kafka import client, placement_door
 from controlplane.rebalancing import services
 from controlplane.rebalancing.models import Rebalance
 from quota.contracts.identity import credential
-from tests.integration.clients import create_topic, read_all
+from tests.integration.clients import create_topic, produce, read_all
 from tests.integration.test_reassignment import Writer
 from tests.support.processes import HOST, SECRET, broker_process, secrets_file
 from tests.support.waiting import wait_for
@@ -40,15 +42,14 @@ def fourth(cluster):
 
 
 @pytest.fixture
-def rows(cluster, fourth, monkeypatch):
+def rows(cluster, monkeypatch):
     """The cluster as the control plane knows it, and its door to the brokers."""
-    servers = {**cluster.brokers, 4: fourth}
-    bootstrap = ",".join(f"{HOST}:{server.ports['internal']}" for server in servers.values())
+    bootstrap = ",".join(f"{HOST}:{server.ports['internal']}" for server in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
     monkeypatch.setattr(placement_door, "door", lambda _cluster: placement_door.KafkaPlacement(asks))
     monkeypatch.setattr(operations, "wake", lambda _ids: None)
     row = PhysicalCluster.objects.create(name="real")
-    for number, server in servers.items():
+    for number, server in cluster.brokers.items():
         Broker.objects.create(cluster=row, broker_id=number, host=HOST, port=server.ports["internal"])
     return row
 
@@ -88,6 +89,7 @@ def held(cluster):
 
 
 def test_a_broker_is_added_another_drained_and_the_new_one_removed_while_a_tenant_writes(cluster, fourth, rows):
+    Broker.objects.create(cluster=rows, broker_id=4, host=HOST, port=fourth.ports["internal"])
     tenant = cluster.specs.create(EVERY)
     cluster.tenants.append(tenant)
     create_topic(tenant, "orders", 8, 2)
@@ -104,11 +106,38 @@ def test_a_broker_is_added_another_drained_and_the_new_one_removed_while_a_tenan
         assert held(cluster)[4] == 0
     assert not writer.sender.refused
     assert sorted(value for values in read_all(tenant, "orders").values() for value in values) == sorted(writer.sent)
-    assert not [
-        path for path in cluster.zookeeper.get_children("/config/brokers") if b"throttled" in _config(cluster, path)
-    ]
+    assert not throttles(cluster, f"{tenant.key}.orders")
     cluster.forget(tenant)
 
 
-def _config(cluster, name):
-    return cluster.zookeeper.get(f"/config/brokers/{name}")[0]
+def throttles(cluster, topic):
+    """What is left of one, of the topic and of brokers."""
+    brokers = cluster.zookeeper.get_children("/config/brokers")
+    paths = [f"/config/topics/{topic}", *(f"/config/brokers/{name}" for name in brokers)]
+    return [path for path in paths if b"throttled" in cluster.zookeeper.get(path)[0]]
+
+
+def test_what_is_under_way_is_called_back_and_nothing_is_left_of_it(cluster, tenant, rows):
+    create_topic(tenant, "orders", 1, 2)
+    physical = f"{tenant.key}.orders"
+    before = cluster.read(f"/brokers/topics/{physical}")["partitions"]["0"]
+    produce(tenant, "orders", [number.to_bytes(2, "big") * 50_000 for number in range(40)])
+    row = services.rebalance_propose(
+        cluster=rows, actor="test", draining=before[:1], goals=[], throttle_bytes_per_s=64 * 1024
+    )
+    to_the_end(row.operation_id)
+    row.moves.exclude(topic=physical).delete()
+    row = services.rebalance_carry_out(rebalance_id=row.id, actor="test")
+
+    def copies():
+        operations.run(row.operation_id)
+        return row.moves.get().copied_bytes > 0
+
+    wait_for(copies, 60, "the first bytes")
+    assert row.moves.get().state == "moving"
+    assert throttles(cluster, physical) == [f"/config/topics/{physical}", "/config/brokers/<default>"]
+    services.rebalance_cancel(rebalance_id=row.id, actor="test")
+    to_the_end(row.operation_id)
+    assert Rebalance.objects.get(pk=row.pk).state == "cancelled"
+    assert cluster.read(f"/brokers/topics/{physical}")["partitions"]["0"] == before
+    assert not throttles(cluster, physical)

@@ -21,7 +21,8 @@ def broker(monkeypatch):
         kind: type = object
         asked: object = None
 
-        def ask(self, _connection, key, version, body):
+        def ask(self, _connection, key, version, body, client_id):
+            assert client_id != leaving.CLIENT_ID  # by which brokers know what is for a tenant
             flexible = key in (placing.ALTER_REASSIGNMENTS, placing.LIST_REASSIGNMENTS, placing.DESCRIBE_LOG_DIRS)
             assert not flexible or body[:1] == b"\0"  # tagged fields of the header
             self.asked = decode(self.kind, version, memoryview(body[1:] if flexible else body))
