@@ -1,7 +1,8 @@
 """A plan: rounds of what is hard and then of each goal in order, until a round finds nothing more.
 
 A later goal may open a way for an earlier one, hence rounds. In the last one nothing was moved, so that a plan for the cluster
-as it will be is empty. ROUNDS bounds what is spent; a plan that is not `settled` is good as far as it goes.
+as it will be is empty. A goal joins when those before it have come to their end: where they come to does not depend on it, and it
+can only better it. ROUNDS bounds what is spent; a plan that is not `settled` is good as far as it goes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from controlplane.rebalancing.planner.model import Move, Plan, TenantChange
 from controlplane.rebalancing.planner.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controlplane.rebalancing.planner.model import Cluster, Goal, Stuck, Wishes
 
@@ -28,19 +29,12 @@ def plan(cluster: Cluster, wishes: Wishes) -> Plan:
     before, usable = state.loads_now(), Usable(state)
     usable_before = usable.all()
     first = [list(where) for where in state.replicas]
-    settled = False
-    stuck: list[Stuck] = []
-    scores_before: Mapping[Goal, int] = {}
-    for number in range(ROUNDS):
-        moved, stuck = hard.settle(state)
-        state.find_bounds()
-        if number == 0:
-            scores_before = _scores_of(cluster, wishes, state)
-        for at in range(len(wishes.goals)):
-            moved |= soft.serve(state, wishes.goals, at, copies=not wishes.leaders_only)
-        if not moved:
-            settled = True
-            break
+    _, stuck = hard.settle(state)
+    state.find_bounds()
+    scores_before = _scores_of(cluster, wishes, state)
+    settled = True
+    for count in range(len(wishes.goals) + 1):  # first what is hard alone, then with the first goal, then with two
+        settled, stuck = _rounds(state, wishes.goals[:count], copies=not wishes.leaders_only)
     moves = _moves(state, first, usable)
     bytes_in, bytes_out = _traffic(moves)
     return Plan(
@@ -55,6 +49,19 @@ def plan(cluster: Cluster, wishes: Wishes) -> Plan:
         bytes_in=bytes_in,
         bytes_out=bytes_out,
     )
+
+
+def _rounds(state: State, goals: Sequence[Goal], *, copies: bool) -> tuple[bool, list[Stuck]]:
+    """Until one finds nothing to do; whether it came to that, and what is stuck."""
+    stuck: list[Stuck] = []
+    for _ in range(ROUNDS):
+        moved, stuck = hard.settle(state)
+        state.find_bounds()
+        for at in range(len(goals)):
+            moved |= soft.serve(state, goals, at, copies=copies)
+        if not moved:
+            return True, stuck
+    return False, stuck
 
 
 def applied(cluster: Cluster, found: Plan) -> Cluster:
