@@ -22,7 +22,7 @@ from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 from controlplane.kafka import placement_door
 from controlplane.rebalancing import picture, rounds, throttling
-from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceMove, RebalanceState
+from controlplane.rebalancing.models import OVER, MoveState, Rebalance, RebalanceMove, RebalanceState
 from controlplane.rebalancing.planner.model import Goal, Wishes
 from controlplane.rebalancing.planner.planning import plan
 from controlplane.rebalancing.services import CARRY_OUT, PLAN
@@ -94,18 +94,20 @@ def take_throttle_away(operation: Operation) -> Finished | NotYet:
         throttling.release(row, placement_door.door(row.cluster.address))
     except ClusterUnavailable as error:
         return NotYet(str(error), after_s=AWAY_PAUSE_S)
+    if row.state in OVER:
+        return Finished()  # by a worker that died before it could say so
     ended = RebalanceState.CANCELLED if row.state == RebalanceState.CANCELLING else RebalanceState.DONE
     left_out = row.moves.filter(state__in=(MoveState.SKIPPED, MoveState.FAILED)).count()
     problem = f"{left_out} moves were not made: each says why" if left_out else ""
-    Rebalance.objects.filter(pk=row.pk).exclude(state=ended).update(
-        state=ended, problem=problem, finished_at=SYSTEM_CLOCK.now()
-    )
+    as_read = Rebalance.objects.filter(pk=row.pk, state=row.state)
+    if not as_read.update(state=ended, problem=problem, finished_at=SYSTEM_CLOCK.now()):
+        return NotYet("somebody has paused or cancelled it meanwhile")
     return Finished()
 
 
 def mark_failed(operation: Operation) -> None:
     """It gave up. What the controller has of it goes on; the throttle is taken back by `upkeep`."""
-    Rebalance.objects.filter(pk=operation.target).update(
+    Rebalance.objects.filter(pk=operation.target).exclude(state__in=OVER).update(
         state=RebalanceState.FAILED, problem=operation.error, finished_at=SYSTEM_CLOCK.now()
     )
 

@@ -9,7 +9,7 @@ import pytest
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
-from controlplane.rebalancing import services, upkeep
+from controlplane.rebalancing import carrying_out, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceState
 from controlplane.rebalancing.selectors import progress_of
 
@@ -96,6 +96,19 @@ def test_cancelled_what_is_under_way_comes_back_and_what_is_done_stays(admin, cl
     assert (row.state, sorted(states(row))) == ("cancelled", ["cancelled", "cancelled", "done"])
     assert sorted(replicas_in(admin, topic))[:2] == [(1, 2, 3)] * 2
     assert (admin.placement.ongoing, admin.placement.rate, admin.placement.named) == ({}, None, {})
+
+
+@pytest.mark.parametrize("ended", ["done", "cancelled"])
+def test_a_worker_that_dies_with_its_last_word_unsaid_changes_nothing(admin, cluster, clock, place, ended):
+    place(admin, [1, 2, 3])
+    row = work(begun(cluster, clock, **DRAIN), clock)
+    if ended == "cancelled":
+        services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
+    row = finished(row, admin, clock)
+    assert row.state == ended
+    carrying_out.take_throttle_away(row.operation)
+    row.refresh_from_db()
+    assert row.state == ended
 
 
 def test_rolled_back_everything_is_where_it_was(admin, cluster, clock, place):
