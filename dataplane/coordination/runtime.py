@@ -267,7 +267,7 @@ class Runtime(Generic[C, E]):
                 self._begin_gradually(shard, entry, effects)
             future.result()
 
-        self.slices.run(self._machine.name_of(entry), self._carry_out(shard, entry, effects)).then(ended)
+        self.slices.run(self._machine.owner_of(entry), self._carry_out(shard, entry, effects)).then(ended)
 
     def _carry_out(self, shard: Shard[C], entry: E, effects: Iterator[OfOne]) -> Steps[None]:
         for number, effect in enumerate(effects, 1):
