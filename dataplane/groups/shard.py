@@ -128,11 +128,11 @@ class Groups:
 
     def groups_of_owner(self, group_id: str) -> int:
         """How many groups there are of the instance that this one belongs to."""
-        owner = _owner_of(group_id)
+        owner = owner_of(group_id)
         return 0 if owner is None else self._owned.get(owner, 0)
 
     def _count(self, group_id: str, change: int) -> None:
-        owner = _owner_of(group_id)
+        owner = owner_of(group_id)
         if owner is not None:
             count = self._owned.get(owner, 0) + change
             if count:
@@ -179,7 +179,7 @@ class Groups:
     def is_anothers(self, producer_id: int, group_id: str) -> bool:
         """Whether the producer's open transaction has offsets of another instance: so it is not of this one's."""
         committing = next(iter(self._committing.get(producer_id, ())), group_id)
-        return _owner_of(committing) != _owner_of(group_id)
+        return owner_of(committing) != owner_of(group_id)
 
     def end(self, producer_id: int, *, committed: bool) -> Steps[None]:
         """The transaction has ended, with all that it has committed by now: so much of it is true at once."""
@@ -214,7 +214,7 @@ class Groups:
 GroupShard = Shard[Groups]
 
 
-def _owner_of(group_id: str) -> str | None:
+def owner_of(group_id: str) -> str | None:
     """The key of the instance that a group belongs to; None: it is the service's own."""
     owner = split_physical(group_id)
     return None if owner is None else owner[0]
