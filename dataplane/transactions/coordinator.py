@@ -3,14 +3,17 @@
 It serves the ids whose partition of ``__transaction_state`` the broker leads. Elections, loading, timers and the log are
 the runtime's (`dataplane.coordination.runtime`).
 
-How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. Who is
-one too many is told POLICY_VIOLATION: clients raise it to the program with the code's name, and do not ask again, as they would
-upon anything that passes.
+How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. How many
+partitions its open transactions may have together is counted here, over all partitions of the topic and with what is on its way
+to their logs; the state machine judges by it, after who asks. What is one too many is told POLICY_VIOLATION: clients raise it
+to the program with the code's name, and do not ask again, as they would upon anything that passes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +28,7 @@ from dataplane.transactions.markers import Call, Markers
 from dataplane.transactions.model import Partition, Transaction, TransactionState
 from dataplane.transactions.shard import Entry, Transactions
 from dataplane.transactions.state import needs_producer_id, verified
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +70,8 @@ class TransactionCoordinator:
         self._runtime: Runtime[Transactions, Entry] = Runtime(loop, background, log, machine)
         self._markers = Markers(loop, self._runtime.slices, metadata, call)
         self._runtime.on_begin(self._write_markers)
+        self._coming: dict[str, int] = {}  # partitions that are on their way to the log, by instance key
+        self.refusals: Counter[str] = Counter()  # of ids and partitions that were too many, by instance key
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -145,12 +151,41 @@ class TransactionCoordinator:
 
     def _is_one_too_many(self, shard: TransactionShard, transactional_id: str) -> bool:
         """Whether it would be a new one, of an instance that has as many as it may."""
-        limit, contents = self.settings.ids_per_instance, shard.contents
-        return transactional_id not in contents.entries and contents.ids_of_owner(transactional_id) >= limit
+        contents = shard.contents
+        if transactional_id in contents.entries:
+            return False
+        owner = split_physical(transactional_id)
+        owned = None if owner is None else contents.owned.get(owner[0])
+        if owner is None or owned is None or len(owned.entries) < self.settings.ids_per_instance:
+            return False
+        self.refusals[owner[0]] += 1
+        return True
 
     def add_partitions(self, transactional_id: str, ask: AddPartitions) -> Future[ErrorCode]:
         """AddPartitionsToTxn. Who would have too many partitions is told POLICY_VIOLATION, upon which clients abort."""
-        return self._ask_of_known(transactional_id, ask)
+        owner = split_physical(transactional_id)
+        if owner is None:
+            return self._ask_of_known(transactional_id, ask)
+        key, count = owner[0], len(ask.partitions)
+        coming = self._coming.get(key, 0)
+        room = self.settings.partitions_per_instance - coming - self._partitions_of(key)
+        self._coming[key] = coming + count
+        answer = self._ask_of_known(transactional_id, replace(ask, room=room))
+        answer.then(partial(self._came, key, count))
+        return answer
+
+    def _partitions_of(self, key: str) -> int:
+        """Of all transactions of an instance that are open here, or are being ended."""
+        owned = (shard.contents.owned.get(key) for shard in self._runtime.shards())
+        return sum(one.partitions for one in owned if one is not None)
+
+    def _came(self, key: str, count: int, answer: Future[ErrorCode]) -> None:
+        """Partitions that were on their way are counted with their transaction from now on, or were refused."""
+        left = self._coming.pop(key) - count
+        if left:
+            self._coming[key] = left
+        if answer.result() == ErrorCode.POLICY_VIOLATION:
+            self.refusals[key] += 1
 
     def end(self, transactional_id: str, ask: EndTransaction) -> Future[ErrorCode]:
         """EndTxn. Answered when the decision is stored; the markers follow."""

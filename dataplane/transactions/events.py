@@ -36,6 +36,7 @@ class AddPartitions:
     producer_epoch: int
     partitions: tuple[Partition, ...]
     is_of_group: bool = False  # of these there are few, and clients take a refusal for the producer's end
+    room: int = 2**31 - 1  # how many more its instance may have in open transactions
     token: int = -1
 
 

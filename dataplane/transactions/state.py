@@ -202,7 +202,8 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
         draft.tell(ask, ErrorCode.NONE)
         return
     partitions = {**transaction.partitions, **dict.fromkeys(ask.partitions)}
-    if len(partitions) > draft.settings.max_partitions and not ask.is_of_group:
+    are_too_many = len(partitions) > draft.settings.max_partitions
+    if (are_too_many or len(partitions) - len(transaction.partitions) > ask.room) and not ask.is_of_group:
         draft.tell(ask, ErrorCode.POLICY_VIOLATION)
         return
     started_ms = transaction.started_ms if is_open else draft.now_ms

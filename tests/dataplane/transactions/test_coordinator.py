@@ -7,7 +7,7 @@ from dataplane.coordination.placement import partition_of
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions import markers
-from dataplane.transactions.events import EndTransaction
+from dataplane.transactions.events import AddPartitions, EndTransaction
 from dataplane.transactions.records import read_record
 from tests.dataplane.transactions.support import PARTITIONS, A, B, C, World
 
@@ -24,6 +24,12 @@ def written(world, name="t"):
     """The states that the log has of an id, in order."""
     records = (read_record(*record) for record in world.log.records.get(partition_of(name, PARTITIONS), []))
     return [None if r.value is None else r.value.transaction_status for r in records if r.transactional_id == name]
+
+
+def names_in(key, *indexes):
+    """Transactional ids of an instance, one for each partition of the topic."""
+    names = [f"{key}.{number}" for number in range(40)]
+    return [next(name for name in names if partition_of(name, PARTITIONS) == index) for index in indexes]
 
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
@@ -372,6 +378,49 @@ def test_one_that_has_expired_makes_room():
     assert w.init(names[0])[0] == E.NONE
     w.run(101)
     assert w.init(names[1])[0] == E.NONE
+
+
+def test_an_instance_may_have_so_many_partitions_in_open_transactions_wherever_they_are_kept():
+    w = World(partitions_per_instance=3)
+    one, two = names_in("aaaabbbb", 0, 1)
+    (theirs,) = names_in("bbbbcccc", 0)
+    whos = {name: w.producer(name) for name in (one, two, theirs)}
+    assert w.add(whos[one], A, B, name=one) == E.NONE
+    assert w.add(whos[two], A, B, name=two) == E.POLICY_VIOLATION
+    assert w.add(whos[two], C, name=two) == E.NONE
+    assert w.add(whos[theirs], A, B, C, name=theirs) == E.NONE
+    assert w.coordinator.refusals == {"aaaabbbb": 1}
+    w.take_over()
+    assert w.add(whos[two], C, name=two) == E.NONE, "it is there already"
+    assert w.add(whos[two], A, name=two) == E.POLICY_VIOLATION
+    w.end(whos[one], name=one)
+    w.run(0.1)
+    assert w.add(whos[two], A, B, name=two) == E.NONE
+
+
+def test_partitions_that_are_on_their_way_to_the_log_have_their_room():
+    w = World(partitions_per_instance=3)
+    one, two = names_in("aaaabbbb", 0, 1)
+    whos = {name: w.producer(name) for name in (one, two)}
+    w.log.slow = True
+    first = w.coordinator.add_partitions(one, AddPartitions(*whos[one], (A, B)))
+    second = w.coordinator.add_partitions(two, AddPartitions(*whos[two], (A, B)))
+    assert second.result() == E.POLICY_VIOLATION
+    w.log.commit()
+    w.run(0.01)
+    assert first.result() == E.NONE
+    w.log.slow = False
+    assert w.add(whos[two], C, name=two) == E.NONE, "what was refused takes none"
+
+
+def test_an_id_that_ends_gives_its_room_back():
+    w = World(partitions_per_instance=2, id_expiration_ms=100_000)
+    one, two = names_in("aaaabbbb", 0, 1)
+    who = w.producer(one)
+    assert w.add(who, A, B, name=one) == E.NONE
+    w.run(170)
+    assert w.state(one) == E.TRANSACTIONAL_ID_NOT_FOUND, "its transaction has timed out, and nobody has used it since"
+    assert w.add(w.producer(two), A, B, name=two) == E.NONE
 
 
 def test_without_zookeeper_a_new_id_has_to_wait_and_one_that_is_known_has_not(w):

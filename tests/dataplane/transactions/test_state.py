@@ -269,6 +269,15 @@ def test_a_partition_more_than_a_transaction_may_have_is_refused():
     assert told(full, AddPartitions(PID, EPOCH, (A, C), token=1)) == E.NONE
 
 
+def test_what_the_instance_has_no_room_for_is_refused_after_who_may_not_ask_and_never_to_a_group():
+    assert reply(stored(OPEN, AddPartitions(PID, EPOCH, (A, B), room=1, token=1))[1]) == E.NONE
+    assert told(OPEN, AddPartitions(PID, EPOCH, (B, C), room=1, token=1)) == E.POLICY_VIOLATION
+    assert told(OPEN, AddPartitions(PID, EPOCH - 1, (B, C), room=0, token=1)) == E.PRODUCER_FENCED
+    assert told(OPEN, AddPartitions(PID, EPOCH, (A,), room=-5, token=1)) == E.NONE, "it is counted already"
+    of_group = AddPartitions(PID, EPOCH, (B,), is_of_group=True, room=0, token=1)
+    assert reply(stored(OPEN, of_group)[1]) == E.NONE
+
+
 @pytest.mark.parametrize("before", DECIDED, **NAMED)
 def test_nothing_is_added_to_one_that_is_decided(before):
     assert told(before, AddPartitions(PID, EPOCH, (B,), token=1)) == E.CONCURRENT_TRANSACTIONS
