@@ -22,7 +22,15 @@ from dataplane.coordination.runtime import Runtime
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, Task, resolved
-from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise, InitResult, MarkersWritten
+from dataplane.transactions.ending import needs_producer_id_to_go_on
+from dataplane.transactions.events import (
+    AddPartitions,
+    EndAndRaise,
+    EndTransaction,
+    Initialise,
+    MarkersWritten,
+    ProducerResult,
+)
 from dataplane.transactions.machine import TransactionMachine
 from dataplane.transactions.markers import Call, Markers
 from dataplane.transactions.model import Partition, Transaction, TransactionState
@@ -122,32 +130,32 @@ class TransactionCoordinator:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def initialise(self, transactional_id: str, ask: Initialise) -> Future[InitResult]:
+    def initialise(self, transactional_id: str, ask: Initialise) -> Future[ProducerResult]:
         """InitProducerId."""
         if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
-            return resolved(InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+            return resolved(ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
         shard = self._shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
-            return resolved(InitResult(shard))
+            return resolved(ProducerResult(shard))
         entry = shard.contents.entries.get(transactional_id)
         if self._is_one_too_many(shard, transactional_id):
-            return resolved(InitResult(ErrorCode.POLICY_VIOLATION))
+            return resolved(ProducerResult(ErrorCode.POLICY_VIOLATION))
         if entry is None or needs_producer_id(entry.transaction):
             return Task(self._initialise_with_id(transactional_id, ask), "initialise a producer")
-        return self._ask(shard, transactional_id, ask, InitResult)
+        return self._ask(shard, transactional_id, ask, ProducerResult)
 
-    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> InitResult:
+    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> ProducerResult:
         try:
             producer_id = await self._producer_ids.next()
         except ZooKeeperError:
-            return InitResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         shard = self._shard_of(transactional_id)  # which may have moved meanwhile
         if isinstance(shard, ErrorCode):
-            return InitResult(shard)
+            return ProducerResult(shard)
         if self._is_one_too_many(shard, transactional_id):
-            return InitResult(ErrorCode.POLICY_VIOLATION)
+            return ProducerResult(ErrorCode.POLICY_VIOLATION)
         asked = replace(ask, new_producer_id=producer_id)
-        return await self._ask(shard, transactional_id, asked, InitResult)  # type: ignore[no-any-return]
+        return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
 
     def _is_one_too_many(self, shard: TransactionShard, transactional_id: str) -> bool:
         """Whether it would be a new one, of an instance that has as many as it may."""
@@ -190,6 +198,31 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, ask: EndTransaction) -> Future[ErrorCode]:
         """EndTxn. Answered when the decision is stored; the markers follow."""
         return self._ask_of_known(transactional_id, ask)
+
+    def end_and_raise(self, transactional_id: str, ask: EndAndRaise) -> Future[ProducerResult]:
+        """EndTxn, likewise, of a producer that goes on with another epoch."""
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return resolved(ProducerResult(shard))
+        entry = shard.contents.entries.get(transactional_id)
+        if entry is None:
+            return resolved(ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        if needs_producer_id_to_go_on(entry.transaction):
+            return Task(self._end_with_id(transactional_id, ask), "end a transaction")
+        return self._ask(shard, transactional_id, ask, ProducerResult)
+
+    async def _end_with_id(self, transactional_id: str, ask: EndAndRaise) -> ProducerResult:
+        try:
+            producer_id = await self._producer_ids.next()
+        except ZooKeeperError:
+            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        shard = self._shard_of(transactional_id)  # which may have moved meanwhile
+        if isinstance(shard, ErrorCode):
+            return ProducerResult(shard)
+        if transactional_id not in shard.contents.entries:
+            return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        asked = replace(ask, new_producer_id=producer_id)
+        return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Sequence[Partition]

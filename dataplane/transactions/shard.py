@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
+from dataplane.transactions.draft import EXPIRY_TIMER, TIMEOUT_TIMER
 from dataplane.transactions.events import Expired, Resume, TimedOut
 from dataplane.transactions.model import PREPARED, Transaction, TransactionState, loaded
 from dataplane.transactions.records import read_record
-from dataplane.transactions.state import EXPIRY_TIMER, TIMEOUT_TIMER
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """The coordinator on virtual time: from the first producer to the last marker, and a fail-over between each two steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
@@ -7,7 +9,8 @@ from dataplane.coordination.placement import partition_of
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions import markers
-from dataplane.transactions.events import AddPartitions, EndTransaction
+from dataplane.transactions.events import AddPartitions, EndAndRaise, EndTransaction, ProducerResult
+from dataplane.transactions.model import LAST_EPOCH, RAISING, durable_value
 from dataplane.transactions.records import read_record
 from tests.dataplane.transactions.support import PARTITIONS, A, B, C, World
 
@@ -462,3 +465,88 @@ def test_a_coordinator_says_which_partitions_it_cannot_serve(w):
     w.take_over()
     assert w.coordinator.has_failed(INDEX)
     assert w.init()[0] == E.COORDINATOR_NOT_AVAILABLE
+
+
+# --- an epoch for each transaction ------------------------------------------------------------------------------------
+
+
+def raise_(w, who, *, is_commit=True):
+    future = w.coordinator.end_and_raise("t", EndAndRaise(*who, is_commit))
+    w.run(0.1)
+    return future.result()
+
+
+def add_and_raise(w, who, *partitions):
+    future = w.coordinator.add_partitions("t", AddPartitions(*who, partitions, version=RAISING))
+    w.run(0.01)
+    return future.result()
+
+
+def test_each_transaction_has_its_own_epoch_and_markers_that_are_above_it(w):
+    who = w.producer()
+    for _ in range(3):
+        assert add_and_raise(w, who, A) == E.NONE
+        result = raise_(w, who)
+        assert result == ProducerResult(E.NONE, who[0], who[1] + 1)
+        who = result.producer_id, result.producer_epoch
+    assert [marker[:2] for marker in w.leaders.markers[A]] == [(1000, 1), (1000, 2), (1000, 3)]
+    assert w.add((1000, 2), A) == E.PRODUCER_FENCED
+
+
+def test_a_producer_may_change_from_one_way_to_the_other_with_each_transaction(w):
+    who = w.producer()
+    assert w.add(who, A) == w.end(who) == E.NONE
+    w.run(0.1)
+    assert add_and_raise(w, who, A) == E.NONE
+    result = raise_(w, who)
+    who = result.producer_id, result.producer_epoch
+    assert w.add(who, A) == w.end(who) == E.NONE
+    w.run(0.1)
+    assert [marker[:2] for marker in w.leaders.markers[A]] == [(1000, 0), (1000, 1), (1000, 1)]
+
+
+def nearly_exhausted(w):
+    """A producer with the last epoch of its id."""
+    w.producer()
+    shard = w.coordinator._shard_of("t")
+    entry = shard.contents.entries["t"]
+    entry.put(replace(entry.transaction, producer_epoch=LAST_EPOCH))
+    return 1000, LAST_EPOCH
+
+
+def test_an_exhausted_producer_id_ends_its_last_transaction_and_another_goes_on(w):
+    who = nearly_exhausted(w)
+    assert add_and_raise(w, who, A) == E.NONE
+    assert raise_(w, who) == ProducerResult(E.NONE, 1001, 0)
+    assert w.leaders.markers[A][-1][:2] == (1000, LAST_EPOCH + 1)
+    w.take_over()
+    assert raise_(w, who) == ProducerResult(E.NONE, 1001, 0), "asked again, since the answer was lost"
+    assert add_and_raise(w, (1001, 0), A) == E.NONE
+    assert raise_(w, (1001, 0)) == ProducerResult(E.NONE, 1001, 1)
+
+
+def test_without_zookeeper_an_exhausted_producer_has_to_wait_with_its_end(w):
+    who = nearly_exhausted(w)
+    add_and_raise(w, who, A)
+    w.ids.error = ZooKeeperError("away")
+    assert raise_(w, who) == ProducerResult(E.COORDINATOR_NOT_AVAILABLE)
+    w.ids.error = None
+    assert raise_(w, who).error == E.NONE
+
+
+def test_of_an_id_that_is_unknown_or_elsewhere_nothing_is_ended(w):
+    assert raise_(w, (1000, 0)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
+    w.resign()
+    assert raise_(w, (1000, 0)) == ProducerResult(E.NOT_COORDINATOR)
+
+
+def test_its_records_are_of_version_1_and_say_so(w):
+    who = w.producer()
+    add_and_raise(w, who, A)
+    raise_(w, who)
+    _, ongoing, prepared, complete = w.log.records[INDEX]
+    assert [record[1][:2] for record in (ongoing, prepared, complete)] == [b"\0\1"] * 3
+    assert [read_record(*record).value.client_transaction_version for record in (ongoing, prepared, complete)] == [
+        2
+    ] * 3
+    assert read_record(*complete).value == durable_value(w.coordinator.find("t"))
