@@ -46,7 +46,8 @@ class TransactionMachine:
 
     def handle(self, entry: Entry, event: Event, now_ms: int) -> Sequence[Effect]:
         """See Machine."""
-        entry.transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
+        transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
+        entry.put(transaction)
         return effects
 
     def records(self, entry: Entry, value: TransactionLogValue | None) -> list[KeyValue]:

@@ -1,7 +1,7 @@
 """The records of ``__transaction_state``, in Kafka's own formats, so that Kafka's tools can read the topic.
 
     key:   int16 version, transactional id     value: int16 version, then its fields, or null: a tombstone
-    0                                          0 is written, and 1 is read (of clusters that are upgraded to KIP-890)
+    0                                          0, or 1 of a transaction whose end raises the epoch (KIP-890)
 
 The topic is compacted: the last record of a key counts, and says everything. Each change of a transaction writes all of its
 partitions.
@@ -18,7 +18,7 @@ from dataplane.protocol.messages.transaction_records import TransactionLogKey, T
 from dataplane.protocol.primitives import DecodeError
 
 _VERSION = Struct(">h")
-_KEY, _VALUE = 0, 0
+_KEY = 0
 
 
 class TransactionRecord(NamedTuple):
@@ -31,7 +31,10 @@ class TransactionRecord(NamedTuple):
 def write_transaction(transactional_id: str, value: TransactionLogValue | None) -> KeyValue:
     """Key and value."""
     key = _VERSION.pack(_KEY) + encode(TransactionLogKey(transactional_id), _KEY)
-    return key, None if value is None else _VERSION.pack(_VALUE) + encode(value, _VALUE)
+    if value is None:
+        return key, None
+    version = int(value.client_transaction_version > 0)
+    return key, _VERSION.pack(version) + encode(value, version)
 
 
 def read_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
