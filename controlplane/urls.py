@@ -97,6 +97,8 @@ urlpatterns = [
     path(RECEIVER, alarms.ReceiverApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
+    path(f"{INSTANCE}/quota-report", quotas.QuotaReportApi.as_view()),
+    path(f"{V1}/quota-report", quotas.EverybodysQuotaReportApi.as_view()),
     path(f"{INSTANCE}/history", history.HistoryApi.as_view()),
     path(f"{INSTANCE}/metrics", history.InstanceMetricsApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),

@@ -72,6 +72,8 @@ def tenants(console: Console) -> dict[str, str]:
         "route-removal": f"{one}/routes/default/removal",
         "instance-quota": f"{one}/quota",
         "instance-quota-quiet": f"{org}/instances/{console.instances['clickstream']}/quota",
+        "instance-quota-report": f"{one}/quota-report",
+        "instance-quota-report-empty": f"{org}/instances/{console.instances['clickstream']}/quota-report",
         "throttle-rule-new": f"{one}/new-throttle-rule",
         "throttle-rule-new-clients": f"{one}/new-throttle-rule?kind=client",
         "throttle-rule": f"{one}/throttle-rules/{console.rule}",
@@ -129,6 +131,8 @@ def operators(console: Console) -> dict[str, str]:
     return {
         "fleet": "/fleet",
         "fleet-allocation": "/fleet/allocation",
+        "fleet-quota-report": "/fleet/quota-report",
+        "fleet-quota-report-none": "/fleet/quota-report?day=2020-01-01",
         "fleet-metering": "/fleet/metering",
         "fleet-invoices": "/fleet/invoices",
         "fleet-capacity": "/fleet/capacity",

@@ -32,6 +32,7 @@ from controlplane.metering.pipeline.positions import Looks, TopicState, starting
 from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark.errors import first_line
 
 LOG = logging.getLogger("sluice.metering")
 LIFE_S = 5
@@ -270,13 +271,6 @@ class UsageJob:
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def first_line(error: BaseException) -> str:
-    """What went wrong, without the JVM's stack."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    causes = [line.strip() for line in lines if line.startswith(("Caused by:", "org.apache.kafka"))]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:500]
 
 
 def main() -> int:
