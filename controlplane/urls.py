@@ -112,6 +112,8 @@ urlpatterns = [
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),
     path(f"{V1}/metering/brokers/<int:broker>/waiver", metering.BrokerWaiverApi.as_view()),
+    path(f"{V1}/jobs", metering.JobsApi.as_view()),
+    path(f"{V1}/jobs/<str:job>/runs", metering.JobRunsApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/routes", routes.RoutesApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>", routes.RouteApi.as_view()),

@@ -133,6 +133,8 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-allocation": "/fleet/allocation",
         "fleet-quota-report": "/fleet/quota-report",
         "fleet-quota-report-none": "/fleet/quota-report?day=2020-01-01",
+        "fleet-jobs": "/fleet/jobs",
+        "fleet-jobs-of-one": "/fleet/jobs?job=quota_report",
         "fleet-metering": "/fleet/metering",
         "fleet-invoices": "/fleet/invoices",
         "fleet-capacity": "/fleet/capacity",

@@ -534,6 +534,28 @@ def report(made: list[Any]) -> None:
             kept(made[1].id, resource, day, use, limit, 0 if resource == "storage" else waited_ms)
             before[resource].append((day, use))
     kept(made[0].id, "produce", last, 19 * MIB, 20 * MIB, 0)
+    runs(int(time.time() * 1000))
+
+
+def runs(now_ms: int) -> None:
+    """One of every kind: of jobs of the pipeline."""
+    from controlplane.metering.models import JobRun
+
+    hour_ms = 3_600_000
+    for job, what, state, ago, took_ms, reason in (
+        ("usage", "", "running", 30, 30 * hour_ms, ""),
+        ("runner", "", "running", 29, 20 * hour_ms, ""),
+        ("quota_report", "", "succeeded", 28, 74_000, ""),
+        ("quota_report", "2026-01-05", "failed", 27, 9_000, "StagingError: 1 of 2 rows are staged"),
+        ("quota_report", "2026-01-05", "waiting", 0, 0, ""),
+    ):
+        begun = None if state == "waiting" else now_ms - ago * hour_ms
+        over = None if begun is None else begun + took_ms
+        JobRun.objects.create(
+            job=job, what=what, state=state, asked_at_ms=begun or now_ms, asked_by="admin@example.com" if what else "",
+            started_at_ms=begun, seen_at_ms=over, ended_at_ms=None if state == "running" else over, row_count=6000 if over else 0,
+            done_to_ms=None if job == "runner" else over, reason=reason,
+        )  # fmt: skip
 
 
 def propose(world: World, place: dict[str, Any]) -> None:

@@ -107,8 +107,8 @@ def endpoints():
             yield from ((method, text.removeprefix(PREFIX)) for method in allowed)
 
 
-OF_NOBODY = {"metering/brokers/<int:broker>/waiver"}
-"""Brokers are no organisation's; who is no operator is told so, whichever broker it names."""
+OF_NOBODY = {"metering/brokers/<int:broker>/waiver", "jobs/<str:job>/runs"}
+"""Brokers and jobs are no organisation's; who is no operator is told so, whichever one it names."""
 WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 

@@ -73,6 +73,8 @@ OF_OPERATORS = {
     "metering/waivers",
     "metering/brokers",
     "quota-report",
+    "jobs",
+    "jobs/<str:job>/runs",
     "capacity",
     "organisations/<id:organisation_id>/caps",
 }

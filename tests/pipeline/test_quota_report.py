@@ -12,7 +12,6 @@ from controlplane.env import Environment
 from controlplane.metering.pipeline import quota_tables
 from controlplane.metering.pipeline.jobs import quota_report
 from controlplane.metering.pipeline.quota_days import COLUMNS, Added, begins_at, row_of
-from controlplane.metering.pipeline.settings import Settings
 from controlplane.metering.pipeline.tables import Database
 
 pytestmark = [
@@ -186,7 +185,7 @@ def test_what_another_run_has_taken_away_is_not_published(database, database_url
 
 
 def test_days_are_due_as_far_as_minutes_are_made_and_nothing_starts_spark_where_none_is(
-    database, database_url, tmp_path
+    database, database_url, tmp_path, monkeypatch
 ):
     environment = Environment.read({"DATABASE_URL": database_url})
     report = quota_tables.Report(environment)
@@ -201,10 +200,15 @@ def test_days_are_due_as_far_as_minutes_are_made_and_nothing_starts_spark_where_
     inserted(database, quota_tables.REPORT, [reported(DAY, ONE, "produce", 1)])
     assert report.due() == []
     report.close()
-    settings = Settings.read({"SLUICE_STACK_DIR": str(tmp_path / "none"), "DATABASE_URL": database_url})
-    assert quota_report.run(settings, []) == quota_report.DONE
-    assert quota_report.run(settings, [DAY + timedelta(days=1)]) == quota_report.NOT_YET
+    monkeypatch.setenv("SLUICE_STACK_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    assert quota_report.main([]) == quota_report.DONE
+    assert quota_report.main(["--day", "2026-11-22"]) == quota_report.NOT_YET
+    assert quota_report.main(["--run", "7"]) == quota_report.DONE  # there is no such run: another runner has it
     assert not (tmp_path / "none").exists()
+    assert list(database.read("SELECT what, state, row_count, done_to_ms FROM metering_jobrun ORDER BY id")) == [
+        ("", "succeeded", 0, 1000 * (begins_at(DAY) + 86_400)), ("2026-11-22", "failed", 0, None)
+    ]  # fmt: skip
 
 
 def test_who_waited_below_the_limit_is_not_known_of_a_day_whose_intervals_have_expired():

@@ -29,6 +29,12 @@ From the minutes of the history to the quota report: a job that ends, once a day
     quota_tables       what executors read and stage, and what the driver publishes
     jobs/quota_report  the job: `python -m controlplane.metering.pipeline.jobs.quota_report`
 
+What all jobs have in common:
+
+    schedule  which there are, and when each is to run next (pure)
+    runs      what jobs say of their runs: each writes its own row
+    runner    starts what is due or was asked for: `python -m controlplane.metering.pipeline.runner`
+
 Counters are cumulative, and only the largest of each key counts. So there is no watermark and nothing to lose: a batch
 that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total. What can be
 lost is a record that is gone from the topic before it was read; that is noted for operators.

@@ -21,6 +21,7 @@ from controlplane.metering.pipeline.quota_days import (
     TREND_DAYS,
     Added,
     begins_at,
+    day_of,
     days_due,
     ends_at,
     row_of,
@@ -121,6 +122,13 @@ class Report:
             reported=None if newest is None else date.fromisoformat(newest),
             has_minutes=self.has_minutes,
         )
+
+    def done_to_ms(self) -> int | None:
+        """Up to when every day that can have a report has one; None: no minute has been made yet."""
+        made_to, due = self.made_to(), self.due()
+        if made_to is None:
+            return None
+        return begins_at(due[0] if due else day_of(made_to)) * 1000
 
     def made_to(self) -> int | None:
         """Minutes that begin before this moment change no more; None: none has been made yet."""

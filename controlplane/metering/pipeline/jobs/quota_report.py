@@ -27,11 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
-from controlplane.java import JavaNotFoundError
-from controlplane.metering.pipeline import quota_frames, quota_tables, session
+from controlplane.metering.pipeline import quota_frames, quota_tables, runs, session
 from controlplane.metering.pipeline.quota_days import ends_at
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.spark.errors import first_line
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     from controlplane.env import Environment
 
 LOG = logging.getLogger("sluice.quota_report")
-APP = "quota-report"
+JOB, APP = "quota_report", "quota-report"
 DONE, FAILED, NOT_YET = 0, 1, 3
 
 
@@ -82,31 +78,39 @@ def _stage(environment: Environment, run: str, day: date, waits_known: bool, row
     return quota_tables.stage(environment, run, day, waits_known=waits_known, rows=rows)
 
 
-def run(settings: Settings, wanted: Sequence[date]) -> int:
-    """The exit status. Spark is started where there is something to do."""
+class NotYetError(Exception):
+    """A day that was named has minutes to come."""
+
+
+def work(settings: Settings, wanted: Sequence[date], run: runs.Current) -> None:
+    """All days that were asked for, or are due. Spark is started where there is something to do. Raises NotYetError."""
     known = quota_tables.Report(settings.environment)
     try:
         days = list(wanted) or known.due()
         made_to = known.made_to() or 0
         for day in wanted:
             if ends_at(day) > made_to:
-                LOG.error("%s cannot have a report yet: minutes have been made up to %s", day, _moment(made_to))
-                return NOT_YET
-        if not days:
-            LOG.info("every day that can have a report has one")
-            return DONE
-        known.begin()
+                raise NotYetError(
+                    f"{day} cannot have a report yet: minutes have been made up to {_moment(made_to)} UTC"
+                )
+        if days:
+            known.begin()
+            _make(settings, days, run)
+        run.done_to_ms = known.done_to_ms()
     finally:
         known.close()
+
+
+def _make(settings: Settings, days: Sequence[date], run: runs.Current) -> None:
     spark = session.open_batch_session(settings, APP)
     try:
         for day in days:
             began = time.monotonic()
             rows = report(spark, settings.environment, day, now=datetime.now(UTC))
+            run.rows += rows
             LOG.info("%s: %d rows in %.1f s", day, rows, time.monotonic() - began)
     finally:
         session.close_session(spark)
-    return DONE
 
 
 def main(words: Sequence[str]) -> int:
@@ -117,12 +121,23 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--day", action="append", default=[], type=date.fromisoformat, help="such as 2026-11-21; may be repeated"
     )
-    wanted = parser.parse_args(words).day
+    parser.add_argument("--run", type=int, help="the number of the run that the runner starts")
+    asked = parser.parse_args(words)
+    settings = Settings.read(os.environ)
+    what = " ".join(map(str, asked.day))[: runs.LONGEST_WHAT]
     try:
-        return run(Settings.read(os.environ), wanted)
-    except (PySparkException, Py4JError, JavaNotFoundError, quota_tables.StagingError) as error:
+        with runs.recorded(settings.environment, job=JOB, what=what, number=asked.run) as run:
+            work(settings, asked.day, run)
+    except runs.NotWaitingError as error:
+        LOG.info("%s", error)
+        return DONE
+    except NotYetError as error:
+        LOG.error("%s", error)  # noqa: TRY400  # it says all
+        return NOT_YET
+    except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
         LOG.error("%s: %s", type(error).__name__, first_line(error))  # noqa: TRY400  # a page of Java says no more
         return FAILED
+    return DONE
 
 
 def _moment(at: int) -> str:
