@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -106,6 +107,7 @@ def usage(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any
 
     job = UsageJob(settings, spark)
     job.sign_of_life(started=True)
+    job.take(transforms.parsed(records(spark, part, 0, 100)), query="warm up", number=0)  # classes, and the first compilation
     spans = [(at, min(at + MOST_PER_BATCH, part.records)) for at in range(0, part.records, MOST_PER_BATCH)]
     began = time.monotonic()
     for span in spans:
@@ -130,6 +132,7 @@ def quota_report(spark: SparkSession, settings: Settings, part: Slice) -> dict[s
     from controlplane.metering.pipeline.jobs.quota_report import report
 
     minutes = _minutes_made(settings, part)
+    assert report(spark, settings.environment, DAY + timedelta(days=1), now=NOW) == 0  # the same; a day without minutes
     began = time.monotonic()
     rows = report(spark, settings.environment, DAY, now=NOW)
     took_s = time.monotonic() - began
@@ -190,6 +193,7 @@ def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     from controlplane.metering.pipeline import session
     from controlplane.metering.pipeline.settings import Settings
     from controlplane.metering.pipeline.tables import Database
