@@ -5,6 +5,7 @@ A *token* stands for a request that waits for its answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -12,6 +13,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 Value_co = TypeVar("Value_co", covariant=True)
 Work_co = TypeVar("Work_co", covariant=True)
 Event_co = TypeVar("Event_co", covariant=True)
+Effect_co = TypeVar("Effect_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,13 @@ class CancelTimer:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Gradually(Generic[Effect_co]):
+    """Answers and timers of many, in order, but in as many turns as it takes. What follows from later events may come between."""
+
+    effects: Callable[[], Iterator[Effect_co]]
+
+
 class Producer(NamedTuple):
     """In whose open transaction records are appended."""
 
@@ -62,4 +71,5 @@ class Begin(Generic[Work_co]):
 
 KeyValue = tuple[bytes, bytes | None]
 """Of a record, as it is appended and replayed. Without a value: what the key names is no more."""
-Effect = Reply[Any] | Store[Any, Any] | SetTimer[Any] | CancelTimer | Begin[Any]
+OfOne = Reply[Any] | SetTimer[Any] | CancelTimer
+Effect = OfOne | Store[Any, Any] | Gradually[OfOne] | Begin[Any]

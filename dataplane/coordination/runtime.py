@@ -19,7 +19,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
-from dataplane.coordination.effects import Begin, CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.effects import Begin, CancelTimer, Effect, Gradually, OfOne, Reply, SetTimer, Store
 from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.machine import C, E, Machine
 from dataplane.coordination.portions import Portions
@@ -30,7 +30,7 @@ from dataplane.slices import Slices
 from dataplane.tasks import CancelledError, Future
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dataplane.coordination.effects import KeyValue, Producer
     from dataplane.coordination.loading import Take, Transactions
@@ -251,18 +251,44 @@ class Runtime(Generic[C, E]):
     def _perform(self, shard: Shard[C], entry: E, effect: Effect) -> None:
         if isinstance(effect, Reply):
             self._reply(shard, effect)
-        elif isinstance(effect, SetTimer):
-            self.set_timer(shard, entry, effect)
-        elif isinstance(effect, CancelTimer):
-            entry.timers.cancel(effect.name)
+        elif isinstance(effect, SetTimer | CancelTimer):
+            self._time(shard, entry, effect)
+        elif isinstance(effect, Gradually):
+            self._begin_gradually(shard, entry, effect.effects())
         elif isinstance(effect, Begin):
             assert self._on_begin is not None, "nobody does what the state machine begins"
             self._on_begin(shard, entry, effect.work)
         else:
             self._store(shard, entry, effect)
 
+    def _begin_gradually(self, shard: Shard[C], entry: E, effects: Iterator[OfOne]) -> None:
+        def ended(future: Future[None]) -> None:
+            if future.error is not None:  # a bug in one of them: all others are carried out all the same
+                self._begin_gradually(shard, entry, effects)
+            future.result()
+
+        self.slices.run(self._machine.owner_of(entry), self._carry_out(shard, entry, effects)).then(ended)
+
+    def _carry_out(self, shard: Shard[C], entry: E, effects: Iterator[OfOne]) -> Steps[None]:
+        for number, effect in enumerate(effects, 1):
+            if shard.closed:
+                return  # its requests are answered already, its timers stopped
+            if isinstance(effect, Reply):
+                self._answer(shard, effect)
+                yield None
+            else:
+                self._time(shard, entry, effect)
+                if number % TIMERS_PER_PAUSE == 0:
+                    yield None
+
+    def _time(self, shard: Shard[C], entry: E, effect: SetTimer[Any] | CancelTimer) -> None:
+        if isinstance(effect, SetTimer):
+            self.set_timer(shard, entry, effect)
+        else:
+            entry.timers.cancel(effect.name)
+
     def _reply(self, shard: Shard[C], reply: Reply[Any]) -> None:
-        """Now, or where a turn has brought many (a group of a thousand is complete), in a later one, in their order."""
+        """Now, or where a turn has brought many (of a thousand groups, one each), in a later one, in their order."""
         self._replies.run(partial(self._answer, shard, reply))
 
     @staticmethod

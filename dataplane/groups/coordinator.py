@@ -25,10 +25,11 @@ from dataplane.groups.classic.events import (
     Sync,
     SyncResult,
 )
+from dataplane.groups.classic.rebalance import session_of
 from dataplane.groups.consumer import epochs
 from dataplane.groups.heartbeats import ConsumerHeartbeats
 from dataplane.groups.machine import GroupMachine
-from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard, session_of
+from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard
 from dataplane.groups.sweeping import Sweeper
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, resolved

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
-from dataplane.groups.classic.events import SessionExpired
 from dataplane.groups.classic.model import Group
-from dataplane.groups.classic.rebalance import session_timer
+from dataplane.groups.classic.rebalance import session_of
 from dataplane.groups.classic.state import apply
 from dataplane.groups.consumer.ledger import apply as apply_consumer
 from dataplane.groups.consumer.model import Group as ConsumerGroup
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dataplane.coordination.deadlines import Deadlines
-    from dataplane.coordination.effects import KeyValue
-    from dataplane.groups.classic.members import Member
+    from dataplane.coordination.effects import KeyValue, SetTimer
     from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.pending import Transaction
     from dataplane.records.steps import Steps
@@ -131,11 +128,11 @@ class Groups:
 
     def groups_of_owner(self, group_id: str) -> int:
         """How many groups there are of the instance that this one belongs to."""
-        owner = _owner_of(group_id)
+        owner = owner_of(group_id)
         return 0 if owner is None else self._owned.get(owner, 0)
 
     def _count(self, group_id: str, change: int) -> None:
-        owner = _owner_of(group_id)
+        owner = owner_of(group_id)
         if owner is not None:
             count = self._owned.get(owner, 0) + change
             if count:
@@ -182,7 +179,7 @@ class Groups:
     def is_anothers(self, producer_id: int, group_id: str) -> bool:
         """Whether the producer's open transaction has offsets of another instance: so it is not of this one's."""
         committing = next(iter(self._committing.get(producer_id, ())), group_id)
-        return _owner_of(committing) != _owner_of(group_id)
+        return owner_of(committing) != owner_of(group_id)
 
     def end(self, producer_id: int, *, committed: bool) -> Steps[None]:
         """The transaction has ended, with all that it has committed by now: so much of it is true at once."""
@@ -217,12 +214,7 @@ class Groups:
 GroupShard = Shard[Groups]
 
 
-def _owner_of(group_id: str) -> str | None:
+def owner_of(group_id: str) -> str | None:
     """The key of the instance that a group belongs to; None: it is the service's own."""
     owner = split_physical(group_id)
     return None if owner is None else owner[0]
-
-
-def session_of(member: Member) -> SetTimer[SessionExpired]:
-    """The timer that ends a member's session; in place of the one that runs."""
-    return SetTimer(session_timer(member.member_id), member.session_timeout_ms, SessionExpired(member.member_id))

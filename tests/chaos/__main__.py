@@ -6,6 +6,7 @@
     python -m tests.chaos --calibrate [--bug …] [--rounds 20]    whether planted bugs are caught, and by what
     python -m tests.chaos --failover 50       how long a partition takes nothing after its leader was killed, or stopped
     python -m tests.chaos --copy 1000000 --rounds 20     a topic is copied by transactions: each record once (`copying.py`)
+    python -m tests.chaos --members 50       clients of three kinds in one group, killed (`members`)
 
 Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json, written
 after every round; of parts side by side it has the rounds of all. The same seed and plan again, in as many parts as you
@@ -35,6 +36,7 @@ from tests.chaos import copying, failover
 from tests.chaos.calibration import AIMED, Caught, calibrate
 from tests.chaos.campaign import Campaign
 from tests.chaos.faults import KINDS
+from tests.chaos.members import rounds
 from tests.chaos.record import CampaignPlan
 from tests.chaos.report import sentence, summary, table
 from tests.support.shard import WHOLE, Shard, shard, suffix
@@ -60,6 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = copying.run(options.copy, options.rounds, plan.seed, say)
         print(copying.table(figures))
         _write("exactly-once", {"seed": plan.seed} | figures)
+        return int(bool(figures["wrong"]))
+    if options.members:
+        figures = rounds.run(options.members, plan.seed, say)
+        print(rounds.table(figures))
+        _write("members", {"seed": plan.seed} | figures)
         return int(bool(figures["wrong"]))
     if options.calibrate:
         return _calibrate(options, plan, say)
@@ -91,6 +98,7 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Campaig
     parser.add_argument(
         "--copy", type=int, metavar="RECORDS", help="by transactions, while brokers and copiers are killed"
     )
+    parser.add_argument("--members", type=int, metavar="ROUNDS", help="of one group, by three kinds of clients")
     options = parser.parse_args(arguments)
     kinds = tuple(options.faults.split(",")) if options.faults else KINDS
     if unknown := sorted(set(kinds) - set(KINDS)):

@@ -222,6 +222,24 @@ def test_an_error_ends_its_piece_only(slices, loop, work):
     assert good.result() == "a"
 
 
+def turns_until(loop, job):
+    while not job.done:
+        assert loop.turn(), "nobody goes on with it"
+
+
+def test_a_bug_in_what_waits_for_one_piece_keeps_no_other_waiting(slices, loop, work):
+    def breaks(_done):
+        raise ZeroDivisionError
+
+    first, second = slices.run("x", work([], "a", 3)), slices.run("y", work([], "b", 5))
+    first.then(breaks)
+    with pytest.raises(ZeroDivisionError):
+        turns_until(loop, first)
+    assert first.done
+    loop.end()
+    turns_until(loop, second)
+
+
 class Witness:
     """Steps that say when they were closed."""
 

@@ -36,6 +36,7 @@ class Pace:
         self._cluster = cluster
         self._seen = (0, 0)  # changes in ZooKeeper, notes
         self._happened_at = 0.0
+        self._told, self._told_at = 0, 0.0  # what the controller has told brokers
         self._resting: list[Future[None]] = []
         self._calm_since: float | None = None
         self.answers = 0  # in calms
@@ -72,16 +73,21 @@ class Pace:
     def took(self, seconds: float, what: str) -> None:
         """A prompt answer has come. Raises LateError where it should have come sooner.
 
-        Leaders change in a calm, too, as they are given back to who is preferred, and followers look for the new ones.
+        Leaders change in a calm, too, as they are given back to who is preferred, and followers look for the new ones. That is
+        decided when it is in ZooKeeper, and happens when brokers are told, which may be half a second later.
         """
         now = self._cluster.network.clock.seconds
-        if self._calm_since is not None and now - seconds >= max(self._calm_since, self._happened_at + MOMENT_S):
+        happened_at = max(self._happened_at, self._told_at)
+        if self._calm_since is not None and now - seconds >= max(self._calm_since, happened_at + MOMENT_S):
             self.answers += 1
             if seconds > PROMPT_S:
                 raise LateError(f"{now:.3f} s: {what} took {1000 * seconds:.0f} ms while nothing was wrong")
 
     def _look(self, _host: str) -> None:
         cluster = self._cluster
+        told = sum(broker.metadata.version for broker in cluster.brokers.values())
+        if told != self._told:
+            self._told, self._told_at = told, cluster.network.clock.seconds
         seen = cluster.zookeeper.tree.zxid, len(cluster.log)
         if seen != self._seen:
             self._seen, self._happened_at = seen, cluster.network.clock.seconds

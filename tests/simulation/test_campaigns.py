@@ -13,7 +13,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "acknowledge with an ISR of one": 0,
     "commit what only the leader has": 0,
     "a proposed ISR counts at once": 1,
-    "truncate to the high watermark": 0,
+    "truncate to the high watermark": 2,
     "never truncate": 0,
     "lead without writing the epoch": 0,
     "ignore the controller's epoch": 18,
@@ -21,13 +21,13 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "trust who restarted unseen": 15,
     "commit with too few in sync": 0,
     "commit on what is only proposed": 0,
-    "elect who has lost its tail": 300,  # a real one, once
-    "a power cut loses nothing": 300,
-    "eligible whatever the ISR": 323,
+    "elect who has lost its tail": 305,  # a real one, once
+    "a power cut loses nothing": 305,
+    "eligible whatever the ISR": 333,
     "forget producers": 0,
     "any life of a broker will do": 301,
     "an exception ends the commit": 1,  # a real one
-    "a removal is never late": 19,  # a real one
+    "a removal is never late": 25,  # a real one
     "what comes again is corrupt": 7,  # a real one
     "answer before the disk": 7,
     "a commit is on its leader alone": 26,

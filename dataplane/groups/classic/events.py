@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
+from dataplane.coordination.effects import CancelTimer, Gradually, Reply, SetTimer, Store
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -177,4 +177,6 @@ Result = JoinResult | SyncResult | HeartbeatResult | LeaveResult
 
 # --- effects ----------------------------------------------------------------------------------------------------------
 
-Effect = Reply[Result] | Store["GroupMetadataValue", Stored] | SetTimer[Event] | CancelTimer
+OfOne = Reply[Result] | SetTimer[Event] | CancelTimer
+"""What follows for one member."""
+Effect = OfOne | Store["GroupMetadataValue", Stored] | Gradually[OfOne]

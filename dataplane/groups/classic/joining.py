@@ -75,7 +75,7 @@ def _is_full(group: Group, member_id: str, max_size: int) -> bool:
     if len(group.members) < max_size:
         return False
     if group.state is GroupState.PREPARING:
-        return group.members.waiting >= max_size and (member is None or member.awaiting_join is None)
+        return len(group.joining) >= max_size and member_id not in group.joining
     return member is None
 
 
@@ -120,9 +120,14 @@ def _add(draft: Draft, ask: Join, member_id: str) -> None:
     if group.initial is not None and group.generation == 0:
         group = replace(group, initial=InitialDelay(group.initial.remaining_ms, joined=True))
     draft.group = group
-    draft.put(replace(_member_of(ask, member_id), awaiting_join=ask.token, is_new=True))
+    draft.put(replace(_member_of(ask, member_id), since=group.generation + 1))
+    _park(draft, ask, member_id)
     draft.set_timer(session_timer(member_id), NEW_MEMBER_JOIN_TIMEOUT_MS, SessionExpired(member_id))
     maybe_prepare(draft)
+
+
+def _park(draft: Draft, ask: Join, member_id: str) -> None:
+    draft.group = replace(draft.group, joining=draft.group.joining.put(member_id, ask.token))
 
 
 def _replace_static(draft: Draft, ask: Join, holder: Member) -> None:
@@ -134,19 +139,28 @@ def _replace_static(draft: Draft, ask: Join, holder: Member) -> None:
         then = StaticStored(ask.token, member.member_id, old_leader, ask.can_skip_assignment)
         draft.effects.append(Store(durable_value(group), then))
         return
-    draft.put(replace(member, awaiting_join=ask.token))
+    _park(draft, ask, member.member_id)
     maybe_prepare(draft)
 
 
 def _take_over(draft: Draft, ask: Join, holder: Member) -> Member:
-    if holder.awaiting_join is not None:
-        draft.reply(holder.awaiting_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, holder.member_id))
-    if holder.awaiting_sync is not None:
-        draft.reply(holder.awaiting_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
-    member = replace(_member_of(ask, ask.new_member_id), assignment=holder.assignment, needs_sync=holder.needs_sync)
-    members = draft.group.members.put_in_place_of(holder, member)
-    leader = member.member_id if draft.group.leader == holder.member_id else draft.group.leader
-    draft.group = replace(draft.group, members=members, leader=leader)
+    group, member = draft.group, _member_of(ask, ask.new_member_id)
+    joining, syncing = group.joining.get(holder.member_id), group.syncing.get(holder.member_id)
+    if joining is not None:
+        draft.reply(joining, JoinResult(ErrorCode.FENCED_INSTANCE_ID, holder.member_id))
+    if syncing is not None:
+        draft.reply(syncing, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+    left = {holder.member_id}
+    synced = group.synced.without_all(left)
+    draft.group = replace(
+        group,
+        members=group.members.put_in_place_of(holder, member),
+        leader=member.member_id if group.leader == holder.member_id else group.leader,
+        joining=group.joining.without_all(left),
+        syncing=group.syncing.without_all(left),
+        synced=synced if synced is group.synced else synced.put(member.member_id, None),
+        assignments={**group.assignments, member.member_id: group.assignment(holder.member_id)},
+    )
     draft.cancel_timer(session_timer(holder.member_id))
     draft.heard_of(member)
     return member
@@ -195,15 +209,16 @@ def _known_member(draft: Draft, ask: Join) -> None:
 
 
 def _join_again(draft: Draft, ask: Join, member: Member) -> None:
-    if member.awaiting_join is not None:  # a repeated request; the first one's connection must not stand still
-        draft.reply(member.awaiting_join, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+    before = draft.group.joining.get(member.member_id)
+    if before is not None:  # a repeated request; the first one's connection must not stand still
+        draft.reply(before, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
     draft.put(
         replace(
             member,
             protocols=ask.protocols,
             rebalance_timeout_ms=ask.rebalance_timeout_ms,
             session_timeout_ms=ask.session_timeout_ms,
-            awaiting_join=ask.token,
         )
     )
+    _park(draft, ask, member.member_id)
     maybe_prepare(draft)

@@ -1,20 +1,25 @@
 """The members of a group, in order of joining: a value, with what each request asks of all of them counted along.
 
-Whether a rebalance has anybody left to wait for, who holds an instance id, which protocols everybody has: to look through all
-members for it at every join would cost a group of a thousand more than the join itself.
+Who holds an instance id, which protocols everybody has, who is the most patient: to look through all members for it at every
+join would cost a group of a thousand more than the join itself.
+
+A member is what it said of itself. What a rebalance makes of it (whether it waits, what it was assigned) is the group's
+(`model`): with a new generation that changes for all members at once, and no member is made anew for it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dataplane.groups.classic.sharing import SharedMap
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, ValuesView
+    from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, ValuesView
 
+T = TypeVar("T")
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) of the assignment strategies that a member offers, its favourite first."""
 
@@ -30,11 +35,7 @@ class Member:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: Protocols
-    assignment: bytes = b""
-    awaiting_join: int | None = None  # token of a JoinGroup that is parked
-    awaiting_sync: int | None = None  # token of a SyncGroup that is parked
-    is_new: bool = False  # it has never had an answer, so it cannot heartbeat yet
-    needs_sync: bool = False  # of this generation
+    since: int = 0  # its first generation: until then it has had no answer, and cannot heartbeat
     offers: tuple[str, ...] = field(init=False)  # the protocols' names: every join looks at those of all members
 
     def __post_init__(self) -> None:
@@ -44,48 +45,37 @@ class Member:
         """What the member said for a protocol; nothing if it does not offer it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
-    @property
-    def waits(self) -> bool:
-        """A request of this member is parked here: that is sign of life enough."""
-        return self.awaiting_join is not None or self.awaiting_sync is not None
 
-
-Offers = dict[tuple[str, ...], int]
-"""How many members offer protocols of these names. Copied, never changed."""
+Counts = dict[T, int]
+"""How many members have each. Copied, never changed."""
+Offers = Counts[tuple[str, ...]]
+"""By the names of the protocols that they offer."""
 Holders = SharedMap[tuple[str, ...]]
 """The members of each instance id: one, as it should be."""
 
 
 class Members(Mapping[str, Member]):
-    """By member id. A change makes another one.
+    """By member id. A change makes another one."""
 
-    `waiting` of them have joined a rebalance, `unsynced` have not asked for their assignment yet.
-    """
+    __slots__ = ("_by_id", "_holders", "_offers", "_patience")
 
-    __slots__ = ("_by_id", "_holders", "_offers", "unsynced", "waiting")
-
-    def __init__(
-        self, by_id: SharedMap[Member], holders: Holders, offers: Offers, *, waiting: int = 0, unsynced: int = 0
-    ) -> None:
+    def __init__(self, by_id: SharedMap[Member], holders: Holders, offers: Offers, patience: Counts[int]) -> None:
         self._by_id, self._holders, self._offers = by_id, holders, offers
-        self.waiting, self.unsynced = waiting, unsynced
+        self._patience = patience  # rebalance time-outs
 
     @staticmethod
     def of(members: Iterable[Member]) -> Members:
         """These, in order."""
         by_id = {member.member_id: member for member in members}
         holders: dict[str, tuple[str, ...]] = {}
-        offers: Offers = {}
         for member in by_id.values():
-            offers[member.offers] = offers.get(member.offers, 0) + 1
             if member.instance_id is not None:
                 holders[member.instance_id] = (*holders.get(member.instance_id, ()), member.member_id)
         return Members(
             SharedMap.of(by_id.items()),
             SharedMap.of(holders.items()),
-            offers,
-            waiting=sum(member.awaiting_join is not None for member in by_id.values()),
-            unsynced=sum(member.needs_sync for member in by_id.values()),
+            dict(Counter(member.offers for member in by_id.values())),
+            dict(Counter(member.rebalance_timeout_ms for member in by_id.values())),
         )
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -125,6 +115,19 @@ class Members(Mapping[str, Member]):
         common = frozenset(next(offers, ()))
         return common.intersection(*offers)
 
+    def votes(self) -> dict[str, int]:
+        """Each member's is for the first of its protocols that everybody has. In the order of who joined first."""
+        common = self.common_protocols()
+        first = self.first()
+        votes = {name: 0 for name in self[first].offers if name in common} if first is not None else {}
+        for offers, count in self._offers.items() if votes else ():
+            votes[next(name for name in offers if name in votes)] += count
+        return votes
+
+    def most_patient_ms(self) -> int:
+        """The longest rebalance time-out."""
+        return max(self._patience, default=0)
+
     # --- making another one -------------------------------------------------------------------------------------------
 
     def put(self, member: Member) -> Members:
@@ -139,30 +142,31 @@ class Members(Mapping[str, Member]):
         """Without a member, who has to be there."""
         return self._other(self._by_id.without(member_id), self._by_id[member_id], None)
 
+    def without_all(self, member_ids: Collection[str]) -> Members:
+        """Without several, in one go."""
+        return Members.of(member for member_id, member in self.items() if member_id not in member_ids)
+
     def _other(self, by_id: SharedMap[Member], old: Member | None, new: Member | None) -> Members:
         offers, holders = self._offers, self._holders
         if old is None or new is None or old.offers != new.offers:
-            offers = _recounted(offers, old, new)
+            offers = _recounted(offers, old, new, lambda member: member.offers)
         if old is None or new is None or (old.member_id, old.instance_id) != (new.member_id, new.instance_id):
             holders = _held(holders, old, new)
-        waiting, unsynced = self.waiting, self.unsynced
-        if old is not None:
-            waiting -= old.awaiting_join is not None
-            unsynced -= old.needs_sync
-        if new is not None:
-            waiting += new.awaiting_join is not None
-            unsynced += new.needs_sync
-        return Members(by_id, holders, offers, waiting=waiting, unsynced=unsynced)
+        patience = self._patience
+        if old is None or new is None or old.rebalance_timeout_ms != new.rebalance_timeout_ms:
+            patience = _recounted(patience, old, new, lambda member: member.rebalance_timeout_ms)
+        return Members(by_id, holders, offers, patience)
 
 
-def _recounted(offers: Offers, old: Member | None, new: Member | None) -> Offers:
-    counts = offers.copy()
+def _recounted(counts: Counts[T], old: Member | None, new: Member | None, what: Callable[[Member], T]) -> Counts[T]:
+    """With one fewer of what the old member has, and one more of what the new one has."""
+    counts = counts.copy()
     if old is not None:
-        counts[old.offers] -= 1
-        if not counts[old.offers]:
-            del counts[old.offers]
+        counts[what(old)] -= 1
+        if not counts[what(old)]:
+            del counts[what(old)]
     if new is not None:
-        counts[new.offers] = counts.get(new.offers, 0) + 1
+        counts[what(new)] = counts.get(what(new), 0) + 1
     return counts
 
 

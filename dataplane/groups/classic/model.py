@@ -11,6 +11,7 @@ The rest (which members wait, which are new) dies with the coordinator, and memb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -40,6 +41,10 @@ FOLLOWS: dict[GroupState, frozenset[GroupState]] = {
 """What may come after each state. A move that is not here is a bug."""
 
 NONE_PENDING: SharedMap[None] = SharedMap()
+Tokens = SharedMap[int]
+"""Requests that wait, by member."""
+NONE_PARKED: Tokens = SharedMap()
+NONE_ASSIGNED: SharedMap[bytes] = SharedMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,11 @@ class InitialDelay:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group. `pending`: ids that were given."""
+    """One group. `pending`: ids that were given.
+
+    `joining` and `syncing` are the requests of members that are parked here: JoinGroup until the rebalance is complete, SyncGroup
+    until the assignment is committed. `synced`: who of this generation has asked for its assignment.
+    """
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -62,6 +71,10 @@ class Group:
     leader: str | None = None
     members: Members = field(default_factory=lambda: NOBODY)
     pending: SharedMap[None] = field(default_factory=lambda: NONE_PENDING)
+    joining: Tokens = field(default_factory=lambda: NONE_PARKED)
+    syncing: Tokens = field(default_factory=lambda: NONE_PARKED)
+    synced: SharedMap[None] = field(default_factory=lambda: NONE_PENDING)
+    assignments: Mapping[str, bytes] = field(default_factory=lambda: NONE_ASSIGNED)
     state_since_ms: int = -1
     initial: InitialDelay | None = None
     storing: bool = False  # this generation's assignment is on its way to the log
@@ -72,11 +85,23 @@ class Group:
 
     def all_joined(self) -> bool:
         """Whether a rebalance has nobody left to wait for."""
-        return not self.pending and self.members.waiting == len(self.members)
+        return not self.pending and len(self.joining) == len(self.members)
 
-    def rebalance_timeout_ms(self) -> int:
-        """The most patient member decides."""
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+    def all_synced(self) -> bool:
+        """Whether every member of this generation has asked for its assignment."""
+        return len(self.synced) == len(self.members)
+
+    def waits(self, member_id: str) -> bool:
+        """A request of the member is parked here: that is sign of life enough."""
+        return member_id in self.joining or member_id in self.syncing
+
+    def is_new(self, member: Member) -> bool:
+        """It has never had an answer, so it cannot heartbeat yet."""
+        return member.since > self.generation
+
+    def assignment(self, member_id: str) -> bytes:
+        """What the leader gave it; members that the leader forgot get nothing."""
+        return self.assignments.get(member_id, b"")
 
     def member_problem(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where a newer process has taken the instance id over."""
@@ -96,11 +121,7 @@ class Group:
 
     def select_protocol(self) -> str | None:
         """Every member votes for its first protocol that all have; most votes win, then the first member's order."""
-        first = next(iter(self.members.values()), None)
-        common = self.members.common_protocols()
-        votes = {name: 0 for name in first.offers if name in common} if first is not None else {}
-        for member in self.members.values():
-            votes[next(name for name, _ in member.protocols if name in votes)] += 1
+        votes = self.members.votes()
         return max(votes, key=lambda name: votes[name]) if votes else None
 
     def is_blank(self) -> bool:
@@ -116,11 +137,11 @@ def durable_value(group: Group) -> GroupMetadataValue:
         protocol=group.protocol,
         leader=group.leader,
         current_state_timestamp=group.state_since_ms,
-        members=tuple(_member_value(member, group.protocol) for member in group.members.values()),
+        members=tuple(_member_value(group, member) for member in group.members.values()),
     )
 
 
-def _member_value(member: Member, protocol: str | None) -> MemberMetadata:
+def _member_value(group: Group, member: Member) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -128,6 +149,6 @@ def _member_value(member: Member, protocol: str | None) -> MemberMetadata:
         client_host=member.client_host,
         rebalance_timeout=member.rebalance_timeout_ms,
         session_timeout=member.session_timeout_ms,
-        subscription=member.metadata(protocol),
-        assignment=member.assignment,
+        subscription=member.metadata(group.protocol),
+        assignment=group.assignment(member.member_id),
     )

@@ -3,6 +3,9 @@
 A `Draft` is one event's work in progress: the group as it will be, and the effects so far. It lives only inside
 `state.handle`, which is a pure function.
 
+A group of thousands moves as a small one does: what a member waits for is in the group's maps, which are emptied at once, and
+what all members are told follows gradually.
+
     EMPTY --first join--> PREPARING --all joined, or time over--> COMPLETING --assignment committed--> STABLE
       ^------nobody joined----'  ^------------a member comes, goes, or changes its mind-----------------'
 """
@@ -10,26 +13,42 @@ A `Draft` is one event's work in progress: the group as it will be, and the effe
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
+from dataplane.coordination.effects import CancelTimer, Gradually, Reply, SetTimer, Store
 from dataplane.groups.classic.events import (
     Effect,
     EmptyStored,
     Event,
     JoinExpired,
     JoinResult,
+    OfOne,
     Result,
     SessionExpired,
     SyncExpired,
     SyncResult,
 )
-from dataplane.groups.classic.members import Member, Members
-from dataplane.groups.classic.model import FOLLOWS, Group, GroupState, InitialDelay, durable_value
+from dataplane.groups.classic.model import (
+    FOLLOWS,
+    NONE_ASSIGNED,
+    NONE_PARKED,
+    NONE_PENDING,
+    Group,
+    GroupState,
+    InitialDelay,
+    durable_value,
+)
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dataplane.groups.classic.members import Member
+    from dataplane.groups.classic.sharing import SharedMap
     from dataplane.groups.settings import GroupSettings
+
+V = TypeVar("V")
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member in its first JoinGroup cannot heartbeat; this long its connection is believed to be alive."""
@@ -46,6 +65,11 @@ def session_timer(member_id: str) -> str:
 def pending_timer(member_id: str) -> str:
     """Name of the timer that forgets an id that was given and not used."""
     return f"pending:{member_id}"
+
+
+def session_of(member: Member) -> SetTimer[Event]:
+    """The timer that ends a member's session; in place of the one that runs."""
+    return SetTimer(session_timer(member.member_id), member.session_timeout_ms, SessionExpired(member.member_id))
 
 
 class Draft:
@@ -71,9 +95,13 @@ class Draft:
         """Stop."""
         self.effects.append(CancelTimer(name))
 
+    def gradually(self, effects: Callable[[], Iterator[OfOne]]) -> None:
+        """What follows for many members. Nothing of it may matter to other events: an answer, or the time of a session."""
+        self.effects.append(Gradually(effects))
+
     def heard_of(self, member: Member) -> None:
         """Its session begins anew."""
-        self.set_timer(session_timer(member.member_id), member.session_timeout_ms, SessionExpired(member.member_id))
+        self.effects.append(session_of(member))
 
     def put(self, member: Member) -> Member:
         """Add or replace a member (a new one goes last)."""
@@ -100,7 +128,7 @@ def prepare(draft: Draft) -> None:
     if draft.group.state is GroupState.COMPLETING:
         refuse_syncs(draft, ErrorCode.REBALANCE_IN_PROGRESS)
     draft.cancel_timer(SYNC_TIMER)
-    delay_ms = draft.group.rebalance_timeout_ms()
+    delay_ms = draft.group.members.most_patient_ms()
     initial = None
     if draft.group.state is GroupState.EMPTY:
         longest_ms, delay_ms = delay_ms, draft.settings.group_initial_rebalance_delay_ms
@@ -113,12 +141,23 @@ def prepare(draft: Draft) -> None:
 
 def refuse_syncs(draft: Draft, error: ErrorCode) -> None:
     """The assignment that members wait for will not come: there is going to be another rebalance."""
-    for member in draft.group.members.values():
-        if member.awaiting_sync is not None:
-            draft.reply(member.awaiting_sync, SyncResult(error))
-            draft.heard_of(member)
-    cleared = Members.of(replace(m, awaiting_sync=None, assignment=b"") for m in draft.group.members.values())
-    draft.group = replace(draft.group, members=cleared)
+    answer_syncs(draft, lambda _member_id: SyncResult(error))
+    draft.group = replace(draft.group, assignments=NONE_ASSIGNED)
+
+
+def answer_syncs(draft: Draft, answer: Callable[[str], SyncResult]) -> None:
+    """Whoever waits for its assignment waits no longer."""
+    if draft.group.syncing:
+        draft.gradually(partial(_answers, draft.group, draft.group.syncing, answer))
+        draft.group = replace(draft.group, syncing=NONE_PARKED)
+
+
+def _answers(group: Group, waiting: Mapping[str, int], answer: Callable[[str], Result]) -> Iterator[OfOne]:
+    """To those that wait, in the order of members; their sessions begin."""
+    for member_id, member in group.members.items():
+        if member_id in waiting:
+            yield Reply(waiting[member_id], answer(member_id))
+            yield session_of(member)
 
 
 # --- completing -------------------------------------------------------------------------------------------------------
@@ -144,12 +183,10 @@ def join_time_is_over(draft: Draft) -> None:
 
 def complete_join(draft: Draft) -> None:
     """The next generation: those who joined, and static members, who may be away for a while."""
-    for member in list(draft.group.members.values()):
-        if member.awaiting_join is None and member.instance_id is None:
-            drop(draft, member)
+    drop_all(draft, _absent(draft.group))
     if draft.group.members and not _elect_leader(draft):
         # Only absent static members are left: somebody comes back, or their sessions end.
-        draft.set_timer(JOIN_TIMER, draft.group.rebalance_timeout_ms(), JoinExpired())
+        draft.set_timer(JOIN_TIMER, draft.group.members.most_patient_ms(), JoinExpired())
         return
     draft.cancel_timer(JOIN_TIMER)
     draft.group = replace(draft.group, generation=draft.group.generation + 1, initial=None)
@@ -161,29 +198,42 @@ def complete_join(draft: Draft) -> None:
         draft.effects.append(Store(durable_value(draft.group), EmptyStored()))
 
 
+def _absent(group: Group) -> list[Member]:
+    if len(group.joining) == len(group.members):
+        return []
+    return [m for m in group.members.values() if m.member_id not in group.joining and m.instance_id is None]
+
+
 def _elect_leader(draft: Draft) -> bool:
     """The leader must be somebody who joined; False where nobody did."""
-    members = draft.group.members
-    leader = members.get(draft.group.leader or "")
-    if leader is None or leader.awaiting_join is None:
-        leader = next((m for m in members.values() if m.awaiting_join is not None), None)
-    if leader is None:
-        return False
-    draft.group = replace(draft.group, leader=leader.member_id)
-    return True
+    group = draft.group
+    leader = (
+        group.leader if group.leader in group.joining else next((m for m in group.members if m in group.joining), None)
+    )
+    draft.group = replace(group, leader=group.leader if leader is None else leader)
+    return leader is not None
 
 
 def _answer_joins(draft: Draft) -> None:
-    draft.group = replace(draft.group, protocol=draft.group.select_protocol())
+    waiting = draft.group.joining
+    draft.group = replace(
+        draft.group,
+        protocol=draft.group.select_protocol(),
+        joining=NONE_PARKED,
+        syncing=NONE_PARKED,
+        synced=NONE_PENDING,
+    )
     draft.enter(GroupState.COMPLETING)
-    for member in draft.group.members.values():
-        if member.awaiting_join is not None:
-            draft.reply(member.awaiting_join, joined(draft.group, member))
-        draft.heard_of(member)
-    members = draft.group.members.values()
-    now = Members.of(replace(m, awaiting_join=None, is_new=False, needs_sync=True) for m in members)
-    draft.group = replace(draft.group, members=now)
-    draft.set_timer(SYNC_TIMER, draft.group.rebalance_timeout_ms(), SyncExpired(draft.group.generation))
+    draft.gradually(partial(_joins, draft.group, waiting))
+    draft.set_timer(SYNC_TIMER, draft.group.members.most_patient_ms(), SyncExpired(draft.group.generation))
+
+
+def _joins(group: Group, waiting: Mapping[str, int]) -> Iterator[OfOne]:
+    """Everybody's session begins, that of static members who are away as well."""
+    for member_id, member in group.members.items():
+        if member_id in waiting:
+            yield Reply(waiting[member_id], joined(group, member))
+        yield session_of(member)
 
 
 def joined(group: Group, member: Member, *, leader_sees_members: bool = True) -> JoinResult:
@@ -214,18 +264,58 @@ def remove(draft: Draft, member: Member) -> None:
     try_complete(draft)
 
 
+def remove_all(draft: Draft, members: Sequence[Member]) -> None:
+    """Several at once."""
+    if members:
+        drop_all(draft, members)
+        maybe_prepare(draft)
+        try_complete(draft)
+
+
 def drop(draft: Draft, member: Member) -> None:
-    """Take a member out. What it waits for is answered: its connection would stand still forever."""
-    if member.awaiting_join is not None:
-        draft.reply(member.awaiting_join, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, ""))
-    if member.awaiting_sync is not None:
-        draft.reply(member.awaiting_sync, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
-    draft.cancel_timer(session_timer(member.member_id))
-    members = draft.group.members.without(member.member_id)
-    leader = draft.group.leader
-    if leader == member.member_id:
-        leader = members.first()
-    draft.group = replace(draft.group, members=members, leader=leader)
+    """Take a member out."""
+    group, member_id = draft.group, member.member_id
+    for effect in _goodbye(group, member_id):
+        draft.effects.append(effect)
+    members = group.members.without(member_id)
+    draft.group = replace(
+        group,
+        members=members,
+        leader=members.first() if group.leader == member_id else group.leader,
+        joining=_less(group.joining, member_id),
+        syncing=_less(group.syncing, member_id),
+        synced=_less(group.synced, member_id),
+    )
+
+
+def drop_all(draft: Draft, gone: Sequence[Member]) -> None:
+    """Take several out."""
+    group, ids = draft.group, {member.member_id for member in gone}
+    if not ids:
+        return
+    draft.gradually(lambda: (effect for member in gone for effect in _goodbye(group, member.member_id)))
+    members = group.members.without_all(ids)
+    draft.group = replace(
+        group,
+        members=members,
+        leader=members.first() if group.leader in ids else group.leader,
+        joining=group.joining.without_all(ids),
+        syncing=group.syncing.without_all(ids),
+        synced=group.synced.without_all(ids),
+    )
+
+
+def _goodbye(group: Group, member_id: str) -> Iterator[OfOne]:
+    """What a member waits for is answered: its connection would stand still forever."""
+    if member_id in group.joining:
+        yield Reply(group.joining[member_id], JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, ""))
+    if member_id in group.syncing:
+        yield Reply(group.syncing[member_id], SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+    yield CancelTimer(session_timer(member_id))
+
+
+def _less(entries: SharedMap[V], member_id: str) -> SharedMap[V]:
+    return entries.without(member_id) if member_id in entries else entries
 
 
 def forget_pending(draft: Draft, member_id: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, ValuesView
+    from collections.abc import Collection, ItemsView, Iterable, Iterator, ValuesView
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -102,6 +102,12 @@ class SharedMap(Mapping[str, V], Generic[V]):
     def without(self, key: str) -> SharedMap[V]:
         """Without a key, which has to be there."""
         return SharedMap(_without(self._buckets, key), self._size - 1, self._following)
+
+    def without_all(self, keys: Collection[str]) -> SharedMap[V]:
+        """Without these, as far as they are there. All are looked at."""
+        if not any(key in self for key in keys):
+            return self
+        return SharedMap.of((key, value) for key, value in self.items() if key not in keys)
 
     def put_in_place_of(self, old: str, key: str, value: V) -> SharedMap[V]:
         """With a new key where the old one stood. All are looked at: this is seldom."""

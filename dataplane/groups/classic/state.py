@@ -8,6 +8,7 @@ which is also how a group is loaded: so what is served and what a successor will
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dataplane.coordination.effects import Store
@@ -35,11 +36,13 @@ from dataplane.groups.classic.model import Group, GroupState, durable_value
 from dataplane.groups.classic.rebalance import (
     SYNC_TIMER,
     Draft,
+    answer_syncs,
     forget_pending,
     join_time_is_over,
     maybe_prepare,
     refuse_syncs,
     remove,
+    remove_all,
     try_complete,
 )
 from dataplane.protocol.errors import ErrorCode
@@ -61,8 +64,11 @@ def handle(group: Group, event: Event, settings: GroupSettings, now_ms: int) -> 
 
 
 def apply(group: Group, value: GroupMetadataValue) -> Group:
-    """What the log says of a group. Known members keep what is not durable: their connections, their offers."""
-    members = Members.of(_loaded(group.members.get(m.member_id), m, value.protocol) for m in value.members)
+    """What the log says of a group. Members that are as it says keep what is not durable: all that they offer."""
+    members = group.members
+    found = [_member(members.get(m.member_id), m, value.protocol) for m in value.members]
+    if len(found) != len(members) or any(one is not other for one, other in zip(found, members.values(), strict=True)):
+        members = Members.of(found)
     return replace(
         group,
         state=S.STABLE if members else S.EMPTY,
@@ -71,14 +77,15 @@ def apply(group: Group, value: GroupMetadataValue) -> Group:
         protocol=value.protocol,
         leader=value.leader,
         members=members,
+        assignments={m.member_id: m.assignment for m in value.members},
         state_since_ms=value.current_state_timestamp,
         storing=False,
     )
 
 
-def _loaded(known: Member | None, value: MemberMetadata, protocol: str | None) -> Member:
-    if known is not None:
-        return replace(known, assignment=value.assignment)
+def _member(known: Member | None, value: MemberMetadata, protocol: str | None) -> Member:
+    if known is not None and _is_as_written(known, value, protocol):
+        return known
     return Member(
         value.member_id,
         value.group_instance_id,
@@ -87,7 +94,16 @@ def _loaded(known: Member | None, value: MemberMetadata, protocol: str | None) -
         value.rebalance_timeout if value.rebalance_timeout >= 0 else value.session_timeout,
         value.session_timeout,
         ((protocol or "", value.subscription),),
-        value.assignment,
+    )
+
+
+def _is_as_written(known: Member, value: MemberMetadata, protocol: str | None) -> bool:
+    return (
+        known.metadata(protocol) == value.subscription
+        and known.session_timeout_ms == value.session_timeout
+        and known.rebalance_timeout_ms == value.rebalance_timeout
+        and known.instance_id == value.group_instance_id
+        and (known.client_id, known.client_host) == (value.client_id, value.client_host)
     )
 
 
@@ -107,12 +123,12 @@ def _on_sync(draft: Draft, ask: Sync) -> None:
         return
     member = draft.group.members[ask.member_id]
     if draft.group.state is S.STABLE:
-        member = draft.put(replace(member, needs_sync=False))
-        draft.reply(ask.token, _assigned(draft.group, member))
+        draft.group = replace(draft.group, synced=draft.group.synced.put(ask.member_id, None))
+        draft.reply(ask.token, _assigned(draft.group, ask.member_id))
         draft.heard_of(member)
     else:
-        _park_sync(draft, ask, member)
-    if not draft.group.members.unsynced:
+        _park_sync(draft, ask)
+    if draft.group.all_synced():
         draft.cancel_timer(SYNC_TIMER)
 
 
@@ -129,21 +145,20 @@ def _sync_problem(group: Group, ask: Sync) -> ErrorCode:
     return _SYNC_REFUSED.get(group.state, ErrorCode.NONE)
 
 
-def _park_sync(draft: Draft, ask: Sync, member: Member) -> None:
-    if member.awaiting_sync is not None:  # a repeated request
-        draft.reply(member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
-    draft.put(replace(member, awaiting_sync=ask.token, needs_sync=False))
-    group = draft.group
-    if member.member_id == group.leader and not group.storing:
+def _park_sync(draft: Draft, ask: Sync) -> None:
+    group, member_id = draft.group, ask.member_id
+    if member_id in group.syncing:  # a repeated request
+        draft.reply(group.syncing[member_id], SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+    group = replace(group, syncing=group.syncing.put(member_id, ask.token), synced=group.synced.put(member_id, None))
+    draft.group = group
+    if member_id == group.leader and not group.storing:
         draft.group = replace(group, storing=True)
         value = _assignment_value(group, ask, draft.now_ms)
         draft.effects.append(Store(value, AssignmentStored(value)))
 
 
 def _assignment_value(group: Group, ask: Sync, now_ms: int) -> GroupMetadataValue:
-    """Members that the leader forgot get nothing."""
-    assigned = Members.of(replace(m, assignment=ask.assignments.get(k, b"")) for k, m in group.members.items())
-    return durable_value(replace(group, members=assigned, state_since_ms=now_ms))
+    return durable_value(replace(group, assignments=ask.assignments, state_since_ms=now_ms))
 
 
 def _on_assignment_stored(draft: Draft, stored: AssignmentStored) -> None:
@@ -156,16 +171,11 @@ def _on_assignment_stored(draft: Draft, stored: AssignmentStored) -> None:
         return
     draft.enter(S.STABLE)
     draft.group = apply(draft.group, stored.value)
-    for member in draft.group.members.values():
-        if member.awaiting_sync is not None:
-            draft.reply(member.awaiting_sync, _assigned(draft.group, member))
-            draft.heard_of(member)
-    answered = Members.of(replace(m, awaiting_sync=None) for m in draft.group.members.values())
-    draft.group = replace(draft.group, members=answered)
+    answer_syncs(draft, partial(_assigned, draft.group))
 
 
-def _assigned(group: Group, member: Member) -> SyncResult:
-    return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol, member.assignment)
+def _assigned(group: Group, member_id: str) -> SyncResult:
+    return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol, group.assignment(member_id))
 
 
 # --- Heartbeat --------------------------------------------------------------------------------------------------------
@@ -233,7 +243,7 @@ def _on_pending_expired(draft: Draft, event: PendingExpired) -> None:
 
 def _on_session_expired(draft: Draft, event: SessionExpired) -> None:
     member = draft.group.members.get(event.member_id)
-    if member is not None and (member.is_new or not member.waits):
+    if member is not None and (draft.group.is_new(member) or not draft.group.waits(event.member_id)):
         remove(draft, member)
 
 
@@ -245,9 +255,9 @@ def _on_join_expired(draft: Draft, event: JoinExpired) -> None:
 
 def _on_sync_expired(draft: Draft, event: SyncExpired) -> None:
     """Those who never asked for their assignment are not there any more."""
-    if draft.group.generation == event.generation and draft.group.state in (S.COMPLETING, S.STABLE):
-        for member in [m for m in draft.group.members.values() if m.needs_sync]:
-            remove(draft, draft.group.members[member.member_id])
+    group = draft.group
+    if group.generation == event.generation and group.state in (S.COMPLETING, S.STABLE):
+        remove_all(draft, [m for m in group.members.values() if m.member_id not in group.synced])
 
 
 def _on_empty_stored(draft: Draft, event: EmptyStored) -> None:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
-_LEAVE_AT_ONCE = 256
+LEAVE_AT_ONCE = 256
 _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
@@ -208,8 +208,8 @@ def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Reply
 async def _many_leave(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Some hundred at a time: more than a group can have, of which most are not there."""
     told: list[MemberResponse] = []
-    for first in range(0, len(request.members), _LEAVE_AT_ONCE):
-        some = request.members[first : first + _LEAVE_AT_ONCE]
+    for first in range(0, len(request.members), LEAVE_AT_ONCE):
+        some = request.members[first : first + LEAVE_AT_ONCE]
         names = tuple((member.member_id, member.group_instance_id) for member in some)
         result = await ctx.broker.groups.leave(request.group_id, Leave(names))
         if result.error:
@@ -277,7 +277,7 @@ def _described_member(group: Group, member: Member, *, stable: bool) -> Describe
         member.client_id,
         member.client_host,
         member.metadata(group.protocol) if stable else b"",
-        member.assignment if stable else b"",
+        group.assignment(member.member_id) if stable else b"",
     )
 
 

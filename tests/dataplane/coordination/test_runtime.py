@@ -2,10 +2,11 @@
 
 import pytest
 
-from dataplane.coordination.effects import Reply
+from dataplane.coordination.effects import Gradually, Reply, SetTimer
 from dataplane.coordination.runtime import LOAD_RETRY_S, REPLIES_AT_ONCE
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.coordination.locks import LEASE_MS, TOPIC, World
+from dataplane.slices import STEPS_PER_SLICE
+from tests.dataplane.coordination.locks import LEASE_MS, TOPIC, Ended, World
 
 LEASE_S = LEASE_MS / 1000
 
@@ -171,3 +172,69 @@ def test_an_answer_that_fails_keeps_no_other_from_its_own(world, monkeypatch):
 
 def _breaks(_answered):
     raise ZeroDivisionError
+
+
+# --- what is carried out gradually ------------------------------------------------------------------------------------
+
+MANY = 1_000
+
+
+def _begin(world, effects_of):
+    """As many requests that wait, and the effects that are made of them; their futures."""
+    shard = world.runtime.shard(0)
+    parked = [world.runtime.park(shard, lambda error: error) for _ in range(MANY)]
+    entry = shard.contents.open("l")
+    world.runtime._perform(shard, entry, Gradually(lambda: effects_of([token for token, _ in parked])))
+    return [future for _, future in parked]
+
+
+def _replies(tokens):
+    return (Reply(token, token) for token in tokens)
+
+
+def test_what_follows_for_many_takes_as_many_turns_as_it_needs_and_keeps_its_order(world):
+    answered = []
+    for future in _begin(world, _replies):
+        if future.done:
+            answered.append((world.loop.turns, future.result()))
+        else:
+            future.then(lambda done: answered.append((world.loop.turns, done.result())))
+    world.run(1)
+    turns = [turn for turn, _ in answered]
+    assert len(answered) == MANY
+    assert [token for _, token in answered] == sorted(token for _, token in answered)
+    assert max(turns.count(turn) for turn in turns) <= STEPS_PER_SLICE
+
+
+def test_timers_of_many_take_several_turns_too(world):
+    entry = world.runtime.shard(0).contents.open("l")
+    _begin(world, lambda tokens: (SetTimer(str(token), 60_000, Ended("nobody")) for token in tokens))
+    assert 0 < len(entry.timers._timers) < MANY
+    world.run(1)
+    assert len(entry.timers._timers) == MANY
+
+
+def test_who_waits_for_a_later_turn_is_told_once_when_the_broker_resigns_and_no_timer_begins(world):
+    entry = world.runtime.shard(0).contents.open("l")
+    futures = _begin(world, lambda tokens: (e for t in tokens for e in (Reply(t, t), SetTimer(str(t), 1, Ended("x")))))
+    world.resign()
+    told = [future.result() for future in futures]
+    assert told.count(ErrorCode.NOT_COORDINATOR) > MANY / 2
+    world.run(1)
+    assert not entry.timers._timers
+
+
+def test_what_fails_for_one_keeps_no_other_from_its_own(world, monkeypatch):
+    soon = []
+    monkeypatch.setattr(world.runtime._loop, "call_soon", soon.append)  # a simulation ends where something fails
+    futures = _begin(world, _replies)
+    waiting = [future for future in futures if not future.done]
+    waiting[0].then(_breaks)
+    failures = 0
+    while soon:
+        try:
+            soon.pop(0)()
+        except ZeroDivisionError:
+            failures += 1
+    assert failures == 1
+    assert all(future.done for future in futures)

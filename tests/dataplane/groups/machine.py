@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
+from dataplane.coordination.effects import CancelTimer, Gradually, Reply, SetTimer, Store
 from dataplane.groups.classic.events import (
     AssignmentStored,
     Heartbeat,
@@ -17,6 +17,12 @@ from dataplane.protocol.errors import ErrorCode
 
 RANGE = (("range", b"topics"),)
 NO_DELAY = GroupSettings(group_initial_rebalance_delay_ms=0)
+
+
+def one_by_one(effects):
+    """With those that are carried out gradually in their places."""
+    for effect in effects:
+        yield from effect.effects() if isinstance(effect, Gradually) else (effect,)
 
 
 class Machine:
@@ -35,7 +41,7 @@ class Machine:
 
     def do(self, event):
         self.group, effects = handle(self.group, event, self.settings, self.now_ms)
-        for effect in effects:
+        for effect in one_by_one(effects):
             if isinstance(effect, Reply):
                 assert effect.token not in self.replies, "a request was answered twice"
                 self.replies[effect.token] = effect.result
@@ -98,4 +104,4 @@ class Machine:
         return self
 
 
-__all__ = ["NO_DELAY", "RANGE", "AssignmentStored", "Machine"]
+__all__ = ["NO_DELAY", "RANGE", "AssignmentStored", "Machine", "one_by_one"]

@@ -1,7 +1,5 @@
 """The members of a group as a value: like a dict that is copied with every change, and what is counted is what is there."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ CHANGES = st.one_of(
     st.tuples(st.just("put"), st.sampled_from(KEYS), st.integers(0, 9)),
     st.tuples(st.just("put"), st.sampled_from(KEYS), st.integers(0, 9)),
     st.tuples(st.just("without"), st.sampled_from(KEYS)),
+    st.tuples(st.just("without all"), st.sets(st.sampled_from(KEYS), max_size=5)),
     st.tuples(st.just("in place of"), st.sampled_from(KEYS), st.sampled_from(KEYS), st.integers(0, 9)),
 )
 
@@ -24,6 +23,8 @@ def changed(shared, known, kind, key, *more):
         return shared.put(key, more[0]), {**known, key: more[0]}
     if kind == "without" and key in known:
         return shared.without(key), {k: v for k, v in known.items() if k != key}
+    if kind == "without all":
+        return shared.without_all(key), {k: v for k, v in known.items() if k not in key}
     if kind == "in place of" and key in known and more[0] not in known:
         renamed = {more[0] if k == key else k: more[1] if k == key else v for k, v in known.items()}
         return shared.put_in_place_of(key, *more), renamed
@@ -65,27 +66,26 @@ def test_of_many_a_change_copies_few():
 
 # --- what is counted --------------------------------------------------------------------------------------------------
 
-OFFERS = [(("range", b""),), (("range", b""), ("sticky", b"")), (("sticky", b""),)]
+OFFERS = [(("range", b""),), (("range", b""), ("sticky", b"")), (("sticky", b""), ("range", b"")), (("sticky", b""),)]
 NAMES = st.sampled_from([f"m{n}" for n in range(12)])
 A_MEMBER = st.builds(
-    lambda name, instance, protocols, joins, syncs: replace(
-        Member(name, instance, "c", "h", 1, 1, protocols), awaiting_join=joins, needs_sync=syncs
-    ),
+    lambda name, instance, protocols, patience: Member(name, instance, "c", "h", patience, 1, protocols),
     NAMES,
     st.sampled_from([None, None, "A", "B"]),
     st.sampled_from(OFFERS),
-    st.sampled_from([None, 0, 7]),
-    st.booleans(),
+    st.sampled_from([10, 20, 30]),
 )
 
 
 def counted(members):
     """As one who looks at all of them."""
-    offers = [{name for name, _ in member.protocols} for member in members.values()]
+    offers = [[name for name, _ in member.protocols] for member in members.values()]
+    common = frozenset.intersection(*map(frozenset, offers)) if offers else frozenset()
+    favourites = [next(name for name in names if name in common) for names in offers if common]
     return (
-        sum(member.awaiting_join is not None for member in members.values()),
-        sum(member.needs_sync for member in members.values()),
-        frozenset.intersection(*map(frozenset, offers)) if offers else frozenset(),
+        common,
+        [(name, favourites.count(name)) for name in (offers[0] if offers else ()) if name in common],
+        max((member.rebalance_timeout_ms for member in members.values()), default=0),
         {m.instance_id for m in members.values()} - {None},
     )
 
@@ -95,7 +95,7 @@ def said(members):
     assert all(holder is None or holder.instance_id == name for name, holder in holders.items())
     assert all(holder is None or members[holder.member_id] is holder for holder in holders.values())
     held = {name for name, holder in holders.items() if holder is not None}
-    return members.waiting, members.unsynced, members.common_protocols(), held
+    return members.common_protocols(), list(members.votes().items()), members.most_patient_ms(), held
 
 
 @given(st.lists(A_MEMBER), st.lists(st.one_of(A_MEMBER, NAMES, st.tuples(NAMES, A_MEMBER)), max_size=40))
@@ -110,6 +110,9 @@ def test_what_is_counted_along_is_what_is_there(first, changes):
             members = members.put_in_place_of(members[change[0]], change[1])
         assert said(members) == counted(members)
         assert said(Members.of(members.values())) == counted(members)
+        few = members.without_all({"m1", "m2"})
+        assert list(few.items()) == [(name, m) for name, m in members.items() if name not in ("m1", "m2")]
+        assert said(few) == counted(few)
 
 
 def test_who_came_with_an_instance_id_first_holds_it():

@@ -33,7 +33,7 @@ STEPS = st.one_of(
     st.tuples(st.just("static"), st.sampled_from(["A", "B"]), st.sampled_from(PROTOCOLS), st.booleans()),
     st.tuples(st.just("again"), st.integers(0, 5), st.sampled_from(PROTOCOLS), st.booleans()),
     st.tuples(st.sampled_from(["sync", "heartbeat", "leave", "session", "pending"]), st.integers(0, 5)),
-    st.tuples(st.sampled_from(["join time", "sync time", "commit", "fail", "all join", "all sync"])),
+    st.tuples(st.sampled_from(["join time", "sync time", "commit", "fail", "all join", "all sync", "all of it"])),
 )
 
 
@@ -66,13 +66,24 @@ class Walk(Machine):
         elif kind == "fail":
             self.commit(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif kind == "all join":
-            for member in members:
-                self.again(member, member.protocols)
+            self.all_join()
         elif kind == "all sync":
-            for member in members:
-                self.sync_as(member)
+            self.all_sync()
+        elif kind == "all of it":
+            self.all_join()
+            self.do(JoinExpired())
+            self.all_sync()
+            self.commit()
         elif someone is not None:
             self.as_member(kind, someone, *args[1:])
+
+    def all_join(self):
+        for member in list(self.group.members.values()):
+            self.again(member, member.protocols)
+
+    def all_sync(self):
+        for member in list(self.group.members.values()):
+            self.sync_as(member)
 
     def as_member(self, kind, member, *args):
         if kind == "again":
@@ -124,7 +135,7 @@ def test_no_request_is_forgotten(steps):
     walk = Walk()
     for step in steps:
         walk.step(*step)
-        parked = [t for m in walk.group.members.values() for t in (m.awaiting_join, m.awaiting_sync)]
+        parked = [*walk.group.joining.values(), *walk.group.syncing.values()]
         stored = [getattr(store.then, "token", None) for store in walk.stores]
         for token in walk.asked:
             assert token in walk.replies or token in parked or token in stored
@@ -147,7 +158,9 @@ def test_a_group_is_always_consistent(steps):
             assert group.leader in group.members
             assert all(group.protocol in dict(m.protocols) for m in group.members.values())
         if group.state is GroupState.STABLE:
-            assert all(m.awaiting_sync is None for m in group.members.values())
+            assert not group.syncing
+        assert not group.joining or group.state is GroupState.PREPARING
+        assert group.members.keys() >= {*group.joining, *group.syncing, *group.synced}
         if group.state is GroupState.EMPTY:
             assert group.members == {}
         if group.state is GroupState.PREPARING:

@@ -13,16 +13,19 @@ from dataplane.groups.classic.events import (
 )
 from dataplane.groups.classic.members import Member, Members
 from dataplane.groups.classic.model import Group, GroupState
-from dataplane.groups.classic.rebalance import Draft, drop
+from dataplane.groups.classic.rebalance import Draft, drop, drop_all
+from dataplane.groups.classic.sharing import SharedMap
 from dataplane.groups.classic.state import handle
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.groups.machine import NO_DELAY, Machine
+from tests.dataplane.groups.machine import NO_DELAY, Machine, one_by_one
 
 MEMBERS = {
     name: Member(name, instance, "c", "h", 1, 1, (("range", name.encode()),))
     for name, instance in (("new", "one"), ("other", None))
 }
 GROUP = Group("g", GroupState.STABLE, 4, "consumer", "range", "new", Members.of(MEMBERS.values()))
+
+TAKING_OUT = (drop, lambda draft, member: drop_all(draft, [member]))
 
 
 def told(group=GROUP, **changes):
@@ -78,22 +81,25 @@ def test_an_assignment_says_of_which_protocol_it_is():
     assert machine.replies[synced] == SyncResult(ErrorCode.NONE, "consumer", "range", b"all")
 
 
-def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown():
-    waiting = replace(MEMBERS["other"], awaiting_join=1, awaiting_sync=2)
-    draft = Draft(replace(GROUP, members=GROUP.members.put(waiting)), NO_DELAY, 1_000)
-    drop(draft, waiting)
-    assert [effect for effect in draft.effects if isinstance(effect, Reply)] == [
+@pytest.mark.parametrize("take_out", TAKING_OUT, ids=["alone", "with others"])
+def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown(take_out):
+    waiting = {"joining": SharedMap.of([("other", 1)]), "syncing": SharedMap.of([("other", 2)])}
+    draft = Draft(replace(GROUP, **waiting), NO_DELAY, 1_000)
+    take_out(draft, MEMBERS["other"])
+    assert [effect for effect in one_by_one(draft.effects) if isinstance(effect, Reply)] == [
         Reply(1, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, "")),
         Reply(2, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)),
     ]
-    assert (list(draft.group.members), draft.group.leader) == (["new"], "new")
+    group = draft.group
+    assert (list(group.members), group.leader, group.waits("other")) == (["new"], "new", False)
 
 
+@pytest.mark.parametrize("take_out", TAKING_OUT, ids=["alone", "with others"])
 @pytest.mark.parametrize(("gone", "leader"), [("first", "second"), ("second", "first"), ("third", "second")])
-def test_who_leads_goes_on_leading_when_another_is_taken_out_and_after_him_the_first_leads(gone, leader):
+def test_who_leads_goes_on_leading_when_another_is_taken_out_and_after_him_the_first_leads(take_out, gone, leader):
     members = {name: Member(name, None, "c", "h", 1, 1, (("range", b""),)) for name in ("first", "second", "third")}
     draft = Draft(replace(GROUP, members=Members.of(members.values()), leader="second"), NO_DELAY, 1_000)
-    drop(draft, members[gone])
+    take_out(draft, members[gone])
     assert draft.group.leader == leader
     assert set(draft.group.members) == members.keys() - {gone}
 

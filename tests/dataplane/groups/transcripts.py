@@ -22,6 +22,7 @@ from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.records import read_record
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.coordination.telling import Telling
+from tests.dataplane.groups.machine import one_by_one
 from tests.dataplane.groups.support import World
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "groups"
@@ -108,15 +109,15 @@ class Story(Telling, World):
         was, is_now = self._group(before), self._group(entry.group)
         if was != is_now:
             self.tell(f"{was}  ->  {is_now}", 6)
-        for effect in effects:
+        for effect in one_by_one(effects):
             self.tell(self.effect(effect), 6)
         return effects
 
     def _group(self, group):
         members = [
             member.member_id
-            + (" joins" if member.awaiting_join is not None else "")
-            + (" syncs" if member.awaiting_sync is not None else "")
+            + (" joins" if member.member_id in group.joining else "")
+            + (" syncs" if member.member_id in group.syncing else "")
             + (" (leader)" if member.member_id == group.leader else "")
             for member in group.members.values()
         ]
