@@ -82,7 +82,9 @@ def run_list(*, job: str = "") -> QuerySet[JobRun]:
 
 
 def runs_page(*, job: str, after: tuple[int] | None, limit: int, clock: Clock = SYSTEM_CLOCK) -> list[RunShown]:
-    """Runs behind the one of this id, the newest first."""
+    """Runs behind the one of this id, the newest first. Raises NotFound."""
+    if job not in JOBS:
+        raise NotFound("there is no such job")
     rows = run_list(job=job)
     if after is not None:
         rows = rows.filter(pk__lt=after[0])

@@ -122,6 +122,8 @@ def test_runs_are_read_page_by_page_the_newest_first(as_operator):
         found += [row["id"] for row in page["items"]]
         cursor = page["next"]
     assert found == [row.pk for row in reversed(made)]
+    for name in ("nothing", "%00"):
+        assert as_operator.get(f"/api/v1/jobs/{name}/runs").status_code == 404
 
 
 def test_a_tenant_sees_and_runs_none(alice):
