@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -85,6 +86,9 @@ def test_days_before_the_trends_and_their_order_change_nothing(trend, limit):
         ({-x: 100 for x in range(28)}, 101, None),
         ({-x: 100 - x for x in range(6)}, 110, None),  # six days make no trend
         ({-x: 100 - x for x in range(7)}, 110, 10),
+        ({-x: 100 - x for x in range(28)} | {-28: 10**6, 1: 10**6}, 110, 10),  # neither older days nor days to come
+        ({-x: 100 - 2 * x for x in range(28)}, 111, 6),  # five days and a half
+        (dict(zip(range(-6, 1), (90, 100, 110, 100, 110, 100, 90), strict=True)), 100, 0),  # level, and at the limit
         ({0: 110}, 110, 0),  # full is full, trend or not
         ({}, 0, None),
     ],
@@ -144,12 +148,23 @@ def test_a_day_is_due_once_all_of_its_minutes_are_made_and_some_are_there():
         return [(day - TODAY).days for day in days_due(**what | members)]
 
     assert due() == [-4, -3, -1]
+    assert due(reported=before(-4)) == [-3, -1]
     assert due(reported=before(-3)) == [-1]
     assert due(reported=before(-1)) == []
     assert due(reported=before(-30)) == [-4, -3, -1]
     assert due(made_to=begins_at(TODAY) - 1) == [-4, -3]
     assert due(made_to=ends_at(TODAY)) == [-4, -3, -1, 0]
     assert due(first_at=None) == due(made_to=None) == []
+
+
+def test_days_are_those_of_utc_wherever_the_machine_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        assert day_of(begins_at(TODAY) + 86_399) == TODAY
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @given(st.integers(0, 2**33))

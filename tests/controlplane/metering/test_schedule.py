@@ -45,6 +45,7 @@ def ran(begun: int, state: State = State.SUCCEEDED, *, took: int = MINUTE_MS, do
         ([ran(AT_MS - DAY_MS, done_to=-DAY_MS)], 5 * HOUR_MS, AT_MS),
         ([ran(HOUR_MS, State.RUNNING)], 5 * HOUR_MS, None),
         ([ran(AT_MS, State.FAILED)], 5 * HOUR_MS, AT_MS + MINUTE_MS + PAUSE_MS),
+        ([Run(State.FAILED, MIDNIGHT + AT_MS)], 5 * HOUR_MS, AT_MS + PAUSE_MS),  # nobody has said when it ended
         ([ran(AT_MS, done_to=-DAY_MS)], 5 * HOUR_MS, AT_MS + MINUTE_MS + PAUSE_MS),  # it came too early
         (
             [ran(2 * HOUR_MS, State.FAILED), ran(AT_MS, State.FAILED)],
