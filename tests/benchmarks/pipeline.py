@@ -107,7 +107,8 @@ def usage(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any
 
     job = UsageJob(settings, spark)
     job.sign_of_life(started=True)
-    job.take(transforms.parsed(records(spark, part, 0, 100)), query="warm up", number=0)  # classes, and the first compilation
+    # Classes, and the first compilation.
+    job.take(transforms.parsed(records(spark, part, 0, 100)), query="warm up", number=0)
     spans = [(at, min(at + MOST_PER_BATCH, part.records)) for at in range(0, part.records, MOST_PER_BATCH)]
     began = time.monotonic()
     for span in spans:
