@@ -65,11 +65,20 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "fleet_quota_report": ["?day=2026-11-21&show=soon&q=ins"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
-OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
+OF_OPERATORS = {
+    "metering/waivers",
+    "metering/brokers",
+    "quota-report",
+    "jobs",
+    "jobs/<str:job>/runs",
+    "capacity",
+    "organisations/<id:organisation_id>/caps",
+}
 OF_OPERATORS |= {"balance", "rebalances"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
 }

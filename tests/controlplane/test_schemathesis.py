@@ -143,6 +143,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "topic": "orders",
         "partition": 0,
         "broker": 1,
+        "job": "quota_report",
         "offset": 0,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
