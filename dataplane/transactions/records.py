@@ -9,15 +9,12 @@ partitions.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import NamedTuple
 
 from dataplane.coordination.effects import KeyValue
-from dataplane.protocol.codec import decode, encode
+from dataplane.coordination.versioned import number_of, read, written
 from dataplane.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
-from dataplane.protocol.primitives import DecodeError
 
-_VERSION = Struct(">h")
 _KEY = 0
 
 
@@ -30,24 +27,15 @@ class TransactionRecord(NamedTuple):
 
 def write_transaction(transactional_id: str, value: TransactionLogValue | None) -> KeyValue:
     """Key and value."""
-    key = _VERSION.pack(_KEY) + encode(TransactionLogKey(transactional_id), _KEY)
+    key = written(TransactionLogKey(transactional_id), _KEY)
     if value is None:
         return key, None
-    version = int(value.client_transaction_version > 0)
-    return key, _VERSION.pack(version) + encode(value, version)
+    return key, written(value, int(value.client_transaction_version > 0))
 
 
 def read_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
     """One record; None for a key that is not ours. Raises DecodeError or ValueError for what cannot be read."""
-    if _version(key) != _KEY:
+    if number_of(key) != _KEY:
         return None
-    transactional_id = decode(TransactionLogKey, _KEY, key, _VERSION.size).transactional_id
-    if value is None:
-        return TransactionRecord(transactional_id, None)
-    return TransactionRecord(transactional_id, decode(TransactionLogValue, _version(value), value, _VERSION.size))
-
-
-def _version(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise DecodeError("no version")
-    return int(_VERSION.unpack_from(data)[0])
+    name = read(TransactionLogKey, key).transactional_id
+    return TransactionRecord(name, None if value is None else read(TransactionLogValue, value))
