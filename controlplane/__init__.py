@@ -5,6 +5,7 @@
     console                HTML, for tenants and operators
     instance_rest metrics  REST of instances with health and use; /metrics for Prometheus
     alarms                 who is told when something is the matter, and what happened
+    rebalancing            load moved between the brokers of a cluster, by proposals of operators
     health admission       how an instance is; whether there is room for what is bought
     billing quotas         plans and invoices; how a limit is shared out, and who had to wait
     throttle_rules topics  what a tenant manages within an instance; the cluster holds the truth

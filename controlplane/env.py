@@ -30,6 +30,7 @@ SLUICE_BROKER_ROOM    what a broker has to sell, and how many times: ``bandwidth
                       names and defaults of what is left out in ``admission/rules.py``      empty
 SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000``  empty
 SLUICE_PRICE_CONFIRMED_ABOVE  a price a month above which a purchase must be confirmed      ``5000``
+SLUICE_REBALANCE_APPROVAL  ``1``: somebody other than who proposed it has to approve a rebalance before it begins  ``0``
 SLUICE_OPERATORS_CONTACT  whom tenants write to who need higher caps, such as an address   empty
 SLUICE_SELLER         who sells, on invoices                                               ``Sluice``
 SLUICE_TOKEN_ISSUER_HOSTS  from where keys of tenants' token issuers may be fetched, comma-separated;  empty
@@ -110,6 +111,7 @@ class Environment:
     caps: str
     price_confirmed_above: str
     operators_contact: str
+    rebalance_approval: bool
     seller: str  # on invoices
     token_issuer_hosts: str  # read by token_issuers/installed.py
     token_keys_every_s: int
@@ -150,6 +152,7 @@ class Environment:
             caps=variables.get("SLUICE_CAPS", ""),
             price_confirmed_above=variables.get("SLUICE_PRICE_CONFIRMED_ABOVE") or "5000",
             operators_contact=variables.get("SLUICE_OPERATORS_CONTACT", "").strip(),
+            rebalance_approval=variables.get("SLUICE_REBALANCE_APPROVAL", "0") == "1",
             seller=variables.get("SLUICE_SELLER", "").strip() or "Sluice",
             token_issuer_hosts=variables.get("SLUICE_TOKEN_ISSUER_HOSTS", ""),
             token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),

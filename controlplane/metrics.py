@@ -14,7 +14,9 @@ from controlplane.billing.selectors import invoice_failures
 from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.metering import selectors as metering
-from controlplane.metering.metrics import CONTENT_TYPE, metrics_text
+from controlplane.metering.jobs import job_list
+from controlplane.metering.metrics import CONTENT_TYPE, jobs_text, metrics_text
+from controlplane.rebalancing.metrics import rebalancing_text
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -30,4 +32,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     now = SYSTEM_CLOCK.now()
     usage = metrics_text(metering.status(), metering.partitions(), open_losses=metering.losses_open().count(), now=now)
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
-    return HttpResponse(usage + bills, content_type=CONTENT_TYPE)
+    jobs = jobs_text(job_list(), now=now)
+    return HttpResponse(usage + jobs + bills + rebalancing_text(), content_type=CONTENT_TYPE)

@@ -23,6 +23,7 @@ from controlplane.instance_rest import certificates
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
+from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
@@ -59,6 +60,7 @@ GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer a
 ALARM = f"{INSTANCE}/alarms/<id:alarm_id>"
 RECEIVER = f"{INSTANCE}/receivers/<id:receiver_id>"
 USER = f"{INSTANCE}/users/<name:user>"
+REBALANCE = f"{V1}/rebalances/<id:rebalance_id>"
 
 urlpatterns = [
     path("health", operations.health),
@@ -73,6 +75,12 @@ urlpatterns = [
     path(f"{V1}/caps", admission.CapsApi.as_view()),
     path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),
+    path(f"{V1}/balance", rebalancing.BalanceApi.as_view()),
+    path(f"{V1}/rebalances", rebalancing.RebalancesApi.as_view()),
+    path(REBALANCE, rebalancing.RebalanceApi.as_view()),
+    path(f"{REBALANCE}/actions", rebalancing.RebalanceActionsApi.as_view()),
+    path(f"{REBALANCE}/moves", rebalancing.RebalanceMovesApi.as_view()),
+    path(f"{REBALANCE}/events", rebalancing.RebalanceEventsApi.as_view()),
     path(f"{V1}/metrics", health.MetricsApi.as_view()),
     path(f"{V1}/operations", operations.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),
@@ -98,6 +106,8 @@ urlpatterns = [
     path(RECEIVER, alarms.ReceiverApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
+    path(f"{INSTANCE}/quota-report", quotas.QuotaReportApi.as_view()),
+    path(f"{V1}/quota-report", quotas.EverybodysQuotaReportApi.as_view()),
     path(f"{INSTANCE}/history", history.HistoryApi.as_view()),
     path(f"{INSTANCE}/metrics", history.InstanceMetricsApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
@@ -111,6 +121,8 @@ urlpatterns = [
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),
     path(f"{V1}/metering/brokers/<int:broker>/waiver", metering.BrokerWaiverApi.as_view()),
+    path(f"{V1}/jobs", metering.JobsApi.as_view()),
+    path(f"{V1}/jobs/<str:job>/runs", metering.JobRunsApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/routes", routes.RoutesApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>", routes.RouteApi.as_view()),

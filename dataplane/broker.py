@@ -203,6 +203,7 @@ class Broker:
             forgotten_producers=self.logs.producer_budgets.forgotten,
             refused_sessions=self.fetch_sessions.refused,
             failed_logins=self._failed_logins,
+            refused_in_transactions=lambda: self.transactions.refusals + self.groups.refusals,
         )
         self.master = MasterFollower(
             doors,

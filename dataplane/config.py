@@ -59,6 +59,8 @@ class Settings:
     transaction_partition_verification_enable: bool = True  # of topics; for offsets of groups it is always on
     transaction_max_timeout_ms: int = 900_000
     transaction_max_partitions: int = 2_000  # in one transaction: each more partition writes all of them again
+    transaction_partitions_per_instance: int = 100_000  # in all of its open transactions that this broker coordinates
+    transaction_offsets_bytes_per_instance: int = 32 * 2**20  # of offsets pending in them, in its groups here
     transactional_id_expiration_ms: int = 7 * 86_400_000
     transactional_ids_per_instance: int = 2_000  # in each partition of the topic of transactions
     replica_lag_time_max_ms: int = 10_000

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TAGS = ["alarms"]
 NOT_STORED = {"Cache-Control": "no-store"}
+CHANGES = {"may_change": True}
+"""Of a request that only those who may change something get through with."""
 
 
 class AlarmsApi(APIView):
@@ -136,9 +138,11 @@ class ReceiversApi(APIView):
     @extend_schema(responses=ReceiverPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Who can be told of an instance's alarms; never a secret."""
-        rows = selectors.receiver_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        caller = caller_of(request)
+        rows = selectors.receiver_list(organisation=caller.organisation, instance_id=instance_id)
         page, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(list(ReceiverSerializer(page, many=True).data), following))
+        seen = ReceiverSerializer(page, many=True, context={"may_change": caller.may_change})
+        return Response(pagination.body(list(seen.data), following))
 
     @extend_schema(request=ReceiverCreateSerializer, responses={201: ReceiverSecretSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
@@ -155,9 +159,9 @@ class ReceiverApi(APIView):
     @extend_schema(responses=ReceiverSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """One receiver."""
-        organisation = caller_of(request).organisation
-        row = selectors.receiver_get(organisation=organisation, instance_id=instance_id, receiver_id=receiver_id)
-        return Response(ReceiverSerializer(row).data)
+        caller = caller_of(request)
+        row = selectors.receiver_get(organisation=caller.organisation, instance_id=instance_id, receiver_id=receiver_id)
+        return Response(ReceiverSerializer(row, context={"may_change": caller.may_change}).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
@@ -177,7 +181,7 @@ class ReceiverConfirmApi(APIView):
         row = receivers.receiver_confirm(
             **caller_of(request).place(instance_id), receiver_id=receiver_id, **body.validated_data
         )
-        return Response(ReceiverSerializer(row).data)
+        return Response(ReceiverSerializer(row, context=CHANGES).data)
 
 
 class ReceiverSecretApi(APIView):
@@ -214,4 +218,4 @@ class DeliveriesApi(APIView):
 
 
 def _with_secret(row: Receiver, secret: str | None) -> dict[str, Any]:
-    return {**ReceiverSerializer(row).data, "secret": secret}
+    return {**ReceiverSerializer(row, context=CHANGES).data, "secret": secret}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import ClassVar, Self
+from urllib.parse import urlsplit
 
 from django.db import models
 
@@ -43,6 +44,15 @@ class Receiver(models.Model):
     def is_confirmed(self) -> bool:
         """Whether messages go there: whoever reads an e-mail address has said that they may."""
         return not self.code
+
+    @property
+    def public_address(self) -> str:
+        """For the audit, and for viewers: the path of a webhook's address may be as good as a password."""
+        if self.kind != ReceiverKind.WEBHOOK:
+            return self.address
+        parts = urlsplit(self.address)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
 
 
 class Alarm(models.Model):

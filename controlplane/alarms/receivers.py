@@ -12,7 +12,6 @@ import random
 import secrets as randomness
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -80,7 +79,7 @@ def receiver_create(
     receiver.save(force_insert=True)
     if receiver.code:
         _send_code(receiver, clock.now())
-    _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": _logged(receiver)})
+    _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": receiver.public_address})
     return receiver, text
 
 
@@ -97,7 +96,7 @@ def receiver_confirm(
         raise Invalid.field("code", "is not the one that was sent to this address")
     receiver.code = ""
     receiver.save(force_update=True, update_fields=["code"])
-    _audit(receiver, actor, "confirm", {"address": _logged(receiver)})
+    _audit(receiver, actor, "confirm", {"address": receiver.public_address})
     return receiver
 
 
@@ -154,7 +153,7 @@ def receiver_delete(
             alarm.save(force_update=True, update_fields=["receivers"])
     waiting = Delivery.objects.for_organisation(organisation).filter(receiver=receiver, state=DeliveryState.WAITING)
     waiting.update(state=DeliveryState.FAILED, error="the receiver was deleted", ended_at=clock.now())
-    _audit(receiver, actor, "delete", {"name": receiver.name, "address": _logged(receiver)})
+    _audit(receiver, actor, "delete", {"name": receiver.name, "address": receiver.public_address})
     Receiver.objects.for_organisation(organisation).filter(pk=receiver.pk).delete()
 
 
@@ -203,14 +202,6 @@ def _send_code(receiver: Receiver, now: datetime) -> Delivery:
 def _put(delivery: Delivery) -> Delivery:
     delivery.save(force_insert=True)
     return delivery
-
-
-def _logged(receiver: Receiver) -> str:
-    """The path of a webhook's address may be as good as a password, and the audit holds none."""
-    if receiver.kind != ReceiverKind.WEBHOOK:
-        return receiver.address
-    parts = urlsplit(receiver.address)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _audit(receiver: Receiver, actor: str, action: str, detail: dict[str, Any]) -> None:

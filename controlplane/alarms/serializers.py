@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.machine import EVENT_KINDS, PHASES
-from controlplane.alarms.models import DeliveryKind, DeliveryState, ReceiverKind
+from controlplane.alarms.models import DeliveryKind, DeliveryState, Receiver, ReceiverKind
 from controlplane.alarms.rules import (
     COMPARISONS,
     LEAST_REPEAT_S,
@@ -159,7 +159,9 @@ class ReceiverSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=ReceiverKind.choices)
-    address = serializers.CharField()
+    address = serializers.SerializerMethodField(
+        help_text="a viewer sees of a webhook's address the host alone: the rest may be as good as a password"
+    )
     confirmed = serializers.BooleanField(
         source="is_confirmed", help_text="whether messages go there: an e-mail address has to give back the code first"
     )
@@ -167,6 +169,9 @@ class ReceiverSerializer(serializers.Serializer[Any]):
         source="previous_until", allow_null=True, help_text="until then the secret before signs as well"
     )
     created_at = serializers.DateTimeField()
+
+    def get_address(self, row: Receiver) -> str:
+        return row.address if self.context.get("may_change") else row.public_address
 
 
 class ReceiverSecretSerializer(ReceiverSerializer):

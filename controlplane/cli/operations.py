@@ -149,6 +149,7 @@ RECEIVER_MESSAGES = Call("GET", f"{_RECEIVER}/messages")
 ALLOCATION = Call("GET", f"{_INSTANCE}/allocation")
 THROTTLING = Call("GET", f"{_INSTANCE}/throttling")
 GUARANTEE = Call("GET", f"{_INSTANCE}/guarantee")
+QUOTA_REPORT = Call("GET", f"{_INSTANCE}/quota-report")
 
 USAGE = Call("GET", f"{_INSTANCE}/usage")
 USAGE_RECORDS = Call("GET", f"{_INSTANCE}/usage/records")

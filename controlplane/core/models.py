@@ -34,7 +34,8 @@ class Operation(models.Model):
     """Work that outlives a request. `version` counts every write: a worker whose version is old has lost its claim."""
 
     id = models.CharField(primary_key=True, max_length=32)
-    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    # null: of the service itself, which no tenant is shown
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, null=True, related_name="+")
     kind = models.CharField(max_length=64)
     target = models.CharField(max_length=64, db_index=True)  # id of what it works on
     arguments = models.JSONField(default=dict)

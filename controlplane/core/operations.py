@@ -93,7 +93,7 @@ def register(kind: OperationKind) -> None:
 
 def start(
     *,
-    organisation: Tenant,
+    organisation: Tenant | None,
     kind: str,
     target: str,
     actor: str = audit.SYSTEM,
@@ -101,10 +101,13 @@ def start(
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> Operation:
-    """Write a new operation, inside the transaction that writes what it is about. Workers hear of it on commit."""
+    """Write a new operation, inside the transaction that writes what it is about. Workers hear of it on commit.
+
+    Without an organisation it is the service's own: for its operators.
+    """
     operation = Operation(
         id=ids.operation_id(source or random.SystemRandom()),
-        organisation_id=organisation.pk,
+        organisation_id=None if organisation is None else organisation.pk,
         kind=kind,
         target=target,
         actor=actor,

@@ -1,6 +1,6 @@
 """The door to the brokers' Kafka. Each call says which cluster it is for.
 
-client      the admin protocol over librdkafka: with group_door, record_door and message_door, all that imports confluent_kafka
+client      the admin protocol over librdkafka: with the doors below, all that imports confluent_kafka
 committed   OffsetFetch, which librdkafka does not survive while a coordinator moves
 group_door  what is asked about consumer groups, by the same connections
 record_door the records of a partition, from its end backwards
@@ -8,6 +8,8 @@ message_door  tenants' messages, on the bandwidth of their instances
 leaving     LeaveGroup, which librdkafka has no call for
 transaction_door   what is asked about transactions, which librdkafka has no call for
 transaction_bytes  those requests and answers as bytes
+placing     reassignments, elections and log directories, which librdkafka has no calls for
+placement_door  where partitions are and shall be: operators' moves
 patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names
 groups      an instance's consumer groups by their tenant's names

@@ -69,9 +69,17 @@ def left(answer: bytes) -> int:
     return _int16(answer, at)
 
 
-def ask(connection: socket.socket, key: int, version: int, body: bytes, *, flexible: bool = False) -> bytes:
+def ask(
+    connection: socket.socket,
+    key: int,
+    version: int,
+    body: bytes,
+    client_id: str = CLIENT_ID,
+    *,
+    flexible: bool = False,
+) -> bytes:
     """The answer's body. In a flexible version (KIP-482) both headers end with tags, of which we send and expect none."""
-    request = struct.pack(">hhi", key, version, 1) + text_of(CLIENT_ID) + b"\0" * flexible + body
+    request = struct.pack(">hhi", key, version, 1) + text_of(client_id) + b"\0" * flexible + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     if not 4 <= size <= MOST_BYTES:

@@ -31,6 +31,7 @@ from controlplane.lake.progress import Say
 from controlplane.lake.request import Request
 from controlplane.lake.table import OPTIONS
 from controlplane.spark.archive import archive_write
+from controlplane.spark.errors import first_line
 from controlplane.spark.jars import DELTA, KAFKA_SOURCE
 from controlplane.spark.session import Setup, close_session, is_submitted, open_session
 from controlplane.spark.topics import TopicAwayError
@@ -91,13 +92,6 @@ def main(words: Sequence[str]) -> int:
         return status
     finally:
         close_session(spark)
-
-
-def first_line(error: BaseException) -> str:
-    """What went wrong, without Java's stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith(("Caused by:", "org.apache.kafka"))]
-    return (causes[-1:] or lines[:1] or [type(error).__name__])[0][:500]
 
 
 if __name__ == "__main__":

@@ -28,10 +28,11 @@ from controlplane.java import JavaNotFoundError
 from controlplane.lake import columns
 from controlplane.lake.checksum import Total, record_total
 from controlplane.lake.errors import LakeError
-from controlplane.lake.load import FAILED, first_line, setup
+from controlplane.lake.load import FAILED, setup
 from controlplane.lake.planning import Span, Spans
 from controlplane.lake.progress import Progress, Say
 from controlplane.lake.table import Table
+from controlplane.spark.errors import first_line
 from controlplane.spark.session import close_session, open_session
 
 DIFFERENT = 7

@@ -1,4 +1,4 @@
-"""REST of usage."""
+"""REST of usage, and of the jobs that make it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import pagination
 from controlplane.api.ranges import range_of
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.selectors import instance_any
-from controlplane.metering import finality, selectors
+from controlplane.metering import finality, jobs, selectors
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
     BrokerWaiverRequestSerializer,
     BrokerWaiverSerializer,
+    JobPageSerializer,
+    JobRunPageSerializer,
+    JobRunRequestSerializer,
+    JobRunSerializer,
+    JobSerializer,
     MeteringStatusSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
@@ -111,6 +117,44 @@ class BrokerWaiverApi(APIView):
             read_to=selectors.complete_to(),
         )
         return Response(BrokerWaiverSerializer(waiver).data, status=201)
+
+
+class JobsApi(APIView):
+    """/api/v1/jobs."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=JobPageSerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Jobs of the pipeline: the last run of each, when the next begins, and how far it is behind."""
+        del request
+        items = cast("list[Any]", JobSerializer(jobs.job_list(), many=True).data)  # a list, with many=True
+        return Response({"items": items})
+
+
+class JobRunsApi(APIView):
+    """/api/v1/jobs/{job}/runs."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=JobRunPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
+    def get(self, request: Request, job: str) -> Response:
+        """Runs of a job, the newest first; they are kept for 400 days."""
+        page, following = pagination.fetched_page(
+            request,
+            lambda after, limit: jobs.runs_page(job=job, after=after, limit=limit),
+            key=lambda run: (run.id,),
+            shape=(int,),
+        )
+        return Response(pagination.body([JobRunSerializer(run).data for run in page], following))
+
+    @extend_schema(request=JobRunRequestSerializer, responses={201: JobRunSerializer}, tags=["operators"])
+    def post(self, request: Request, job: str) -> Response:
+        """Run a job: whatever is due, or one day again. The runner starts it within seconds."""
+        body = JobRunRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        run = jobs.job_run(job=job, what=body.validated_data["what"], actor=caller_of(request).actor)
+        return Response(JobRunSerializer(jobs.run_shown(run, SYSTEM_CLOCK.now())).data, status=201)
 
 
 def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""What Prometheus reads of metering. Pure: from the selectors' values to its text format."""
+"""What Prometheus reads of metering and of the jobs. Pure: from the selectors' values to its text format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from controlplane.metering.jobs import DIED, JobShown
+from controlplane.metering.pipeline.schedule import State
 from controlplane.metering.selectors import STATES, MeteringStatus, PartitionProgress
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,3 +48,33 @@ def _lags(partitions: Iterable[PartitionProgress]) -> Iterator[str]:
     yield "# TYPE sluice_metering_lag_records gauge"
     for row in partitions:
         yield f'sluice_metering_lag_records{{partition="{row.partition}"}} {row.lag}'
+
+
+def jobs_text(jobs: Iterable[JobShown], *, now: datetime) -> str:
+    """How the jobs of the pipeline are: gauges, since runs are forgotten after a while."""
+    found: dict[str, list[str]] = {name: [] for name in _OF_JOBS}
+    for job in jobs:
+        for name, value in _of_job(job, now):
+            found[name].append(f'sluice_job_{name}{{job="{job.name}"}} {value}')
+    lines = [
+        line for name, samples in found.items() if samples for line in (f"# TYPE sluice_job_{name} gauge", *samples)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_OF_JOBS = (
+    "running", "failures", "waiting", "lag_seconds", "last_success_age_seconds", "last_duration_seconds", "last_rows",
+)  # fmt: skip
+
+
+def _of_job(job: JobShown, now: datetime) -> Iterator[tuple[str, float]]:
+    yield "running", int(job.state == State.RUNNING)
+    yield "failures", job.failures
+    yield "waiting", job.waiting
+    if job.lag_s is not None:
+        yield "lag_seconds", job.lag_s
+    if job.succeeded is not None and job.succeeded.ended_at is not None:
+        yield "last_success_age_seconds", (now - job.succeeded.ended_at).total_seconds()
+    if job.last is not None and job.last.state not in (State.RUNNING, DIED):
+        yield "last_duration_seconds", job.last.duration_s or 0
+        yield "last_rows", job.last.rows

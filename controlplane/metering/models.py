@@ -168,3 +168,30 @@ class PipelineStatus(models.Model):
 
     def __str__(self) -> str:
         return f"batch {self.batch}, {self.records} records"
+
+
+class JobRun(models.Model):
+    """A run of a job of the pipeline, as the job itself tells it (pipeline/runs.py); or one that somebody has asked for."""
+
+    job = models.CharField(max_length=32)  # one of pipeline/schedule.py
+    what = models.CharField(max_length=64, blank=True)  # a day; empty: whatever is due
+    state = models.CharField(max_length=16)  # waiting, running, succeeded, failed
+    asked_at_ms = models.BigIntegerField()
+    asked_by = models.CharField(max_length=254, blank=True)  # empty: the schedule, or whoever starts programs
+    started_at_ms = models.BigIntegerField(null=True)
+    seen_at_ms = models.BigIntegerField(null=True)  # the last sign of life
+    ended_at_ms = models.BigIntegerField(null=True)
+    row_count = models.BigIntegerField(default=0, db_default=0)  # that it has written
+    done_to_ms = models.BigIntegerField(null=True)  # up to when the job has done its work; null: not known
+    reason = models.TextField(blank=True)  # why it failed
+
+    class Meta:
+        """What a page shows of a job, and what waits."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["job", "started_at_ms"]),
+            models.Index(fields=["state"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk} of {self.job}: {self.state}"

@@ -1,11 +1,13 @@
-"""Usage, the records behind it, and the meter's state as JSON."""
+"""Usage, the records behind it, the meter's state and the jobs of the pipeline as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.api.serializers import StrictSerializer
 from controlplane.metering.selectors import STATES
 
 
@@ -102,3 +104,72 @@ class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
     """Why."""
 
     reason = serializers.CharField(max_length=1000)
+
+
+class JobRunSerializer(serializers.Serializer[Any]):
+    """A run of a job of the pipeline."""
+
+    id = serializers.IntegerField()
+    job = serializers.CharField()
+    what = serializers.CharField(help_text="a day; empty: whatever was due")
+    state = serializers.ChoiceField(
+        choices=["waiting", "running", "succeeded", "failed", "died"],
+        help_text="waiting: for the runner to start it; died: it gives no sign of life",
+    )
+    asked_by = serializers.CharField(help_text="empty: the schedule, or whoever starts programs")
+    asked_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    duration_s = serializers.FloatField(allow_null=True, help_text="so far, where it runs")
+    rows = serializers.IntegerField(help_text="that it has written")
+    done_to = serializers.DateTimeField(
+        allow_null=True, help_text="up to when the job had done its work then; null: not known, or nothing to do"
+    )
+    reason = serializers.CharField(help_text="why it failed")
+
+
+class JobSerializer(serializers.Serializer[Any]):
+    """A job of the pipeline as it is now."""
+
+    name = serializers.CharField()
+    title = serializers.CharField(source="job.title")
+    does = serializers.CharField(source="job.does")
+    kind = serializers.SerializerMethodField()
+    last = JobRunSerializer(allow_null=True)
+    done_to = serializers.DateTimeField(allow_null=True)
+    lag_s = serializers.FloatField(
+        allow_null=True, help_text="a stream is behind now, a daily job behind the last midnight; null: not known"
+    )
+    next_at = serializers.DateTimeField(allow_null=True, help_text="null: it runs, or nobody starts it by a schedule")
+    failures = serializers.IntegerField(help_text="since it succeeded last")
+    waiting = serializers.IntegerField(help_text="runs that were asked for and have not begun")
+
+    @extend_schema_field({"type": "string", "enum": ["stream", "daily"]})
+    def get_kind(self, row: Any) -> str:
+        """Whether it ends."""
+        return "daily" if row.job.is_daily else "stream"
+
+
+class JobPageSerializer(serializers.Serializer[Any]):
+    """All jobs."""
+
+    items = JobSerializer(many=True)
+
+
+class JobRunPageSerializer(serializers.Serializer[Any]):
+    """Runs, the newest first, a page at a time."""
+
+    items = JobRunSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class JobRunRequestSerializer(StrictSerializer):
+    """What is to be run."""
+
+    what = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=10,
+        help_text="a day, UTC, 2026-11-21; empty: whatever is due",
+    )

@@ -4,5 +4,6 @@ selectors  what a cluster's flow master says about instances and brokers
 figures    the same while no master answers: what was said last, with its age
 services   throttled intervals, pulled from the masters' journals
 history    the intervals that were kept, and the guarantee day by day
+report     the quota report: each day beside what was bought
 moments    moments as text that sorts as time does
 """

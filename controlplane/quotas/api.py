@@ -1,9 +1,9 @@
-"""REST of "why was I throttled?" and of the guarantee."""
+"""REST of "why was I throttled?", of the guarantee and of the quota report."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,13 +11,19 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts.permissions import OperatorPermission
 from controlplane.api import pagination
 from controlplane.api.ranges import range_of
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
-from controlplane.quotas import history
+from controlplane.quotas import history, report
 from controlplane.quotas.moments import text_of_ms
-from controlplane.quotas.serializers import GuaranteePageSerializer, ThrottledIntervalPageSerializer
+from controlplane.quotas.serializers import (
+    GuaranteePageSerializer,
+    QuotaReportPageSerializer,
+    ThrottledIntervalPageSerializer,
+)
 from quota.contracts.throttled import WINDOWS_S, ThrottledInterval
 from quota.core.explain import explain_interval
 
@@ -33,6 +39,12 @@ RANGE = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: 24 hours ago"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
+
+DAYS = [
+    OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: 30 days ago"),
+    OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
+]
+DAY = OpenApiParameter("day", OpenApiTypes.STR, description="UTC, 2026-11-21; default: the last one with a report")
 
 
 class ThrottlingApi(APIView):
@@ -62,6 +74,51 @@ class GuaranteeApi(APIView):
         days = history.guarantee_days(instance=instance, now=SYSTEM_CLOCK.now())
         items = [asdict(day) | {"over_admission_percent": _windows(day.over_admission_percent)} for day in days]
         return Response(pagination.body(items, None))
+
+
+class QuotaReportApi(APIView):
+    """/api/v1/instances/{id}/quota-report."""
+
+    @extend_schema(responses=QuotaReportPageSerializer, parameters=[*DAYS, *pagination.PARAMETERS], tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """How each day went beside what was bought, and when it will not do any more; the newest first, for 400 days."""
+        instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
+        start, end = range_of(request, beginning=SYSTEM_CLOCK.now() - timedelta(days=30))
+        page, following = pagination.fetched_page(
+            request,
+            lambda after, limit: report.report_days(instance=instance, start=start, end=end, after=after, limit=limit),
+            key=lambda row: (row.day, row.resource),
+            shape=(str, str),
+        )
+        return Response(pagination.body([asdict(row) for row in page], following))
+
+
+class EverybodysQuotaReportApi(APIView):
+    """/api/v1/quota-report."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=QuotaReportPageSerializer, parameters=[DAY, *pagination.PARAMETERS], tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """The quota report of every instance on one day, by instance."""
+        day = _day(request.query_params.get("day"))
+        page, following = pagination.fetched_page(
+            request,
+            lambda after, limit: report.everybodys_page(day=day, after=after, limit=limit),
+            key=lambda row: (row.instance, row.resource),
+            shape=(str, str),
+        )
+        return Response(pagination.body([asdict(row) for row in page], following))
+
+
+def _day(text: str | None) -> str:
+    """Raises Invalid."""
+    if text is None:
+        return report.newest_day() or ""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise Invalid.field("day", "must be a day such as 2026-11-21") from error
 
 
 def _shown(row: RecordedInterval) -> dict[str, Any]:

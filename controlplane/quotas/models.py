@@ -1,7 +1,7 @@
-"""Throttled intervals, as the masters' journals tell them, and how far each journal has been read.
+"""Throttled intervals, as the masters' journals tell them, how far each journal has been read, and the quota report.
 
-An interval has no `organisation`: the master knows instances only by name. Selectors reach intervals through an instance
-that was looked up in its organisation's scope.
+Neither an interval nor a day of the report has an `organisation`: the master knows instances only by name. Selectors reach them
+through an instance that was looked up in its organisation's scope.
 """
 
 from __future__ import annotations
@@ -63,3 +63,49 @@ class MasterJournal(models.Model):
 
     def __str__(self) -> str:
         return f"master {self.master} up to {self.position}"
+
+
+class ReportedDay(models.Model):
+    """What a row of the report has; `metering/pipeline/quota_days.py` says what each column means."""
+
+    instance = models.CharField(max_length=32)
+    day = models.CharField(max_length=10)  # "2026-11-21", UTC: sorts as time does
+    resource = models.CharField(max_length=8)  # produce, consume, storage
+    limit_in_force = models.BigIntegerField(null=True)  # at the day's end; null: unlimited
+    p50 = models.BigIntegerField()  # bytes a second or bytes, as the three below
+    p95 = models.BigIntegerField()
+    p99 = models.BigIntegerField()
+    most = models.BigIntegerField()
+    used_permille = models.BigIntegerField(null=True)
+    minutes = models.IntegerField()  # of which anything is known
+    throttled_minutes = models.IntegerField()
+    throttled_ms = models.BigIntegerField()
+    under_limit_ms = models.BigIntegerField(null=True)
+    guarantee = models.CharField(max_length=8, blank=True)
+    exhausted_on = models.CharField(max_length=10, null=True)  # noqa: DJ001  # null: not in sight
+
+    class Meta:
+        """Its two tables have keys of their own."""
+
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.resource} on {self.day}"
+
+
+class QuotaDay(ReportedDay):
+    """One resource of an instance on one day. A job of Spark writes it (`metering/pipeline/jobs/quota_report.py`)."""
+
+    pk = models.CompositePrimaryKey("instance", "day", "resource")
+
+    class Meta(ReportedDay.Meta):
+        """Of an instance by its key; of all instances by day."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["day"])]
+
+
+class QuotaDayStaged(ReportedDay):
+    """A row of a run that has not published it yet."""
+
+    pk = models.CompositePrimaryKey("run", "instance", "day", "resource")
+    run = models.CharField(max_length=32)

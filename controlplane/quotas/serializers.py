@@ -1,4 +1,4 @@
-"""Throttled intervals and the guarantee as JSON."""
+"""Throttled intervals, the guarantee and the quota report as JSON."""
 
 from __future__ import annotations
 
@@ -81,4 +81,42 @@ class GuaranteePageSerializer(serializers.Serializer[Any]):
     """All days that are kept."""
 
     items = GuaranteeDaySerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class QuotaReportDaySerializer(serializers.Serializer[Any]):
+    """One resource on one day. Of produce and consume bytes/s on the wire, of storage bytes of all replicas."""
+
+    instance = serializers.CharField()
+    day = serializers.CharField(help_text="UTC, 2026-11-21")
+    resource = serializers.ChoiceField(choices=["produce", "consume", "storage"])
+    limit = serializers.IntegerField(allow_null=True, help_text="in force at the day's end; null: unlimited")
+    p50 = serializers.IntegerField(help_text="half of the day's minutes used no more, each by its average")
+    p95 = serializers.IntegerField()
+    p99 = serializers.IntegerField()
+    most = serializers.IntegerField(help_text="the minute in which most was used")
+    used_percent = serializers.FloatField(
+        allow_null=True, help_text="of the limit in force in each minute, at the 95th percentile; null: unlimited"
+    )
+    headroom = serializers.IntegerField(allow_null=True, help_text="from p95 to the limit; null: unlimited")
+    minutes = serializers.IntegerField(help_text="of which anything is known")
+    throttled_minutes = serializers.IntegerField(help_text="in which some client waited")
+    throttled_ms = serializers.IntegerField()
+    throttled_under_limit_ms = serializers.IntegerField(
+        allow_null=True, help_text="while less than 95 % of the limit was used; null: of storage, or not known"
+    )
+    guarantee = serializers.ChoiceField(
+        choices=["kept", "missed"],
+        allow_null=True,
+        help_text="missed: clients waited below their limit for more than a thousandth of the time; null: nothing is guaranteed",
+    )
+    exhausted_on = serializers.CharField(
+        allow_null=True, help_text="the day on which the trend of 28 days reaches the limit; null: none within 400 days"
+    )
+
+
+class QuotaReportPageSerializer(serializers.Serializer[Any]):
+    """Days of the report, a page at a time."""
+
+    items = QuotaReportDaySerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -3,8 +3,9 @@
     session   a session: which Java, which options, and how it ends
     jars      what comes from Maven Central, once
     archive   classes as the JVM has loaded them before, which makes starts quick
+    errors    its errors in a line
     topics    what Kafka says of a topic, asked by the client in the JVM
 
-The programs are `controlplane.metering.pipeline` (usage) and `controlplane.lake` (topics into Delta tables). No Django
+The programs are `controlplane.metering.pipeline` (usage, reports) and `controlplane.lake` (topics into Delta tables). No Django
 in here: they run with Spark's own life cycle.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ JVM_OPTIONS = (
     *("-XX:+UseSerialGC", "-Xshare:auto"),
     *("-Xlog:disable", "-Xlog:all=error:stderr"),  # the class archive has a warning for each class it leaves out
 )
+PROJECT = Path(__file__).resolve().parents[2]
 HEAP = "768m"
 QUICK_COMPILER = ("-XX:TieredStopAtLevel=1",)
 """For small batches on few cores: half of the start goes into compiling what runs a few times."""
@@ -106,7 +108,7 @@ def open_session(setup: Setup) -> SparkSession:
         chosen, environment = {**setup.options, "spark.sql.session.timeZone": "UTC"}, {}
     else:
         builder = builder.master(setup.master)
-        chosen, environment = options(setup), {"JAVA_HOME": str(prepare_java(setup.home))}
+        chosen, environment = options(setup), {"JAVA_HOME": str(prepare_java(setup.home)), **_python()}
         if setup.is_local:
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     for name, value in chosen.items():
@@ -170,6 +172,12 @@ def prepare_java(home: Path) -> Path:
     shim.write_text(JAVA_SHIM.format(java=shlex.quote(str(find_java()))))
     shim.chmod(0o755)
     return home / "java"
+
+
+def _python() -> dict[str, str]:
+    """What runs our code in executors of this machine: this Python, with this project."""
+    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH", "")]))
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager

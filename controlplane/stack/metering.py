@@ -1,11 +1,11 @@
-"""The meter as a program of the stack: its command, and the sentence where there is none.
+"""The meter, and the runner of its daily jobs, as programs of the stack: commands, and the sentence where there are none.
 
-It is the one program that the stack can do without: no Java, no pyspark wheel for this platform or SLUICE_METERING=off,
+They are what the stack can do without: no Java, no pyspark wheel for this platform or SLUICE_METERING=off,
 and everything else runs without it. The sentence is printed at the start and handed to every process as
 SLUICE_METERING_ABSENT, so that console and API say it too.
 
-It starts after everything else (Spark would take both cores of a small machine from the console's start), and nothing
-waits for it: what brokers wrote in the meantime waits in `__usage`.
+They start after everything else (Spark would take both cores of a small machine from the console's start), and nothing
+waits for them: what brokers wrote in the meantime waits in `__usage`.
 """
 
 import importlib.util
@@ -14,6 +14,7 @@ import sys
 
 from controlplane.java import JavaNotFoundError, find_java
 
+RUNNER = (sys.executable, "-m", "controlplane.metering.pipeline.runner")
 COMMAND = (sys.executable, "-m", "controlplane.metering.pipeline.jobs.usage")
 STOP_PATIENCE_S = 20.0
 

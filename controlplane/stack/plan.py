@@ -4,7 +4,7 @@
     redis ──────────────┼─> web ──────────┐
     zookeeper ─┬────────┘                 ├─> demo ──> metering
                ├─> broker-1..3 ───────────┤
-               └─> master-1..2 ───────────┘
+               └─> master-1..2 ───────────┘   and jobs
 
 Everything that can start at the same time does. Stopping goes by tier, highest first: control plane, cluster, stores.
 """
@@ -140,18 +140,14 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     if not metering.absence():
         patience_s = metering.STOP_PATIENCE_S
         answers = metering.never_waited_for
-        yield Program(
-            "metering",
-            metering.COMMAND,
-            answers,
-            ("demo",),
-            CONTROL,
-            stop_patience_s=patience_s,
-            environment=(
-                ("SLUICE_SECRETS_FILE", str(layout.secrets_of("metering"))),
-                ("SLUICE_CLUSTER_TLS", str(layout.tls_of(METERING))),
-            ),
+        environment = (
+            ("SLUICE_SECRETS_FILE", str(layout.secrets_of("metering"))),
+            ("SLUICE_CLUSTER_TLS", str(layout.tls_of(METERING))),
         )
+        for name, program in (("metering", metering.COMMAND), ("jobs", metering.RUNNER)):
+            yield Program(
+                name, program, answers, ("demo",), CONTROL, stop_patience_s=patience_s, environment=environment
+            )
 
 
 def accepts(port: int) -> bool:

@@ -37,7 +37,7 @@ _KAFKAS = (
     "fetch_max", "max_", "socket_", "connections_", "group_min", "group_max_s", "group_initial", "offset_", "producer_",
     "unclean_", "transaction_", "transactional_id_",
 )  # fmt: skip
-_OUR_OWN = ("log_open_", "transaction_max_partitions")
+_OUR_OWN = ("log_open_", "transaction_max_partitions", "transaction_partitions_per", "transaction_offsets_bytes")
 """What fields begin with that Kafka has as well: a tenant sees these, and nothing of how the service is run."""
 _DYNAMIC: dict[str, Problem] = {
     "leader_replication_throttled_rate": whole_number(0, LONG_MAX),

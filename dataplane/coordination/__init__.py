@@ -9,6 +9,7 @@ It keeps things by name in the partitions of one internal topic, and serves each
        |-- deadlines  timers that are moved far more often than they ring
        `-- portions   a few answers, or deadlines, a turn
 
-Pure: `effects` (what a state machine asks for), `errors` (what clients are told of the log's), `placement` (which partition).
+Pure: `effects` (what a state machine asks for), `errors` (what clients are told of the log's), `placement` (which partition),
+`versioned` (the bytes of records).
 Nothing here knows what is coordinated.
 """

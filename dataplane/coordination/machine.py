@@ -79,6 +79,10 @@ class Machine(Protocol[C_co, E_contra]):
         """By which it is found again."""
         ...
 
+    def owner_of(self, entry: E_contra) -> str:
+        """Whose it is, as `slices` shares the loop: an instance's key; "": the cluster's own."""
+        ...
+
     def handle(self, entry: E_contra, event: Any, now_ms: int) -> Sequence[Effect]:
         """Put the pure function's value in place of the entry's; what must follow, in order."""
         ...

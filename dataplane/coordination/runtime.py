@@ -62,6 +62,7 @@ class Runtime(Generic[C, E]):
         transactions: Callable[[C], Transactions] | None = None,
     ) -> None:
         self.slices = Slices(loop, background)  # its own: nobody waits for it behind what tenants have converted
+        self._gradual = Slices(loop, background, loop.worked_for)  # an instance's, which it is charged for
         self._loop = loop
         self._records = log
         self._machine = machine
@@ -267,7 +268,7 @@ class Runtime(Generic[C, E]):
                 self._begin_gradually(shard, entry, effects)
             future.result()
 
-        self.slices.run(self._machine.name_of(entry), self._carry_out(shard, entry, effects)).then(ended)
+        self._gradual.run(self._machine.owner_of(entry), self._carry_out(shard, entry, effects)).then(ended)
 
     def _carry_out(self, shard: Shard[C], entry: E, effects: Iterator[OfOne]) -> Steps[None]:
         for number, effect in enumerate(effects, 1):

@@ -41,12 +41,13 @@ class FlowFacts:
         forgotten_producers: Counts,
         refused_sessions: Counts,
         failed_logins: Counts,
+        refused_in_transactions: Counts,
     ) -> None:
         self._broker = broker
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
         self._loop = loop
         self._forgotten_producers, self._refused_sessions = forgotten_producers, refused_sessions
-        self._failed_logins = failed_logins
+        self._failed_logins, self._refused_in_transactions = failed_logins, refused_in_transactions
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
@@ -88,6 +89,7 @@ class FlowFacts:
             self._by_instance(self._forgotten_producers()),
             self._by_instance(self._refused_sessions()),
             self._by_instance(self._failed_logins()),
+            self._by_instance(self._refused_in_transactions()),
         )
 
     def _by_instance(self, counts: dict[str, int]) -> dict[str, int]:

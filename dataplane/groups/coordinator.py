@@ -6,6 +6,7 @@ the runtime's (`dataplane.coordination.runtime`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -29,10 +30,12 @@ from dataplane.groups.classic.rebalance import session_of
 from dataplane.groups.consumer import epochs
 from dataplane.groups.heartbeats import ConsumerHeartbeats
 from dataplane.groups.machine import GroupMachine
+from dataplane.groups.pending import size_of
 from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard
 from dataplane.groups.sweeping import Sweeper
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, resolved
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +78,7 @@ class GroupCoordinator:
         self._paced = removal.Paced(self._runtime.append, loop.call_soon)
         self._sweeper = Sweeper(loop, self._runtime.slices, settings, self._runtime.serving, self._paced)
         self._runtime.on_loaded(self._sweeper.loaded)
+        self.refusals: Counter[str] = Counter()  # of commits in transactions, by instance key
         self.consumers = ConsumerHeartbeats(loop, self._runtime, topics, self._shard_of, self._is_one_too_many)
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -237,10 +241,24 @@ class GroupCoordinator:
         if not plan.records:
             shard.contents.drop_blank(group_id)
             return resolved(plan.errors)
+        if ask.producer is not None and self._holds_too_much(group_id, ask, plan):
+            shard.contents.drop_blank(group_id)
+            return resolved(plan.errors | dict.fromkeys(plan.keys, ErrorCode.POLICY_VIOLATION))
         shard.contents.spare(group_id, plan.keys)
         if ask.producer is not None:
             return self._commit_in_transaction(shard, group_id, plan, ask.producer, refuse)
         return self._commit(shard, entry, plan, refuse)
+
+    def _holds_too_much(self, group_id: str, ask: commits.Commit, plan: commits.CommitPlan) -> bool:
+        """Whether an instance would have more offsets pending in transactions than it may, in all of its groups here."""
+        held = sum(shard.contents.bytes_held_with(group_id) for shard in self._runtime.shards())
+        wanted = sum(size_of(ask.offsets[key].metadata) for key in plan.keys)
+        too_much = held + wanted > self.settings.pending_bytes_per_instance
+        owner = split_physical(group_id)
+        if not too_much or owner is None:  # the service's own groups have no limit
+            return False
+        self.refusals[owner[0]] += 1
+        return True
 
     def _commit(self, shard: GroupShard, entry: Entry, plan: commits.CommitPlan, refuse: Refuse) -> Future[Errors]:
         token, future = self._runtime.park(shard, refuse)

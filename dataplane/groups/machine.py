@@ -16,8 +16,9 @@ from dataplane.groups.consumer.records import Kind, Record
 from dataplane.groups.consumer.records import write as write_consumer
 from dataplane.groups.consumer.state import handle as handle_consumer
 from dataplane.groups.records import write_group
-from dataplane.groups.shard import Entry, Groups
+from dataplane.groups.shard import Entry, Groups, owner_of
 from dataplane.protocol.errors import ErrorCode
+from dataplane.slices import INTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +63,10 @@ class GroupMachine:
     def name_of(self, entry: Entry) -> str:
         """See Machine."""
         return entry.group.group_id
+
+    def owner_of(self, entry: Entry) -> str:
+        """See Machine."""
+        return owner_of(entry.group.group_id) or INTERNAL
 
     def handle(
         self, entry: Entry, event: Event | consumer_events.Event, now_ms: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.classic.state import generation_problem
-from dataplane.groups.pending import Pending, PendingTransactions, Transaction
+from dataplane.groups.pending import Held, Pending, PendingTransactions, Transaction
 from dataplane.protocol.codec import decode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -39,10 +39,10 @@ class GroupOffsets:
 
     __slots__ = ("committed", "pending", "transactions")
 
-    def __init__(self) -> None:
+    def __init__(self, held: Held | None = None) -> None:
         self.committed: dict[TopicPartition, OffsetCommitValue] = {}
         self.pending: dict[TopicPartition, int] = {}  # how many ordinary commits of it are on their way
-        self.transactions = PendingTransactions()
+        self.transactions = PendingTransactions(held)
 
     def apply(self, key: TopicPartition, value: OffsetCommitValue | None, position: int = END_OF_LOG) -> None:
         """What the log says at a place outside of transactions, in service and at load."""

@@ -13,23 +13,20 @@ does not speak and are left alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dataplane.coordination.effects import KeyValue
+from dataplane.coordination.versioned import number_of, read, written
 from dataplane.groups.consumer import records as consumer
-from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from dataplane.protocol.primitives import DecodeError
 
 T = TypeVar("T")
 
-_VERSION = Struct(">h")
 _OFFSET_KEY, _GROUP_KEY = 1, 2
 _OFFSET_VALUE, _OFFSET_VALUE_WITH_EXPIRY, _GROUP_VALUE = 3, 1, 3
 
@@ -62,43 +59,29 @@ class ConsumerRecord:
 
 def write_offset(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> KeyValue:
     """Key and value of a commit. An expiry time of its own (OffsetCommit v2-v4) exists in value version 1 only."""
-    key = _write(OffsetCommitKey(group, topic, partition), _OFFSET_KEY)
+    key = written(OffsetCommitKey(group, topic, partition), _OFFSET_KEY)
     if value is None:
         return key, None
-    return key, _write(value, _OFFSET_VALUE if value.expire_timestamp < 0 else _OFFSET_VALUE_WITH_EXPIRY)
+    return key, written(value, _OFFSET_VALUE if value.expire_timestamp < 0 else _OFFSET_VALUE_WITH_EXPIRY)
 
 
 def write_group(group: str, value: GroupMetadataValue | None) -> KeyValue:
     """Key and value of a group."""
-    return _write(GroupMetadataKey(group), _GROUP_KEY), None if value is None else _write(value, _GROUP_VALUE)
+    return written(GroupMetadataKey(group), _GROUP_KEY), None if value is None else written(value, _GROUP_VALUE)
 
 
 def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | ConsumerRecord | None:
     """One record; None for a key that is not ours. Raises DecodeError or ValueError for what cannot be read."""
-    version = _version(key)
+    version = number_of(key)
     if version in (0, 1):
-        offset = _read(OffsetCommitKey, key)
+        offset = read(OffsetCommitKey, key)
         return OffsetRecord(offset.group, offset.topic, offset.partition, _read_value(OffsetCommitValue, value))
     if version == _GROUP_KEY:
-        return GroupRecord(_read(GroupMetadataKey, key).group, _read_value(GroupMetadataValue, value))
+        return GroupRecord(read(GroupMetadataKey, key).group, _read_value(GroupMetadataValue, value))
     if version in consumer.KINDS:
         return ConsumerRecord(*consumer.read(key, value))
     return None
 
 
-def _version(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise DecodeError("no version")
-    return int.from_bytes(data[: _VERSION.size], "big", signed=True)
-
-
-def _write(message: Any, version: int) -> bytes:
-    return _VERSION.pack(version) + encode(message, version)
-
-
-def _read(cls: type[T], data: bytes) -> T:
-    return decode(cls, _version(data), data, _VERSION.size)
-
-
 def _read_value(cls: type[T], data: bytes | None) -> T | None:
-    return None if data is None else _read(cls, data)
+    return None if data is None else read(cls, data)

@@ -32,6 +32,7 @@ class GroupSettings:
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
     groups_per_instance: int = 2**31 - 1  # in each partition of the offsets topic
+    pending_bytes_per_instance: int = 2**63 - 1  # of offsets that wait for the end of their transactions
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
@@ -46,6 +47,7 @@ def group_settings(settings: Settings) -> GroupSettings:
         group_initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
         group_max_size=settings.group_max_size,
         groups_per_instance=settings.group_max_groups_per_instance,
+        pending_bytes_per_instance=settings.transaction_offsets_bytes_per_instance,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         consumer=ConsumerRules(

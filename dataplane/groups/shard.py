@@ -12,6 +12,7 @@ from dataplane.groups.consumer.ledger import apply as apply_consumer
 from dataplane.groups.consumer.model import Group as ConsumerGroup
 from dataplane.groups.consumer.state import timers_of
 from dataplane.groups.offsets import END_OF_LOG, GroupOffsets
+from dataplane.groups.pending import Held
 from dataplane.groups.records import ConsumerRecord, GroupRecord, OffsetRecord, read_record
 from dataplane.groups.settings import ConsumerRules
 from quota.contracts.namespace import split_physical
@@ -36,11 +37,11 @@ class Entry:
 
     __slots__ = ("consumer", "group", "matched_with", "offsets", "timers")
 
-    def __init__(self, group: Group, timers: Deadlines) -> None:
+    def __init__(self, group: Group, timers: Deadlines, held: Held | None = None) -> None:
         self.group = group
         self.consumer: ConsumerGroup | None = None
         self.matched_with: dict[str, Sequence[str]] = {}
-        self.offsets = GroupOffsets()
+        self.offsets = GroupOffsets(held)
         self.timers = timers
 
     def is_blank(self) -> bool:
@@ -83,6 +84,15 @@ class Forgetting:
         return key in self._spared.get(entry.group.group_id, ())
 
 
+class Owned:
+    """What an instance has in this partition: groups, and offsets of theirs that are pending in transactions."""
+
+    __slots__ = ("groups", "held")
+
+    def __init__(self) -> None:
+        self.groups, self.held = 0, Held()
+
+
 class Groups:
     """By group id; and what has to be removed from them."""
 
@@ -91,7 +101,7 @@ class Groups:
         self.entries: dict[str, Entry] = {}
         self.forgetting: list[Forgetting] = []
         self.sweep: Future[None] | None = None
-        self._owned: dict[str, int] = {}  # groups by instance key
+        self._owned: dict[str, Owned] = {}  # by instance key
         self._committing: dict[int, dict[str, None]] = {}  # groups that a producer's open transaction has offsets in
         self._new_timers = new_timers
 
@@ -117,28 +127,35 @@ class Groups:
         """The entry of a group, made if there is none."""
         entry = self.entries.get(group_id)
         if entry is None:
-            entry = self.entries[group_id] = Entry(Group(group_id), self._new_timers())
-            self._count(group_id, 1)
+            owner = owner_of(group_id)
+            owned = Owned() if owner is None else self._owned.setdefault(owner, Owned())
+            owned.groups += 1
+            entry = self.entries[group_id] = Entry(Group(group_id), self._new_timers(), owned.held)
         return entry
 
     def forget(self, group_id: str) -> None:
         """It is not there any more."""
         del self.entries[group_id]
-        self._count(group_id, -1)
+        owner = owner_of(group_id)
+        if owner is not None:
+            owned = self._owned[owner]
+            owned.groups -= 1
+            if not owned.groups:
+                del self._owned[owner]
 
     def groups_of_owner(self, group_id: str) -> int:
         """How many groups there are of the instance that this one belongs to."""
-        owner = _owner_of(group_id)
-        return 0 if owner is None else self._owned.get(owner, 0)
+        owned = self._owned_with(group_id)
+        return 0 if owned is None else owned.groups
 
-    def _count(self, group_id: str, change: int) -> None:
-        owner = _owner_of(group_id)
-        if owner is not None:
-            count = self._owned.get(owner, 0) + change
-            if count:
-                self._owned[owner] = count
-            else:
-                del self._owned[owner]
+    def bytes_held_with(self, group_id: str) -> int:
+        """How much is pending, in transactions, of all groups of that instance."""
+        owned = self._owned_with(group_id)
+        return 0 if owned is None else owned.held.bytes
+
+    def _owned_with(self, group_id: str) -> Owned | None:
+        owner = owner_of(group_id)
+        return None if owner is None else self._owned.get(owner)
 
     def apply(self, key: bytes, value: bytes | None, position: int = END_OF_LOG) -> None:
         """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
@@ -179,7 +196,7 @@ class Groups:
     def is_anothers(self, producer_id: int, group_id: str) -> bool:
         """Whether the producer's open transaction has offsets of another instance: so it is not of this one's."""
         committing = next(iter(self._committing.get(producer_id, ())), group_id)
-        return _owner_of(committing) != _owner_of(group_id)
+        return owner_of(committing) != owner_of(group_id)
 
     def end(self, producer_id: int, *, committed: bool) -> Steps[None]:
         """The transaction has ended, with all that it has committed by now: so much of it is true at once."""
@@ -214,7 +231,7 @@ class Groups:
 GroupShard = Shard[Groups]
 
 
-def _owner_of(group_id: str) -> str | None:
+def owner_of(group_id: str) -> str | None:
     """The key of the instance that a group belongs to; None: it is the service's own."""
     owner = split_physical(group_id)
     return None if owner is None else owner[0]

@@ -92,7 +92,7 @@ def _row(
 # Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956).
 HANDLERS: dict[int, Handler] = dict(
     (
-        _row(ApiKey.PRODUCE, (0, 11), produce.handle_produce),
+        _row(ApiKey.PRODUCE, (0, 12), produce.handle_produce),
         _row(ApiKey.FETCH, (0, 17), fetch.handle_fetch),
         _row(ApiKey.LIST_OFFSETS, (0, 7), log_offsets.handle_list_offsets),
         _row(ApiKey.METADATA, (0, 12), metadata.handle_metadata),
@@ -114,9 +114,9 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
         _row(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 4), adding.handle_add_partitions_to_txn, high_of_tenants=3),
         _row(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), adding.handle_add_offsets_to_txn),
-        _row(ApiKey.END_TXN, (0, 4), ending.handle_end_txn),
-        _row(ApiKey.TXN_OFFSET_COMMIT, (0, 4), txn_offsets.handle_txn_offset_commit),
-        _row(ApiKey.WRITE_TXN_MARKERS, (0, 1), txn_markers.handle_write_txn_markers, tenant=False),
+        _row(ApiKey.END_TXN, (0, 5), ending.handle_end_txn),
+        _row(ApiKey.TXN_OFFSET_COMMIT, (0, 5), txn_offsets.handle_txn_offset_commit),
+        _row(ApiKey.WRITE_TXN_MARKERS, (0, 2), txn_markers.handle_write_txn_markers, tenant=False),
         _row(ApiKey.DESCRIBE_ACLS, (0, 3), acls.handle_describe_acls),
         _row(ApiKey.CREATE_ACLS, (0, 3), acls.handle_create_acls),
         _row(ApiKey.DELETE_ACLS, (0, 3), acls.handle_delete_acls),

@@ -152,8 +152,13 @@ class Appending:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return producers.check_transaction(header, verifies=self._verifies())
 
-    def append_marker(self, partition: Partition, batch: memoryview, coordinator_epoch: int) -> Appended:
-        """Stage a marker (`records.control`): it ends its producer's transaction, if one is open. As `append` for acks=all."""
+    def append_marker(
+        self, partition: Partition, batch: memoryview, coordinator_epoch: int, *, is_above: bool = False
+    ) -> Appended:
+        """Stage a marker (`records.control`): it ends its producer's transaction, if one is open. As `append` for acks=all.
+
+        `is_above`: its epoch is above that of the transaction that it ends.
+        """
         state, log = partition.state, partition.log
         if not state.is_leader:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -161,7 +166,7 @@ class Appending:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         header = read_header(batch)
         try:
-            verdict = producing.producers_of(log).check_marker(header, coordinator_epoch)
+            verdict = producing.producers_of(log).check_marker(header, coordinator_epoch, is_above=is_above)
             if verdict is not None:
                 return Appended(verdict)
             base = appending.stage(log, batch, header, state.leader_epoch)

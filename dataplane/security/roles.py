@@ -92,10 +92,10 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.HEARTBEAT: _OPERATORS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _OPERATORS,
     ApiKey.CONSUMER_GROUP_DESCRIBE: _ADMINS,
-    # where replicas are
+    # where replicas are; the control plane moves them where operators have approved it (rebalancing)
     ApiKey.ALTER_REPLICA_LOG_DIRS: _OPERATORS,
-    ApiKey.ELECT_LEADERS: _OPERATORS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _OPERATORS,
+    ApiKey.ELECT_LEADERS: _ADMINS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ADMINS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _ADMINS,
     # users and ACLs
     ApiKey.DESCRIBE_ACLS: _ADMINS,

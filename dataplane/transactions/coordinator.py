@@ -3,14 +3,17 @@
 It serves the ids whose partition of ``__transaction_state`` the broker leads. Elections, loading, timers and the log are
 the runtime's (`dataplane.coordination.runtime`).
 
-How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. Who is
-one too many is told POLICY_VIOLATION: clients raise it to the program with the code's name, and do not ask again, as they would
-upon anything that passes.
+How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. How many
+partitions its open transactions may have together is counted here, over all partitions of the topic and with what is on its way
+to their logs; the state machine judges by it, after who asks. What is one too many is told POLICY_VIOLATION: clients raise it
+to the program with the code's name, and do not ask again, as they would upon anything that passes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,12 +22,21 @@ from dataplane.coordination.runtime import Runtime
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, Task, resolved
-from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise, InitResult, MarkersWritten
+from dataplane.transactions.ending import needs_producer_id_to_go_on
+from dataplane.transactions.events import (
+    AddPartitions,
+    EndAndRaise,
+    EndTransaction,
+    Initialise,
+    MarkersWritten,
+    ProducerResult,
+)
 from dataplane.transactions.machine import TransactionMachine
 from dataplane.transactions.markers import Call, Markers
 from dataplane.transactions.model import Partition, Transaction, TransactionState
 from dataplane.transactions.shard import Entry, Transactions
 from dataplane.transactions.state import needs_producer_id, verified
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +78,8 @@ class TransactionCoordinator:
         self._runtime: Runtime[Transactions, Entry] = Runtime(loop, background, log, machine)
         self._markers = Markers(loop, self._runtime.slices, metadata, call)
         self._runtime.on_begin(self._write_markers)
+        self._coming: dict[str, int] = {}  # partitions that are on their way to the log, by instance key
+        self.refusals: Counter[str] = Counter()  # of ids and partitions that were too many, by instance key
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -116,45 +130,99 @@ class TransactionCoordinator:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def initialise(self, transactional_id: str, ask: Initialise) -> Future[InitResult]:
+    def initialise(self, transactional_id: str, ask: Initialise) -> Future[ProducerResult]:
         """InitProducerId."""
         if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
-            return resolved(InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+            return resolved(ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
         shard = self._shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
-            return resolved(InitResult(shard))
+            return resolved(ProducerResult(shard))
         entry = shard.contents.entries.get(transactional_id)
         if self._is_one_too_many(shard, transactional_id):
-            return resolved(InitResult(ErrorCode.POLICY_VIOLATION))
+            return resolved(ProducerResult(ErrorCode.POLICY_VIOLATION))
         if entry is None or needs_producer_id(entry.transaction):
             return Task(self._initialise_with_id(transactional_id, ask), "initialise a producer")
-        return self._ask(shard, transactional_id, ask, InitResult)
+        return self._ask(shard, transactional_id, ask, ProducerResult)
 
-    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> InitResult:
+    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> ProducerResult:
         try:
             producer_id = await self._producer_ids.next()
         except ZooKeeperError:
-            return InitResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         shard = self._shard_of(transactional_id)  # which may have moved meanwhile
         if isinstance(shard, ErrorCode):
-            return InitResult(shard)
+            return ProducerResult(shard)
         if self._is_one_too_many(shard, transactional_id):
-            return InitResult(ErrorCode.POLICY_VIOLATION)
+            return ProducerResult(ErrorCode.POLICY_VIOLATION)
         asked = replace(ask, new_producer_id=producer_id)
-        return await self._ask(shard, transactional_id, asked, InitResult)  # type: ignore[no-any-return]
+        return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
 
     def _is_one_too_many(self, shard: TransactionShard, transactional_id: str) -> bool:
         """Whether it would be a new one, of an instance that has as many as it may."""
-        limit, contents = self.settings.ids_per_instance, shard.contents
-        return transactional_id not in contents.entries and contents.ids_of_owner(transactional_id) >= limit
+        contents = shard.contents
+        if transactional_id in contents.entries:
+            return False
+        owner = split_physical(transactional_id)
+        owned = None if owner is None else contents.owned.get(owner[0])
+        if owner is None or owned is None or len(owned.entries) < self.settings.ids_per_instance:
+            return False
+        self.refusals[owner[0]] += 1
+        return True
 
     def add_partitions(self, transactional_id: str, ask: AddPartitions) -> Future[ErrorCode]:
         """AddPartitionsToTxn. Who would have too many partitions is told POLICY_VIOLATION, upon which clients abort."""
-        return self._ask_of_known(transactional_id, ask)
+        owner = split_physical(transactional_id)
+        if owner is None:
+            return self._ask_of_known(transactional_id, ask)
+        key, count = owner[0], len(ask.partitions)
+        coming = self._coming.get(key, 0)
+        room = self.settings.partitions_per_instance - coming - self._partitions_of(key)
+        self._coming[key] = coming + count
+        answer = self._ask_of_known(transactional_id, replace(ask, room=room))
+        answer.then(partial(self._came, key, count))
+        return answer
+
+    def _partitions_of(self, key: str) -> int:
+        """Of all transactions of an instance that are open here, or are being ended."""
+        owned = (shard.contents.owned.get(key) for shard in self._runtime.shards())
+        return sum(one.partitions for one in owned if one is not None)
+
+    def _came(self, key: str, count: int, answer: Future[ErrorCode]) -> None:
+        """Partitions that were on their way are counted with their transaction from now on, or were refused."""
+        left = self._coming.pop(key) - count
+        if left:
+            self._coming[key] = left
+        if answer.result() == ErrorCode.POLICY_VIOLATION:
+            self.refusals[key] += 1
 
     def end(self, transactional_id: str, ask: EndTransaction) -> Future[ErrorCode]:
         """EndTxn. Answered when the decision is stored; the markers follow."""
         return self._ask_of_known(transactional_id, ask)
+
+    def end_and_raise(self, transactional_id: str, ask: EndAndRaise) -> Future[ProducerResult]:
+        """EndTxn, likewise, of a producer that goes on with another epoch."""
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return resolved(ProducerResult(shard))
+        entry = shard.contents.entries.get(transactional_id)
+        if entry is None:
+            return resolved(ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        if needs_producer_id_to_go_on(entry.transaction):
+            return Task(self._end_with_id(transactional_id, ask), "end a transaction")
+        return self._ask(shard, transactional_id, ask, ProducerResult)
+
+    async def _end_with_id(self, transactional_id: str, ask: EndAndRaise) -> ProducerResult:
+        try:
+            producer_id = await self._producer_ids.next()
+        except ZooKeeperError:
+            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        shard = self._shard_of(transactional_id)  # which may have moved meanwhile
+        if isinstance(shard, ErrorCode):
+            return ProducerResult(shard)
+        if transactional_id not in shard.contents.entries:
+            return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        asked = replace(ask, new_producer_id=producer_id)
+        return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Sequence[Partition]

@@ -36,6 +36,8 @@ class AddPartitions:
     producer_epoch: int
     partitions: tuple[Partition, ...]
     is_of_group: bool = False  # of these there are few, and clients take a refusal for the producer's end
+    room: int = 2**31 - 1  # how many more its instance may have in open transactions
+    version: int = 0  # of the transaction, where it begins with these
     token: int = -1
 
 
@@ -49,7 +51,18 @@ class EndTransaction:
     token: int = -1
 
 
-Request = Initialise | AddPartitions | EndTransaction
+@dataclass(frozen=True, slots=True)
+class EndAndRaise:
+    """EndTxn of a producer that goes on with another epoch (KIP-890, part 2)."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    new_producer_id: int | None = None  # to go on with, where the present one is exhausted
+    token: int = -1
+
+
+Request = Initialise | AddPartitions | EndTransaction | EndAndRaise
 
 # --- events: timers, markers and the log ------------------------------------------------------------------------------
 
@@ -92,8 +105,8 @@ Event = Request | TimedOut | Expired | Resume | MarkersWritten | Stored
 
 
 @dataclass(frozen=True, slots=True)
-class InitResult:
-    """Of `Initialise`. The others are answered by an error."""
+class ProducerResult:
+    """Of `Initialise` and of `EndAndRaise`: what the producer goes on with. The others are answered by an error."""
 
     error: ErrorCode
     producer_id: int = NO_ID
@@ -111,7 +124,7 @@ class WriteMarkers:
 
 
 Effect = (
-    Reply[InitResult | ErrorCode]
+    Reply[ProducerResult | ErrorCode]
     | Store[TransactionLogValue | None, Stored]
     | SetTimer[TimedOut | Expired | Resume | MarkersWritten]
     | CancelTimer

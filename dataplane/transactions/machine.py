@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
 from dataplane.coordination import errors
+from dataplane.slices import INTERNAL
 from dataplane.transactions.records import write_transaction
 from dataplane.transactions.shard import Entry, Transactions
 from dataplane.transactions.state import handle
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,9 +39,15 @@ class TransactionMachine:
         """See Machine."""
         return entry.transaction.transactional_id
 
+    def owner_of(self, entry: Entry) -> str:
+        """See Machine."""
+        owner = split_physical(entry.transaction.transactional_id)
+        return INTERNAL if owner is None else owner[0]
+
     def handle(self, entry: Entry, event: Event, now_ms: int) -> Sequence[Effect]:
         """See Machine."""
-        entry.transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
+        transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
+        entry.put(transaction)
         return effects
 
     def records(self, entry: Entry, value: TransactionLogValue | None) -> list[KeyValue]:

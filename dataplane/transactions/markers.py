@@ -4,8 +4,9 @@ The coordinator asks the leaders, itself among them, with WriteTxnMarkers, until
 
     NONE                                              done
     a partition that metadata have not known for long its topic is deleted: nothing is missing there
-    INVALID_PRODUCER_EPOCH                            a higher epoch of the producer has written there, so nothing of the
-                                                      transaction is open: it is over there. Others still need their markers
+    INVALID_PRODUCER_EPOCH                            a higher epoch of the producer has written there (or this one, where each
+                                                      transaction has its own), so nothing of the transaction is open: it is
+                                                      over there. Others still need their markers
     TRANSACTION_COORDINATOR_FENCED                    another coordinator has taken over. This one gives the transaction up, and
                                                       will soon hear that it leads the partition no more
     every other error, no answer, no leader           asked again after a pause: to write a marker twice is harmless
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from dataplane.transactions.model import Partition
     from dataplane.transactions.shard import TransactionShard
 
-VERSION = 1
+VERSION = 2
 TIMEOUT_S = 15.0
 REQUESTS_AT_ONCE = 8
 """To one broker. A partition whose replicas are slow delays the request that it is in, and no more than these."""
@@ -103,6 +104,7 @@ class _Job:
             transaction.state is TransactionState.PREPARE_COMMIT,
             tuple(WritableTxnMarkerTopic(*row) for row in partitions_by_topic(partitions)),
             self.shard.leader_epoch,
+            transaction.version,
         )
 
 

@@ -4,8 +4,12 @@ A *transactional id* outlives the producers that use it. The coordinator has giv
 producer that begins raises the epoch, and so fences the one before. A *transaction* is open from the first partition that is
 added to it until a *marker* that says committed or aborted stands in every one of its partitions.
 
+Where the producer knows the second part of KIP-890 (`version`), an epoch is good for one transaction: its markers bear the
+next one, which the producer hears of with the answer to its EndTxn. So nothing that is late can reach into the transaction
+that follows.
+
 Only part of it is durable (`durable_value`, Kafka's). The rest dies with the coordinator: what is on its way to the log
-(`pending`), and the id and epoch before the present ones, by which a repeated InitProducerId is recognised (KIP-360).
+(`pending`), and the epoch before the present one, by which a repeated InitProducerId is recognised (KIP-360).
 """
 
 from __future__ import annotations
@@ -21,8 +25,12 @@ Partition = tuple[str, int]
 """Topic, by its physical name, and index."""
 
 NO_ID = NO_EPOCH = -1
-_LAST_EPOCH = 2**15 - 2
+LAST_EPOCH = 2**15 - 2
 """That a producer may have: the coordinator keeps one more for fencing it."""
+
+
+RAISING = 2
+"""The transaction version (KIP-890, part 2) in which an epoch is good for one transaction."""
 
 
 class TransactionState(Enum):
@@ -45,16 +53,16 @@ STATUS: Mapping[TransactionState, int] = {state: status for status, state in enu
 _BY_STATUS = {status: state for state, status in STATUS.items()}
 
 FOLLOWS: Mapping[TransactionState, frozenset[TransactionState]] = {
-    S.EMPTY: frozenset({S.EMPTY, S.ONGOING, S.DEAD}),
+    S.EMPTY: frozenset({S.EMPTY, S.ONGOING, S.PREPARE_ABORT, S.DEAD}),
     S.ONGOING: frozenset({S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT, S.PREPARE_EPOCH_FENCE}),
     S.PREPARE_COMMIT: frozenset({S.COMPLETE_COMMIT}),
     S.PREPARE_ABORT: frozenset({S.COMPLETE_ABORT}),
-    S.COMPLETE_COMMIT: frozenset({S.EMPTY, S.ONGOING, S.DEAD}),
-    S.COMPLETE_ABORT: frozenset({S.EMPTY, S.ONGOING, S.DEAD}),
+    S.COMPLETE_COMMIT: frozenset({S.EMPTY, S.ONGOING, S.PREPARE_ABORT, S.DEAD}),
+    S.COMPLETE_ABORT: frozenset({S.EMPTY, S.ONGOING, S.PREPARE_ABORT, S.DEAD}),
     S.DEAD: frozenset(),
     S.PREPARE_EPOCH_FENCE: frozenset({S.PREPARE_ABORT}),
 }
-"""What may come after each state. A move that is not here is a bug."""
+"""What may come after each state. A move that is not here is a bug. An abort of nothing raises the epoch (RAISING)."""
 
 PREPARED = frozenset({S.PREPARE_COMMIT, S.PREPARE_ABORT})
 IDLE = frozenset({S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT})
@@ -81,6 +89,17 @@ class Transaction:
     last_producer_epoch: int = NO_EPOCH
     pending: TransactionState | None = None  # where it will be when what is on its way has come to pass
     has_failed_fence: bool = False  # the epoch was raised for a fence that the log did not take
+    next_producer_id: int = (
+        NO_ID  # that the producer goes on with when the markers are written: the present one is exhausted
+    )
+    version: int = 0  # RAISING: its producer gets another epoch with each end
+
+    @property
+    def to_go_on_with(self) -> tuple[int, int]:
+        """Producer id and epoch of the next transaction, where the end of this one raises the epoch."""
+        if self.next_producer_id != NO_ID:
+            return self.next_producer_id, 0
+        return self.producer_id, self.producer_epoch
 
     @property
     def is_exhausted(self) -> bool:
@@ -98,7 +117,7 @@ class Transaction:
 
 def is_last_epoch(epoch: int) -> bool:
     """Whether a producer that has it gets another producer id next."""
-    return epoch >= _LAST_EPOCH
+    return epoch >= LAST_EPOCH
 
 
 def durable_value(transaction: Transaction) -> TransactionLogValue:
@@ -114,6 +133,9 @@ def durable_value(transaction: Transaction) -> TransactionLogValue:
         else tuple(PartitionsSchema(topic, indexes) for topic, indexes in partitions),
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
+        previous_producer_id=transaction.last_producer_id if transaction.version == RAISING else NO_ID,
+        next_producer_id=transaction.next_producer_id,
+        client_transaction_version=transaction.version,
     )
 
 
@@ -132,7 +154,10 @@ def loaded(transactional_id: str, value: TransactionLogValue) -> Transaction:
         {(topic.topic, index): None for topic in topics for index in topic.partition_ids},
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,
+        last_producer_id=value.previous_producer_id,
         pending=COMPLETE_AFTER.get(state),
+        next_producer_id=value.next_producer_id,
+        version=value.client_transaction_version,
     )
 
 

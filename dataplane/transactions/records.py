@@ -1,7 +1,7 @@
 """The records of ``__transaction_state``, in Kafka's own formats, so that Kafka's tools can read the topic.
 
     key:   int16 version, transactional id     value: int16 version, then its fields, or null: a tombstone
-    0                                          0 is written, and 1 is read (of clusters that are upgraded to KIP-890)
+    0                                          0, or 1 of a transaction whose end raises the epoch (KIP-890)
 
 The topic is compacted: the last record of a key counts, and says everything. Each change of a transaction writes all of its
 partitions.
@@ -9,16 +9,13 @@ partitions.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import NamedTuple
 
 from dataplane.coordination.effects import KeyValue
-from dataplane.protocol.codec import decode, encode
+from dataplane.coordination.versioned import number_of, read, written
 from dataplane.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
-from dataplane.protocol.primitives import DecodeError
 
-_VERSION = Struct(">h")
-_KEY, _VALUE = 0, 0
+_KEY = 0
 
 
 class TransactionRecord(NamedTuple):
@@ -30,21 +27,15 @@ class TransactionRecord(NamedTuple):
 
 def write_transaction(transactional_id: str, value: TransactionLogValue | None) -> KeyValue:
     """Key and value."""
-    key = _VERSION.pack(_KEY) + encode(TransactionLogKey(transactional_id), _KEY)
-    return key, None if value is None else _VERSION.pack(_VALUE) + encode(value, _VALUE)
+    key = written(TransactionLogKey(transactional_id), _KEY)
+    if value is None:
+        return key, None
+    return key, written(value, int(value.client_transaction_version > 0))
 
 
 def read_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
     """One record; None for a key that is not ours. Raises DecodeError or ValueError for what cannot be read."""
-    if _version(key) != _KEY:
+    if number_of(key) != _KEY:
         return None
-    transactional_id = decode(TransactionLogKey, _KEY, key, _VERSION.size).transactional_id
-    if value is None:
-        return TransactionRecord(transactional_id, None)
-    return TransactionRecord(transactional_id, decode(TransactionLogValue, _version(value), value, _VERSION.size))
-
-
-def _version(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise DecodeError("no version")
-    return int(_VERSION.unpack_from(data)[0])
+    name = read(TransactionLogKey, key).transactional_id
+    return TransactionRecord(name, None if value is None else read(TransactionLogValue, value))

@@ -17,6 +17,7 @@ class TransactionSettings:
     id_expiration_ms: int = 7 * 86_400_000
     max_partitions: int = 2_000  # of one transaction
     ids_per_instance: int = 2**31 - 1  # in each partition of the topic
+    partitions_per_instance: int = 2**31 - 1  # of all its open transactions at this coordinator
 
 
 def transaction_settings(settings: Settings) -> TransactionSettings:
@@ -26,4 +27,5 @@ def transaction_settings(settings: Settings) -> TransactionSettings:
         id_expiration_ms=settings.transactional_id_expiration_ms,
         max_partitions=settings.transaction_max_partitions,
         ids_per_instance=settings.transactional_ids_per_instance,
+        partitions_per_instance=settings.transaction_partitions_per_instance,
     )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
+from dataplane.transactions.draft import EXPIRY_TIMER, TIMEOUT_TIMER
 from dataplane.transactions.events import Expired, Resume, TimedOut
 from dataplane.transactions.model import PREPARED, Transaction, TransactionState, loaded
 from dataplane.transactions.records import read_record
-from dataplane.transactions.state import EXPIRY_TIMER, TIMEOUT_TIMER
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -21,14 +21,31 @@ if TYPE_CHECKING:
 RESUME_TIMER = "resume"
 
 
+class Owned:
+    """What an instance has in this partition. `partitions` are those of its transactions that are open, or are being ended."""
+
+    __slots__ = ("entries", "partitions")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.partitions = 0
+
+
 class Entry:
-    """One transactional id and its timers. `transaction` is replaced, never changed."""
+    """One transactional id and its timers. `transaction` is a value; what it has counts for its instance."""
 
-    __slots__ = ("timers", "transaction")
+    __slots__ = ("_owned", "timers", "transaction")
 
-    def __init__(self, transaction: Transaction, timers: Deadlines) -> None:
+    def __init__(self, transaction: Transaction, timers: Deadlines, owned: Owned | None) -> None:
         self.transaction = transaction
         self.timers = timers
+        self._owned = owned
+
+    def put(self, transaction: Transaction) -> None:
+        """As it is now."""
+        if self._owned is not None:
+            self._owned.partitions += len(transaction.partitions) - len(self.transaction.partitions)
+        self.transaction = transaction
 
 
 class Transactions:
@@ -38,12 +55,12 @@ class Transactions:
         self, new_timers: Callable[[], Deadlines], settings: TransactionSettings, now_ms: Callable[[], int]
     ) -> None:
         self.entries: dict[str, Entry] = {}
-        self._owned: dict[str, dict[str, Entry]] = {}  # by instance key
+        self.owned: dict[str, Owned] = {}  # by instance key
         self._new_timers, self._settings, self._now_ms = new_timers, settings, now_ms
 
     def clear(self) -> None:
         """Know nothing again."""
-        self.entries, self._owned = {}, {}
+        self.entries, self.owned = {}, {}
 
     def all_entries(self) -> Iterable[Entry]:
         """In order of their first records."""
@@ -66,10 +83,11 @@ class Transactions:
         """The entry of a transactional id, made if there is none."""
         entry = self.entries.get(name)
         if entry is None:
-            entry = self.entries[name] = Entry(Transaction(name), self._new_timers())
             owner = split_physical(name)
-            if owner is not None:
-                self._owned.setdefault(owner[0], {})[name] = entry
+            owned = None if owner is None else self.owned.setdefault(owner[0], Owned())
+            entry = self.entries[name] = Entry(Transaction(name), self._new_timers(), owned)
+            if owned is not None:
+                owned.entries[name] = entry
         return entry
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -80,7 +98,7 @@ class Transactions:
         name = record.transactional_id
         if record.value is not None:
             transaction = loaded(name, record.value)
-            self.open(name).transaction = transaction
+            self.open(name).put(transaction)
         elif name in self.entries:
             self._forget(name)
 
@@ -90,23 +108,21 @@ class Transactions:
         if entry is not None and entry.transaction.is_blank():
             self._forget(name)
 
-    def ids_of_owner(self, name: str) -> int:
-        """How many there are of the instance that this one belongs to."""
-        owner = split_physical(name)
-        return 0 if owner is None else len(self._owned.get(owner[0], ()))
-
     def of_instance(self, key: str) -> Iterable[Entry]:
         """Those of one instance. Costs nothing for the ids of all the others."""
-        return self._owned.get(key, {}).values()
+        owned = self.owned.get(key)
+        return () if owned is None else owned.entries.values()
 
     def _forget(self, name: str) -> None:
-        self.entries.pop(name).timers.cancel_all()
+        entry = self.entries.pop(name)
+        entry.timers.cancel_all()
+        entry.put(Transaction(name))
         owner = split_physical(name)
         if owner is not None:
-            owned = self._owned[owner[0]]
-            del owned[name]
-            if not owned:
-                del self._owned[owner[0]]
+            owned = self.owned[owner[0]]
+            del owned.entries[name]
+            if not owned.entries:
+                del self.owned[owner[0]]
 
 
 TransactionShard = Shard[Transactions]

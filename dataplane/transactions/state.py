@@ -4,8 +4,10 @@ It proposes: what it wants to be stored is believed when `Stored` comes back, an
 CONCURRENT_TRANSACTIONS, upon which clients come again after a pause. One thing holds from the moment it is proposed: the epoch
 by which a producer is fenced. Nobody is told of that epoch, and the fenced one must not commit any more.
 
-    Empty, Complete  -- AddPartitions -->  Ongoing  -- EndTransaction -->  Prepare  -- MarkersWritten -->  Complete
+    Empty, Complete  -- AddPartitions -->  Ongoing  -- EndTransaction, EndAndRaise -->  Prepare  -- MarkersWritten -->  Complete
                      <-- Initialise --               -- TimedOut, Initialise: fence and abort --^
+
+How a transaction ends: `ending`.
 
 What each request is told, and in which order it is looked at, is Kafka's (3.9). Where Kafka's coordinator fails on a state that
 it thinks impossible (a producer whose epoch is exhausted repeats the request that exhausted it), the answer is the one that
@@ -17,16 +19,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dataplane.coordination.effects import Begin, CancelTimer, Reply, SetTimer, Store
+from dataplane.coordination.effects import Begin, Reply, SetTimer
 from dataplane.protocol.errors import ErrorCode
+from dataplane.transactions.draft import RETRY_MS, RETRY_TIMER, Draft, problem
+from dataplane.transactions.ending import on_end, on_end_and_raise
 from dataplane.transactions.events import (
     AddPartitions,
+    EndAndRaise,
     EndTransaction,
     Event,
     Expired,
     Initialise,
-    InitResult,
     MarkersWritten,
+    ProducerResult,
     Resume,
     Stored,
     TimedOut,
@@ -34,64 +39,25 @@ from dataplane.transactions.events import (
 )
 from dataplane.transactions.model import (
     COMPLETE_AFTER,
-    FOLLOWS,
     IDLE,
+    LAST_EPOCH,
     NO_EPOCH,
+    NO_ID,
     PREPARED,
+    RAISING,
     Transaction,
     TransactionState,
-    durable_value,
     is_last_epoch,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dataplane.transactions.events import Effect, Request
+    from dataplane.transactions.events import Effect
     from dataplane.transactions.model import Partition
     from dataplane.transactions.settings import TransactionSettings
 
 S = TransactionState
-
-TIMEOUT_TIMER, EXPIRY_TIMER, RETRY_TIMER = "time-out", "expiry", "again"
-RETRY_MS = 1_000
-"""After the log has refused what nobody repeats: an abort, a completion, the end of an id."""
-
-
-class Draft:
-    """A transactional id while an event is handled, and what must follow."""
-
-    def __init__(self, transaction: Transaction, settings: TransactionSettings, now_ms: int) -> None:
-        self.transaction = transaction
-        self.settings = settings
-        self.now_ms = now_ms
-        self.effects: list[Effect] = []
-
-    def tell(self, ask: Request | None, error: ErrorCode) -> None:
-        """Answer a request with an error, or that all is done; nobody where nobody has asked."""
-        if ask is not None:
-            self.effects.append(Reply(ask.token, InitResult(error) if isinstance(ask, Initialise) else error))
-
-    def propose(self, to: Transaction, ask: Request | None = None) -> None:
-        """Store it; `Stored` says what has become of that."""
-        before = self.transaction
-        assert before.pending in (None, to.state), "two things on their way"
-        assert to.state in FOLLOWS[before.state], f"{to.state} after {before.state}"
-        self.transaction = replace(before, pending=to.state)
-        value = None if to.state is S.DEAD else durable_value(to)
-        self.effects.append(Store(value, Stored(to, ask)))
-
-    def set_timers(self, at_least_ms: int = 0) -> None:
-        """Those of the state that holds."""
-        transaction, effects = self.transaction, self.effects
-        if transaction.state is S.ONGOING:
-            delay_ms = max(transaction.time_left_ms(self.now_ms), at_least_ms)
-            effects += [CancelTimer(EXPIRY_TIMER), SetTimer(TIMEOUT_TIMER, delay_ms, TimedOut())]
-        elif transaction.state in IDLE and not transaction.is_blank():
-            delay_ms = max(transaction.updated_ms + self.settings.id_expiration_ms - self.now_ms, at_least_ms)
-            effects += [CancelTimer(TIMEOUT_TIMER), SetTimer(EXPIRY_TIMER, delay_ms, Expired())]
-        else:
-            effects += [CancelTimer(EXPIRY_TIMER), CancelTimer(TIMEOUT_TIMER)]
 
 
 def handle(
@@ -171,29 +137,25 @@ def _fence(draft: Draft, ask: Initialise | None) -> None:
     """Abort an open transaction with an epoch that its producer does not have.
 
     Whoever asks for an epoch is to ask again, and gets a higher one. If the log has not taken the abort, the epoch need not be
-    raised again for the next.
+    raised again for the next. A producer with an epoch for each transaction may go on with this one, if nobody has come
+    meanwhile.
     """
     transaction = draft.transaction
-    raised = transaction.producer_epoch + (0 if transaction.has_failed_fence else 1)
-    draft.transaction = replace(transaction, producer_epoch=raised, last_producer_epoch=NO_EPOCH, has_failed_fence=True)
+    raised, last = transaction.producer_epoch, transaction.last_producer_epoch
+    if not transaction.has_failed_fence:
+        raised, last = raised + 1, raised
+    if transaction.version != RAISING or raised > LAST_EPOCH:
+        last = NO_EPOCH
+    draft.transaction = replace(transaction, producer_epoch=raised, last_producer_epoch=last, has_failed_fence=True)
     draft.propose(replace(draft.transaction, state=S.PREPARE_ABORT, updated_ms=draft.now_ms), ask)
 
 
 # --- AddPartitionsToTxn, EndTxn ---------------------------------------------------------------------------------------
 
 
-def _problem(transaction: Transaction, producer_id: int, epoch: int) -> ErrorCode:
-    """Why somebody may not speak for the transactional id."""
-    if producer_id != transaction.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if epoch != transaction.producer_epoch:
-        return ErrorCode.PRODUCER_FENCED
-    return ErrorCode.NONE if transaction.pending is None else ErrorCode.CONCURRENT_TRANSACTIONS
-
-
 def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
     transaction = draft.transaction
-    error = _problem(transaction, ask.producer_id, ask.producer_epoch)
+    error = problem(transaction, ask.producer_id, ask.producer_epoch)
     if error != ErrorCode.NONE:
         draft.tell(ask, error)
         return
@@ -202,11 +164,19 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
         draft.tell(ask, ErrorCode.NONE)
         return
     partitions = {**transaction.partitions, **dict.fromkeys(ask.partitions)}
-    if len(partitions) > draft.settings.max_partitions and not ask.is_of_group:
+    are_too_many = len(partitions) > draft.settings.max_partitions
+    if (are_too_many or len(partitions) - len(transaction.partitions) > ask.room) and not ask.is_of_group:
         draft.tell(ask, ErrorCode.POLICY_VIOLATION)
         return
     started_ms = transaction.started_ms if is_open else draft.now_ms
-    to = replace(transaction, state=S.ONGOING, partitions=partitions, started_ms=started_ms, updated_ms=draft.now_ms)
+    to = replace(
+        transaction,
+        state=S.ONGOING,
+        partitions=partitions,
+        started_ms=started_ms,
+        updated_ms=draft.now_ms,
+        version=transaction.version if is_open else ask.version,
+    )
     draft.propose(to, ask)
 
 
@@ -217,32 +187,13 @@ def verified(
 
     What is on its way is not asked: the log looks once more when it appends.
     """
-    error = _problem(replace(transaction, pending=None), producer_id, epoch)
+    error = problem(replace(transaction, pending=None), producer_id, epoch)
     if error == ErrorCode.NONE and transaction.state in PREPARED:
         error = ErrorCode.CONCURRENT_TRANSACTIONS
     if error != ErrorCode.NONE:
         return dict.fromkeys(partitions, error)
     within = transaction.partitions
     return {p: ErrorCode.NONE if p in within else ErrorCode.TRANSACTION_ABORTABLE for p in partitions}
-
-
-_END_AGAIN = {
-    (S.COMPLETE_COMMIT, True): ErrorCode.NONE,
-    (S.COMPLETE_ABORT, False): ErrorCode.NONE,
-}
-"""What is told of an end that has come already; every other is INVALID_TXN_STATE."""
-
-
-def _on_end(draft: Draft, ask: EndTransaction) -> None:
-    transaction = draft.transaction
-    error = _problem(transaction, ask.producer_id, ask.producer_epoch)
-    if error != ErrorCode.NONE:
-        draft.tell(ask, error)
-    elif transaction.state is not S.ONGOING:
-        draft.tell(ask, _END_AGAIN.get((transaction.state, ask.is_commit), ErrorCode.INVALID_TXN_STATE))
-    else:
-        state = S.PREPARE_COMMIT if ask.is_commit else S.PREPARE_ABORT
-        draft.propose(replace(transaction, state=state, updated_ms=draft.now_ms), ask)
 
 
 # --- time and markers -------------------------------------------------------------------------------------------------
@@ -275,8 +226,20 @@ def _on_markers_written(draft: Draft, event: MarkersWritten) -> None:
     transaction = draft.transaction
     is_this = (event.producer_id, event.producer_epoch) == (transaction.producer_id, transaction.producer_epoch)
     if is_this and transaction.state in PREPARED:
-        complete = COMPLETE_AFTER[transaction.state]
-        draft.propose(replace(transaction, state=complete, partitions={}, updated_ms=draft.now_ms))
+        producer_id, epoch = transaction.to_go_on_with
+        to = replace(
+            transaction,
+            state=COMPLETE_AFTER[transaction.state],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            last_producer_id=transaction.producer_id
+            if transaction.version == RAISING
+            else transaction.last_producer_id,
+            next_producer_id=NO_ID,
+            partitions={},
+            updated_ms=draft.now_ms,
+        )
+        draft.propose(to)
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -308,7 +271,7 @@ def _tell_epoch(draft: Draft, ask: Initialise) -> None:
     if transaction.state in PREPARED:  # the producer before has been fenced: now its transaction has to end
         draft.tell(ask, ErrorCode.CONCURRENT_TRANSACTIONS)
     else:
-        result = InitResult(ErrorCode.NONE, transaction.producer_id, transaction.producer_epoch)
+        result = ProducerResult(ErrorCode.NONE, transaction.producer_id, transaction.producer_epoch)
         draft.effects.append(Reply(ask.token, result))
 
 
@@ -327,7 +290,8 @@ def _on_not_stored(draft: Draft, stored: Stored) -> None:
 _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     Initialise: _on_initialise,
     AddPartitions: _on_add_partitions,
-    EndTransaction: _on_end,
+    EndTransaction: on_end,
+    EndAndRaise: on_end_and_raise,
     TimedOut: _on_timed_out,
     Expired: _on_expired,
     Resume: _on_resume,

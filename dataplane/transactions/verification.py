@@ -11,6 +11,11 @@ Questions for one broker travel together: one request at a time, and in the next
 than is written, and appended upon the answer, within a few milliseconds. A transactional id occurs once in a request: who asks
 the same at the same time shares a row, of two epochs of its producer the older one is fenced, and another producer (an id's
 epochs were exhausted) is to come again.
+
+Producers that know the second part of KIP-890 do not add partitions themselves: their question is "add these", and yes means
+that they are in the transaction now. Such a producer may begin while the markers of its transaction before are on their way. Then
+the coordinator says CONCURRENT_TRANSACTIONS, or a marker comes after the guard: it is asked again for a moment before the
+producer is told so, whose own pause is longer than markers take.
 """
 
 from __future__ import annotations
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 VERSION = 4
 TIMEOUT_S = 10.0
 PARTITIONS_PER_REQUEST = 200
+ADDED_WITHIN_S, PAUSE_S = 0.5, 0.01
+"""How long it is tried to add partitions to the transaction after one that is being ended."""
 
 Errors = dict[Partition, ErrorCode]
 
@@ -78,10 +85,11 @@ class Call(Protocol):
 class _Question:
     """About one producer's transaction."""
 
-    __slots__ = ("answer", "epoch", "errors", "guards", "joined", "producer_id", "transactional_id")
+    __slots__ = ("adds", "answer", "epoch", "errors", "guards", "joined", "producer_id", "transactional_id")
 
-    def __init__(self, transactional_id: str, producer_id: int, epoch: int) -> None:
+    def __init__(self, transactional_id: str, producer_id: int, epoch: int, *, adds: bool) -> None:
         self.transactional_id, self.producer_id, self.epoch = transactional_id, producer_id, epoch
+        self.adds = adds
         self.guards: dict[Partition, tuple[Transactions, Guard]] = {}
         self.errors: Errors = {}
         self.answer: Future[Errors] = Future()
@@ -89,7 +97,7 @@ class _Question:
 
     def is_of_the_same(self, other: _Question) -> bool:
         """Whether both are about one transaction."""
-        return (self.producer_id, self.epoch) == (other.producer_id, other.epoch)
+        return (self.producer_id, self.epoch, self.adds) == (other.producer_id, other.epoch, other.adds)
 
     def partitions(self) -> dict[Partition, None]:
         """All that is asked about."""
@@ -105,7 +113,7 @@ class _Question:
             code = said(partition)
             is_verified = transactions.answered(self.producer_id, guard, is_verified=code is ErrorCode.NONE)
             if not is_verified and code is ErrorCode.NONE:
-                code = ErrorCode.INVALID_TXN_STATE
+                code = ErrorCode.CONCURRENT_TRANSACTIONS if self.adds else ErrorCode.INVALID_TXN_STATE
             self.errors[partition] = code
         self.answer.resolve(self.errors)
         for question in self.joined:
@@ -162,7 +170,42 @@ class Verifier:
         is_shared = any(topic in COORDINATORS_TOPICS for topic, _ in partitions)
         if not (is_shared or self._settings().transaction_partition_verification_enable):
             return None
-        question = _Question(transactional_id, producer_id, producer_epoch)
+        return self._question(_Question(transactional_id, producer_id, producer_epoch, adds=False), partitions)
+
+    def add(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[Partition]
+    ) -> Future[Errors] | None:
+        """As `verify`, but they become part of the producer's transaction, if they are not."""
+
+        def ask() -> Future[Errors] | None:
+            return self._question(_Question(transactional_id, producer_id, producer_epoch, adds=True), partitions)
+
+        first = ask()
+        if first is None:
+            return None
+        added: Future[Errors] = Future()
+        first.then(partial(self._tried, ask, self._loop.clock.monotonic() + ADDED_WITHIN_S, added))
+        return added
+
+    def _tried(
+        self, ask: Callable[[], Future[Errors] | None], until: float, added: Future[Errors], future: Future[Errors]
+    ) -> None:
+        errors = future.result()
+        is_early = ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+        if not is_early or self._loop.clock.monotonic() >= until:
+            added.resolve(errors)
+            return
+
+        def try_again() -> None:
+            asked = ask()
+            if asked is None:
+                added.resolve(dict.fromkeys(errors, ErrorCode.NONE))
+            else:
+                asked.then(partial(self._tried, ask, until, added))
+
+        self._loop.call_later(PAUSE_S, try_again)
+
+    def _question(self, question: _Question, partitions: Sequence[Partition]) -> Future[Errors] | None:
         for partition in partitions:
             question.errors[partition] = self._prepare(question, partition)
         if question.guards:
@@ -201,7 +244,8 @@ class Verifier:
             line.waiting[question.transactional_id] = question
         elif earlier.is_of_the_same(question):
             earlier.joined.append(question)
-        elif question.producer_id != earlier.producer_id:  # whose epochs say nothing of each other: one after the other
+        elif question.producer_id != earlier.producer_id or question.epoch == earlier.epoch:
+            # whose epochs say nothing of each other, or which ask for different things: one after the other
             question.close(lambda _: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         elif question.epoch < earlier.epoch:
             question.close(lambda _: ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -274,7 +318,7 @@ def _row(question: _Question) -> AddPartitionsToTxnTransaction:
         transactional_id=question.transactional_id,
         producer_id=question.producer_id,
         producer_epoch=question.epoch,
-        verify_only=True,
+        verify_only=not question.adds,
         topics=tuple(
             AddPartitionsToTxnTopic(name, tuple(indexes))
             for name, indexes in partitions_by_topic(question.partitions())

@@ -24,8 +24,9 @@ brokers.
 "busy_ms": 412, "cut": {"ins-k3v9x2qa": 3}, "too_large": {"ins-k3v9x2qa": 1}}``: the longest turn and the instance that had
 most of it ("": the cluster itself), and by instance, since the broker's boot: connections that were cut off because their
 instance held too much memory, requests that were larger than may come, idempotent producers that were forgotten because
-the instance has too many (`forgotten_producers`), fetches that found no place for a session (`refused_sessions`), and logins
-that failed (`failed_logins`; "": at the internal listener). Older brokers leave out what they do not know.
+the instance has too many (`forgotten_producers`), fetches that found no place for a session (`refused_sessions`), logins
+that failed (`failed_logins`; "": at the internal listener), and requests of transactions that found no room for what they bring
+(`refused_in_transactions`). Older brokers leave out what they do not know.
 
 `trouble` is what the broker that is the controller knows of all brokers: ``{"ins-k3v9x2qa": [1, 6]}`` are partitions without a
 leader, and partitions that have one and fewer replicas in sync than replicas. Only instances that have such are named, in
@@ -113,6 +114,7 @@ class LoopLoad(NamedTuple):
     forgotten_producers: Mapping[str, int]  # because their instance has too many
     refused_sessions: Mapping[str, int]  # fetches that found no place for one
     failed_logins: Mapping[str, int]  # "": at the internal listener
+    refused_in_transactions: Mapping[str, int]  # requests that found no room for an id, for partitions, or for offsets
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LoopLoad:
@@ -126,6 +128,7 @@ class LoopLoad(NamedTuple):
             _counts(document, "forgotten_producers"),
             _counts(document, "refused_sessions"),
             _counts(document, "failed_logins"),
+            _counts(document, "refused_in_transactions"),
         )
 
 

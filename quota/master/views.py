@@ -167,6 +167,7 @@ _COUNTERS = {
     "forgotten_producers": "forgotten_producers",
     "refused_sessions": "refused_fetch_sessions",
     "failed_logins": "failed_logins",
+    "refused_in_transactions": "refused_in_transactions",
 }
 """Of a `LoopLoad`, as metrics are named."""
 

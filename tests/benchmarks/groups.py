@@ -69,7 +69,7 @@ class LargeGroup:
     def __init__(self, size: int) -> None:
         self._size = size
         self._world = World(group_initial_rebalance_delay_ms=DELAY_S * 1000)
-        self._world.coordinator._runtime.slices._clock = time.thread_time
+        self._world.coordinator._runtime._gradual._clock = time.thread_time
         self._members: list[str] = []
         self._turns: list[float] = []
         turn = self._world.loop._turn

@@ -261,11 +261,13 @@ def prepare(world: World) -> None:
     use(made[1].id)
     wait(made[1].id)
     remember(made[1].id)
+    report(made)
     consume(world, made[1].id)
     audit(world, made[1].id)
     speak(world, made[1].id)
     propose(world, place)
     watch(made[1])
+    rebalance(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
         organisation=harbour, inviter=people["Alice"], email="dora@example.com", role=Role.VIEWER
@@ -277,6 +279,16 @@ def prepare(world: World) -> None:
         "rule": rule.id,
     }
     (world.directory / "world.json").write_text(json.dumps(document))
+
+
+def rebalance(instance: Any) -> None:
+    """How evenly the cluster is loaded; a proposal, and one that is under way."""
+    from controlplane.rebalancing import kept
+    from tests.controlplane.rebalancing.rows import rebalance_row
+
+    kept.look()
+    rebalance_row(instance.cluster, instance=instance.id)
+    rebalance_row(instance.cluster, "reb-000000000002", state="running", instance=instance.id, moves=60)
 
 
 def consume(world: World, instance_id: str) -> None:
@@ -505,6 +517,59 @@ def remember(instance_id: str) -> None:
     Hour.objects.bulk_create([Hour(instance=instance_id, at=at, **rolled(at, 60)) for at in hours])
 
 
+def report(made: list[Any]) -> None:
+    """Thirty days of one instance that grows, whose guarantee was missed twice; one day of another."""
+    from datetime import UTC, date, datetime, timedelta
+
+    from controlplane.metering.pipeline.quota_days import COLUMNS, Added, row_of
+    from controlplane.quotas.models import QuotaDay
+
+    last = datetime.now(UTC).date() - timedelta(days=1)
+    before: dict[str, list[tuple[date, int]]] = {name: [] for name in ("produce", "consume", "storage")}
+
+    def kept(instance_id: str, resource: str, day: date, use: int, limit: int | None, waited_ms: int) -> None:
+        permille = None if limit is None else use * 1000 // limit
+        added = Added(
+            instance_id, resource, limit, use // 2, use, use * 11 // 10, use * 12 // 10, permille, 1440,
+            waited_ms // 20_000, waited_ms, None if resource == "storage" else waited_ms // 3, before[resource][:],
+        )  # fmt: skip
+        QuotaDay.objects.create(**dict(zip(COLUMNS, row_of(day, added), strict=True)))
+
+    for number in range(30):
+        day = last - timedelta(days=29 - number)
+        waited_ms = 600_000 if number in (11, 27) else 0
+        for resource, use, limit in (
+            ("produce", 9 * MIB + number * MIB // 4, 20 * MIB),
+            ("consume", 6 * MIB, None),
+            ("storage", (30 + number) * 2**30, 100 * 2**30),
+        ):
+            kept(made[1].id, resource, day, use, limit, 0 if resource == "storage" else waited_ms)
+            before[resource].append((day, use))
+    kept(made[0].id, "produce", last, 19 * MIB, 20 * MIB, 0)
+    runs(int(time.time() * 1000))
+
+
+def runs(now_ms: int) -> None:
+    """One of every kind: of jobs of the pipeline."""
+    from controlplane.metering.models import JobRun
+
+    hour_ms = 3_600_000
+    for job, what, state, ago, took_ms, reason in (
+        ("usage", "", "running", 30, 30 * hour_ms, ""),
+        ("runner", "", "running", 29, 20 * hour_ms, ""),
+        ("quota_report", "", "succeeded", 28, 74_000, ""),
+        ("quota_report", "2026-01-05", "failed", 27, 9_000, "StagingError: 1 of 2 rows are staged"),
+        ("quota_report", "2026-01-05", "waiting", 0, 0, ""),
+    ):
+        begun = None if state == "waiting" else now_ms - ago * hour_ms
+        over = None if begun is None else begun + took_ms
+        JobRun.objects.create(
+            job=job, what=what, state=state, asked_at_ms=begun or now_ms, asked_by="admin@example.com" if what else "",
+            started_at_ms=begun, seen_at_ms=over, ended_at_ms=None if state == "running" else over, row_count=6000 if over else 0,
+            done_to_ms=None if job == "runner" else over, reason=reason,
+        )  # fmt: skip
+
+
 def propose(world: World, place: dict[str, Any]) -> None:
     """A change of access that would cut off two clients."""
     from controlplane.access import proposals
@@ -608,7 +673,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door, message_door, record_door, transaction_door
+    from controlplane.kafka import client, group_door, message_door, placement_door, record_door, transaction_door
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
@@ -616,6 +681,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
     message_door.door = lambda _cluster: world.enter(world.admin).messages
+    placement_door.door = lambda _cluster: world.enter(world.admin).placement
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     transaction_door.door = lambda _cluster: world.enter(world.admin).transactions
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows

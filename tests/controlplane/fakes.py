@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
@@ -19,6 +19,8 @@ from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict
 from controlplane.kafka.client import ClusterChanging, Layout, Partition
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
 from controlplane.kafka.message_door import Message, Taken
+from controlplane.kafka.placement_door import Placed
+from controlplane.kafka.placing import Disk, Ongoing
 from controlplane.kafka.transaction_bytes import Transaction
 from controlplane.kafka.transaction_door import Coordinated
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from controlplane.kafka.group_door import Place
     from controlplane.kafka.message_door import Room, Stretch
+    from controlplane.kafka.placing import Refusal
 
 
 LARGEST_REQUEST = 1_048_575  # bytes: ZooKeeper's jute.maxbuffer
@@ -266,6 +269,7 @@ class FakeAdmin:
         self.groups = FakeGroups(self)
         self.messages = FakeMessages(self)
         self.transactions = FakeTransactions(self)
+        self.placement = FakePlacement(self)
 
     def _check(self) -> None:
         if self.away:
@@ -371,6 +375,133 @@ class FakeTransactions:
         if self.lost_answers:
             self.lost_answers -= 1
             raise ClusterChanging("the brokers do not answer in time")
+
+
+class FakePlacement:
+    """Where the topics of `FakeAdmin` are: a controller that moves them when `copy` says that the bytes are there.
+
+    `before_call` and `after_call` hear of each question by its name: there a test lets its worker die.
+    """
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.ongoing: dict[Place, Ongoing] = {}
+        self.origins: dict[Place, tuple[int, ...]] = {}
+        self.sizes: dict[Place, int] = {}
+        self.copied: dict[tuple[Place, int], int] = {}
+        self.rate: int | None = None
+        self.named: dict[str, tuple[str, str]] = {}
+        self.refused: dict[Place, Refusal] = {}
+        self.before_call: Callable[[str], None] = lambda _name: None
+        self.after_call: Callable[[str], None] = lambda _name: None
+        self.disk: tuple[int | None, int | None] = (None, None)
+        self.most_at_once = 0
+
+    def _of(self, place: Place) -> Partition:
+        return self.admin.topics[place[0]].partitions[place[1]]
+
+    def _put(self, place: Place, **members: object) -> None:
+        layout = self.admin.topics[place[0]]
+        changed = tuple(replace(each, **members) if each.partition == place[1] else each for each in layout.partitions)
+        self.admin.topics[place[0]] = replace(layout, partitions=changed)
+
+    def _ask(self, name: str, act: Callable[[], object]) -> Any:
+        self.admin._check()
+        self.before_call(name)
+        found = act()
+        self.after_call(name)
+        return found
+
+    def placed(self) -> list[Placed]:
+        return self._ask(
+            "placed",
+            lambda: [
+                Placed(layout.name, each.partition, each.leader, each.replicas, each.isr)
+                for layout in self.admin.topics.values()
+                for each in layout.partitions
+            ],
+        )
+
+    def disks(self, brokers: Iterable[int], places: Iterable[Place] | None = None) -> dict[int, Disk]:
+        wanted = None if places is None else set(places)
+        return self._ask("disks", lambda: {broker: Disk(*self.disk, self._held(broker, wanted)) for broker in brokers})
+
+    def _held(self, broker: int, wanted: set[Place] | None) -> dict[Place, int]:
+        found = {}
+        for layout in self.admin.topics.values():
+            for each in layout.partitions:
+                place = layout.name, each.partition
+                if broker in each.replicas and (wanted is None or place in wanted):
+                    found[place] = self.copied.get((place, broker), self.sizes.get(place, 0))
+        return found
+
+    def under_way(self) -> dict[Place, Ongoing]:
+        return self._ask("under_way", lambda: dict(self.ongoing))
+
+    def reassign(self, targets: Mapping[Place, Sequence[int] | None]) -> dict[Place, Refusal]:
+        return self._ask("reassign", lambda: self._reassigned(targets))
+
+    def _reassigned(self, targets: Mapping[Place, Sequence[int] | None]) -> dict[Place, Refusal]:
+        for place, target in targets.items():
+            if place in self.refused:
+                continue
+            origin = self.origins.setdefault(place, self._of(place).replicas)
+            if target is None:  # who was there before; the order may be another, as of Kafka
+                ongoing = self.ongoing.get(place)
+                goal = (
+                    origin
+                    if ongoing is None
+                    else tuple(broker for broker in ongoing.replicas if broker not in ongoing.adding)
+                )
+            else:
+                goal = tuple(target)
+            both = tuple(dict.fromkeys((*goal, *origin)))
+            added = tuple(broker for broker in both if broker not in origin)
+            if target is None or not added:
+                self._finish(place, goal)
+                continue
+            assert self.rate is not None, "nothing is copied without a throttle"
+            assert place[0] in self.named, "the throttle has to know what it is for"
+            self.ongoing[place] = Ongoing(both, added, tuple(broker for broker in both if broker not in goal))
+            self._put(place, replicas=both)
+            self.copied |= {(place, broker): 0 for broker in added}
+            self.most_at_once = max(self.most_at_once, len(self.ongoing))
+        return {place: refusal for place, refusal in self.refused.items() if place in targets}
+
+    def _finish(self, place: Place, target: tuple[int, ...]) -> None:
+        self.ongoing.pop(place, None)
+        self.origins.pop(place, None)
+        leader = self._of(place).leader
+        self._put(place, replicas=target, isr=target, leader=leader if leader in target else target[0])
+
+    def copy(self, part: float = 1.0) -> None:
+        """So much of everything that is under way is there; with all of it the controller ends it."""
+        for place, ongoing in list(self.ongoing.items()):
+            for broker in ongoing.adding:
+                self.copied[place, broker] = int(self.sizes.get(place, 0) * part)
+            if part >= 1:
+                self._finish(place, ongoing.target)
+
+    def elect(self, places: Iterable[Place]) -> dict[Place, Refusal]:
+        def held() -> dict[Place, Refusal]:
+            for place in places:
+                self._put(place, leader=self._of(place).replicas[0])
+            return {}
+
+        return self._ask("elect", held)
+
+    def throttle(self, bytes_per_s: int | None) -> None:
+        self._ask("throttle", lambda: setattr(self, "rate", bytes_per_s))
+
+    def throttled(self, topics: Mapping[str, tuple[str, str] | None]) -> None:
+        def told() -> None:
+            for topic, lists in topics.items():
+                if lists is None:
+                    self.named.pop(topic, None)
+                else:
+                    self.named[topic] = lists
+
+        self._ask("throttled", told)
 
 
 @dataclass

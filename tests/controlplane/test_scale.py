@@ -50,6 +50,7 @@ from controlplane.throttle_rules.services import throttle_rule_create
 from .alarms.rows import alarm_row, receiver_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
+from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
@@ -64,11 +65,23 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "fleet_quota_report": ["?day=2026-11-21&show=soon&q=ins"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
-OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
+OF_OPERATORS = {
+    "metering/waivers",
+    "metering/brokers",
+    "quota-report",
+    "jobs",
+    "jobs/<str:job>/runs",
+    "capacity",
+    "organisations/<id:organisation_id>/caps",
+}
+OF_OPERATORS |= {"balance", "rebalances"} | {
+    f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
+}
 
 
 @pytest.fixture
@@ -123,6 +136,7 @@ def pages(alice, at_staff, first, rule_id):
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "alarm_id": ALARM,
         "receiver_id": RECEIVER,
+        "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:

@@ -36,6 +36,7 @@ from controlplane.wsgi import application
 from .alarms.rows import alarm_row, receiver_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
+from .rebalancing.rows import rebalance_row
 from .token_issuers.rows import token_issuer_row
 
 SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
@@ -142,6 +143,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "topic": "orders",
         "partition": 0,
         "broker": 1,
+        "job": "quota_report",
         "offset": 0,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
@@ -153,6 +155,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "issuer_id": token_issuer_row(instance).id,
         "alarm_id": alarm_row(instance).id,
         "receiver_id": receiver_row(instance).id,
+        "rebalance_id": rebalance_row(instance.cluster).id,
         "access_key_id": access_key.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.clients import read_all
+from tests.integration.clients import create_topic, produce, read_all
 from tests.support.tokens import BY_TOKEN, Issuer
 from tests.support.users import LOGS_IN, USERS
 
@@ -94,6 +94,34 @@ def test_so_does_one_of_kafka_4_by_the_consumer_protocol(newer_classpath, tenant
     assert found["held"] == [2, 2]
     assert sum(found["read"]) == found["distinct"] == found["committed"] == 5_000
     assert found["doubled"] == 0
+
+
+def moved(classpath, tenant, transactions) -> dict:
+    """What `Mover` says of so many transactions of the same producer."""
+    command = ["java", "-Xmx192m", "-XX:+UseSerialGC", "-cp", classpath, "Mover"]
+    arguments = [tenant.bootstrap, "from", "to", "mover", str(transactions)]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    print("java:", done.stdout.splitlines()[-1], done.stderr[-1000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_producer_of_kafka_4_has_another_epoch_for_each_transaction_and_an_older_one_of_the_same_id_has_not(
+    classpath, newer_classpath, tenant
+):
+    create_topic(tenant, "from", 1)
+    create_topic(tenant, "to", 1)
+    values = [f"value-{number}" for number in range(40)]
+    produce(tenant, "from", [value.encode() for value in values])
+    first = moved(newer_classpath, tenant, 6)
+    assert first["values"] == values[:20], "every third is aborted, and made again"
+    assert first["ended"] == first["began"] + 6
+    second = moved(classpath, tenant, 3)
+    assert second["values"] == values[:30]
+    assert second["ended"] == second["began"] > first["ended"]
+    third = moved(newer_classpath, tenant, 2)
+    assert third["values"] == values
+    assert third["ended"] == third["began"] + 2
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

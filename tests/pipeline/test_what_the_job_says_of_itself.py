@@ -134,3 +134,31 @@ class TestListener:
         listener.onQueryIdle(self.event("a"))
         listener.onQueryTerminated(self.event("a"))
         assert listener.moved == Moved("b", 1000)
+
+
+def test_its_run_is_a_row_that_goes_on_with_it_and_ends_with_it(job, monkeypatch):
+    columns = "job, state, started_at_ms, seen_at_ms, row_count, done_to_ms, reason"
+    assert said(job, columns, "metering_jobrun") == ("usage", "running", 1000, 1000, 0, None, "")
+    job.records = 30
+    read(job, 10)
+    assert look(job, 6000, 10)
+    assert look(job, 11_000, 10)  # tells what followed from the look before
+    assert said(job, columns, "metering_jobrun") == ("usage", "running", 1000, 11_000, 30, 6000, "")
+
+    def broken() -> None:
+        raise OSError("the JVM is gone\n\tat java.lang …")
+
+    monkeypatch.setattr(job, "_queries", broken)
+    with pytest.raises(OSError):
+        job.run()
+    assert said(job, columns, "metering_jobrun")[1::5] == ("failed", "OSError: the JVM is gone")
+
+
+def test_a_job_that_is_told_to_stop_has_succeeded(job, monkeypatch):
+    def told() -> None:
+        raise usage.Stop
+
+    monkeypatch.setattr(job, "_queries", told)
+    with pytest.raises(usage.Stop):
+        job.run()
+    assert said(job, "state, ended_at_ms", "metering_jobrun") == ("succeeded", 1000)

@@ -57,7 +57,7 @@ REPORT = FlowReport(
             connections=12,
         )
     },
-    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}, {"": 2}),
+    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}, {"": 2}, {INSTANCE: 4}),
     trouble={INSTANCE: (1, 6)},
     absent={3: (6, 1, 0)},
 )
@@ -170,9 +170,9 @@ def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
 
 def test_a_report_of_an_older_broker_counts_no_more_than_what_it_cut_off():
     document = json.loads(REPORT.to_json())
-    for name in ("too_large", "forgotten_producers", "refused_sessions", "failed_logins"):
+    for name in ("too_large", "forgotten_producers", "refused_sessions", "failed_logins", "refused_in_transactions"):
         del document["loop"][name]
-    assert FlowReport.from_document(document).loop == LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {}, {}, {}, {})
+    assert FlowReport.from_document(document).loop == LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {}, {}, {}, {}, {})
 
 
 @pytest.mark.parametrize("name", ["report", "grants"])

@@ -252,7 +252,9 @@ def test_health_and_metrics_of_an_active_master(service):
 
 
 def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(service):
-    load = LoopLoad(63_000, INSTANCE, 700, {INSTANCE: 3}, {INSTANCE: 5}, {INSTANCE: 7}, {INSTANCE: 9}, {"": 11})
+    load = LoopLoad(
+        63_000, INSTANCE, 700, {INSTANCE: 3}, {INSTANCE: 5}, {INSTANCE: 7}, {INSTANCE: 9}, {"": 11}, {INSTANCE: 13}
+    )
     service.report(replace(report(1, flow(300), sequence=2), loop=load))
     ((_, body),) = ask(service, get("/metrics"))
     lines = body.decode().splitlines()
@@ -262,6 +264,7 @@ def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(s
     assert f'sluice_master_forgotten_producers_total{{instance="{INSTANCE}",broker="1"}} 7' in lines
     assert f'sluice_master_refused_fetch_sessions_total{{instance="{INSTANCE}",broker="1"}} 9' in lines
     assert 'sluice_master_failed_logins_total{instance="",broker="1"} 11' in lines
+    assert f'sluice_master_refused_in_transactions_total{{instance="{INSTANCE}",broker="1"}} 13' in lines
     assert f'sluice_master_too_large_requests_total{{instance="{INSTANCE}",broker="1"}} 5' in lines
     assert not any(line.startswith("sluice_master_broker_busy") and 'broker="2"' in line for line in lines)
 

@@ -43,7 +43,7 @@ def test_connections_are_those_of_one_instance_on_all_its_brokers():
 def test_loads_are_of_the_brokers_that_report_and_say_so():
     ledger = Ledger(epoch=6, now=0.0, period_ms=1000, lease_ms=10_000)
     ledger.set_specs({INSTANCE: spec()}, 0.0)
-    load = LoopLoad(4_000, INSTANCE, 300, {INSTANCE: 1}, {}, {}, {}, {})
+    load = LoopLoad(4_000, INSTANCE, 300, {INSTANCE: 1}, {}, {}, {}, {}, {})
     ledger.report(replace(report(1), loop=load), 1.0)
     ledger.report(report(2), 1.0)
     assert ledger.loads(1.5) == {1: load}

@@ -13,7 +13,7 @@ from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.replication.replica.partition_state import PartitionState
 from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import aborting
-from dataplane.transactions import state
+from dataplane.transactions import ending, state
 from dataplane.transactions.events import Resume, Stored, WriteMarkers
 from dataplane.transactions.model import PREPARED, durable_value
 from dataplane.transactions.verification import Verifier
@@ -58,6 +58,17 @@ def _same_epoch(original: Callable[..., None]) -> Callable[..., None]:
     return give
 
 
+def _epoch_of_before(draft: state.Draft, ask: Any) -> None:
+    """An end raises no epoch, though it says that it does."""
+    before = draft.transaction
+    _end_and_raise(draft, ask)
+    effect = draft.effects[-1]
+    if isinstance(effect, Store) and isinstance(effect.then, Stored):
+        to = replace(effect.then.to, producer_epoch=before.producer_epoch)
+        draft.effects[-1] = Store(durable_value(to), Stored(to, effect.then.ask))
+
+
+_end_and_raise = ending._end_and_raise
 _ended = GroupCoordinator.transaction_ended
 
 
@@ -72,12 +83,14 @@ BUGS_OF_TRANSACTIONS: dict[str, tuple[Plant, ...]] = {
     "markers before the decision": (_patch(state.Draft, "propose", _markers_first),),
     "nobody verifies": (
         _patch(Verifier, "verify", _nothing),
+        _patch(Verifier, "add", _nothing),
         _patch(Producers, "check_transaction", _nothing),
     ),
     "the epoch stays": (
         _patch(state, "_give_epoch", _same_epoch(state._give_epoch)),
         _patch(state, "_fence", _same_epoch(state._fence)),
     ),
+    "an end raises no epoch": (_patch(ending, "_end_and_raise", _epoch_of_before),),
     "offsets of what was aborted count": (_patch(GroupCoordinator, "transaction_ended", _always_committed),),
     "a decision is not resumed": (
         lambda stack: stack.enter_context(mock.patch.dict(state._HANDLERS, {Resume: _nothing})),

@@ -119,7 +119,9 @@ class Invariants:
             self._violated(f"partition {index} offset {offset} is acknowledged, and on the disks of {having} only")
 
     def deleted(self, index: int, offset: int, *, by: int) -> None:
-        """DeleteRecords was answered by a broker."""
+        """DeleteRecords was answered by a broker. It goes by what replicas that are alive have said, in this life or before."""
+        if len(self._cluster.brokers) < len(self._cluster.ids) or not self._cluster.up():
+            return
         if self._leaders.get((index, self._newest.get(index, -1))) != by:
             return
         self._deleted[index] = max(offset, self._deleted.get(index, 0))

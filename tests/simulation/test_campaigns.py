@@ -16,7 +16,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "truncate to the high watermark": 2,
     "never truncate": 0,
     "lead without writing the epoch": 0,
-    "ignore the controller's epoch": 18,
+    "ignore the controller's epoch": 36,
     "join the ISR while behind": 2,
     "trust who restarted unseen": 15,
     "commit with too few in sync": 0,
@@ -35,6 +35,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "nobody hears what was aborted": 0,
     "nobody verifies": 0,
     "the epoch stays": 0,
+    "an end raises no epoch": 0,
     "offsets of what was aborted count": 0,
     "a decision is not resumed": 2,
 }

@@ -3,6 +3,9 @@
 A step is asked again while the answer says "later", or there is none. Any other refusal ends the producer (`EndedError`):
 somebody else has its transactional id by now, or its transaction took too long. It begins anew with `begin_anew`, as a client
 does that was started again.
+
+A producer `raises` where it knows the second part of KIP-890: it adds no partitions, and goes on from each end with another
+epoch.
 """
 
 from __future__ import annotations
@@ -58,10 +61,18 @@ class EndedError(Exception):
     """The broker has refused for good: this producer is over."""
 
 
+ADDS_ITSELF, RAISES = (PRODUCE_VERSION, 3, 3), (12, 5, 5)
+"""Versions of Produce, of TxnOffsetCommit and of EndTxn."""
+
+
 class TransactionalProducer:
     """One life of a client with a transactional id."""
 
-    def __init__(self, cluster: SimulatedCluster, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, transactional_id: str, timeout_ms: int, *, raises: bool = False
+    ) -> None:
+        self.raises = raises
+        self._produces, self._commits, self._ends = RAISES if raises else ADDS_ITSELF
         self._client, self._ids = cluster.new_client(), cluster.ids
         self._name, self._timeout_ms = transactional_id, timeout_ms
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -84,6 +95,16 @@ class TransactionalProducer:
 
     async def write(self, topic: str, partition: int, values: list[bytes], *, late_s: float | None = None) -> None:
         """Records of the transaction, at their place when this returns; or sent so much later, and nobody waits for them."""
+        if not self.raises:
+            await self._add(topic, partition)
+        if late_s is None:
+            await self._produce(topic, partition, values)
+        else:
+            request = self._batch(topic, partition, values)
+            leader = await self._client.leader(topic, partition, self._ids)
+            self._client.loop.call_later(late_s, lambda: self._client.call(leader, request, self._produces))
+
+    async def _add(self, topic: str, partition: int) -> None:
         topics = (AddPartitionsToTxnTopic(topic, (partition,)),)
         added = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._name,
@@ -92,17 +113,12 @@ class TransactionalProducer:
             v3_and_below_topics=topics,
         )
         await self._ask(TRANSACTION, self._name, added, 3)
-        if late_s is None:
-            await self._produce(topic, partition, values)
-        else:
-            request = self._batch(topic, partition, values)
-            leader = await self._client.leader(topic, partition, self._ids)
-            self._client.loop.call_later(late_s, lambda: self._client.call(leader, request, PRODUCE_VERSION))
 
     async def send_offsets(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """Where a consumer has got to, as part of the transaction."""
-        added = AddOffsetsToTxnRequest(self._name, self._producer_id, self._epoch, group)
-        await self._ask(TRANSACTION, self._name, added, 3)
+        if not self.raises:
+            added = AddOffsetsToTxnRequest(self._name, self._producer_id, self._epoch, group)
+            await self._ask(TRANSACTION, self._name, added, 3)
         rows = tuple(
             TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
             for partition, offset in offsets.items()
@@ -110,13 +126,15 @@ class TransactionalProducer:
         request = TxnOffsetCommitRequest(
             self._name, group, self._producer_id, self._epoch, topics=(TxnOffsetCommitRequestTopic(topic, rows),)
         )
-        await self._ask(GROUP, group, request, 3)
+        await self._ask(GROUP, group, request, self._commits)
 
     async def end(self, *, committed: bool) -> None:
         """When this returns the outcome is certain."""
-        await self._ask(
-            TRANSACTION, self._name, EndTxnRequest(self._name, self._producer_id, self._epoch, committed), 3
-        )
+        request = EndTxnRequest(self._name, self._producer_id, self._epoch, committed)
+        answer = await self._ask(TRANSACTION, self._name, request, self._ends)
+        if self.raises:
+            self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+            self._sequences.clear()
 
     async def position(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """What is committed, once no transaction holds it back; 0 where nothing is."""
@@ -141,7 +159,7 @@ class TransactionalProducer:
         while True:
             request = self._batch(topic, partition, values)
             leader = await self._client.leader(topic, partition, self._ids)
-            answer = await self._client.call(leader, request, PRODUCE_VERSION)
+            answer = await self._client.call(leader, request, self._produces)
             code = None if answer is None else answer.responses[0].partition_responses[0].error_code
             if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._sequences[topic, partition] = self._sequences.get((topic, partition), 0) + len(values)

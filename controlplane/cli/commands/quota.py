@@ -23,6 +23,11 @@ DAYS = columns(
     over_60_s="over_admission_percent.window_60_s",
 )
 
+REPORT = columns(
+    "day", "resource", "limit", "p50", "p95", "p99", "used_percent", "headroom", "throttled_minutes", "guarantee",
+    "exhausted_on",
+)  # fmt: skip
+
 
 @app.add("allocation")
 def allocation(ctx: typer.Context, instance: Instance) -> None:
@@ -41,3 +46,10 @@ def throttling(ctx: typer.Context, instance: Instance, start: From = None, end: 
 def guarantee(ctx: typer.Context, instance: Instance) -> None:
     """How well the bought bandwidth was kept, by days on which anybody waited."""
     of(ctx).listed(ops.GUARANTEE, DAYS, limit=None, instance_id=instance)
+
+
+@app.add("report")
+def report(ctx: typer.Context, instance: Instance, start: From = None, end: To = None, limit: Limit = None) -> None:
+    """Each day beside what was bought: percentiles of use, headroom, the guarantee, and when the limit will be reached."""
+    query = said(**{"from": start, "to": end})
+    of(ctx).listed(ops.QUOTA_REPORT, REPORT, limit=limit, query=query, instance_id=instance)

@@ -1,4 +1,4 @@
-"""From the topic `__usage` to hourly usage: one Structured Streaming job.
+"""Jobs of Spark. From the topic `__usage` to hourly usage: one Structured Streaming job.
 
 ::
 
@@ -18,6 +18,22 @@
     session     the options of its Spark; Java, jars and the JVM are `controlplane.spark`'s
     settings    the environment, typed
     jobs/usage  the job: `python -m controlplane.metering.pipeline.jobs.usage`
+
+From the minutes of the history to the quota report: a job that ends, once a day.
+::
+
+    history_minute ──executors──> quota_frames ──> quota_days.row_of ──> staged ──one transaction──> quotas_quotaday
+
+    quota_days         what the report says of a day: percentiles, guarantee, forecast; which days are due (pure)
+    quota_frames       minutes added up, as DataFrames
+    quota_tables       what executors read and stage, and what the driver publishes
+    jobs/quota_report  the job: `python -m controlplane.metering.pipeline.jobs.quota_report`
+
+What all jobs have in common:
+
+    schedule  which there are, and when each is to run next (pure)
+    runs      what jobs say of their runs: each writes its own row
+    runner    starts what is due or was asked for: `python -m controlplane.metering.pipeline.runner`
 
 Counters are cumulative, and only the largest of each key counts. So there is no watermark and nothing to lose: a batch
 that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total. What can be

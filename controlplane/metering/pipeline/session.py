@@ -1,7 +1,8 @@
-"""The job's own Spark: the Kafka source, and options that suit batches of some thousand rows."""
+"""The jobs' own Spark: of the stream with the Kafka source, and options that suit batches of some thousand rows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from controlplane.spark.session import close_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["archive_write", "close_session", "kafka_jars", "open_session", "options"]
+__all__ = ["archive_write", "close_session", "kafka_jars", "open_batch_session", "open_session", "options"]
 
 OPTIONS = {
     "spark.sql.shuffle.partitions": "2",  # a batch is thousands of rows, not millions
@@ -23,6 +24,15 @@ OPTIONS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+
+BATCH_OPTIONS = {"spark.sql.shuffle.partitions": "4"}
+"""Of jobs that run for a minute a day, where one machine does the work of executors."""
+
+
+def open_batch_session(settings: Settings, app: str) -> SparkSession:
+    """For a job that ends. By spark-submit, master, memory and options are the operator's. Raises as below."""
+    setup = spark.Setup(app, settings.environment.stack_dir / app, settings.master)
+    return spark.open_session(replace(setup, options=BATCH_OPTIONS) if setup.is_local else setup)
 
 
 def open_session(settings: Settings, *, with_kafka: bool = True) -> SparkSession:

@@ -86,6 +86,23 @@ class Database:
         cursor.execute(self._dialect(statement), values)
         return int(cursor.rowcount)
 
+    def run_many(self, cursor: Any, statement: str, values: Iterable[Sequence[Any]]) -> None:
+        """One statement with each of the values."""
+        cursor.executemany(self._dialect(statement), values)
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows, one after the other, in no transaction of ours: no writer waits for them."""
+        connection = self._connect()
+        # PostgreSQL's client would take all of them into memory, if it had no cursor at the server.
+        cursor = connection.cursor() if self._is_sqlite else connection.cursor("rows")
+        try:
+            cursor.execute(self._dialect(statement), values)
+            yield from cursor
+        finally:
+            cursor.close()
+            if not self._is_sqlite:
+                connection.rollback()
+
     def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
         """Rows in the order of COLUMNS, up to what operators have capped."""
         caps = self._caps(cursor)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from dataplane.coordination import versioned
+from dataplane.coordination.versioned import number_of, written
 from dataplane.groups.consumer.model import Matched, Member, MemberState, Topic
-from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -72,7 +72,6 @@ class Record:
     value: Any = None
 
 
-_VERSION = Struct(">h")
 _VALUE_VERSION = 0
 _OF_GROUP: Mapping[Kind, tuple[type, int, type | None]] = {
     Kind.CLASSIC: (GroupMetadataKey, 2, None),
@@ -94,24 +93,23 @@ def write(group_id: str, record: Record) -> KeyValue:
     """Key and value."""
     key_type, version, _ = _KINDS[record.kind]
     key = key_type(group_id) if record.kind in _OF_GROUP else key_type(group_id, record.name)
-    data = _VERSION.pack(record.kind) + encode(key, version)
-    return data, None if record.value is None else _VERSION.pack(_VALUE_VERSION) + encode(record.value, _VALUE_VERSION)
+    data = written(key, record.kind, version)
+    return data, None if record.value is None else written(record.value, _VALUE_VERSION)
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, Record]:
     """The group and the record. Raises DecodeError or ValueError for what cannot be read."""
-    kind = Kind(int.from_bytes(key[: _VERSION.size], "big", signed=True))
+    kind = Kind(number_of(key))
     key_type, version, value_type = _KINDS[kind]
-    named: Any = decode(key_type, version, key, _VERSION.size)
+    named: Any = versioned.read(key_type, key, version)
     name = ""
     if kind in _OF_ONE:
         name = named.regular_expression if kind is Kind.PATTERN else named.member_id
     if value is None or value_type is None:
         return named.group_id, Record(kind, name)
-    written = int.from_bytes(value[: _VERSION.size], "big", signed=True)
-    if written != _VALUE_VERSION:
-        raise DecodeError(f"version {written} of a value of kind {kind}")
-    return named.group_id, Record(kind, name, decode(value_type, written, value, _VERSION.size))
+    if number_of(value) != _VALUE_VERSION:
+        raise DecodeError(f"version {number_of(value)} of a value of kind {kind}")
+    return named.group_id, Record(kind, name, versioned.read(value_type, value))
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

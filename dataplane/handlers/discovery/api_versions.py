@@ -1,4 +1,9 @@
-"""ApiVersions: what this listener answers (KIP-35, KIP-511)."""
+"""ApiVersions: what this listener answers (KIP-35, KIP-511), and which features are in force (KIP-584).
+
+There is one: transactions whose ends raise the epoch (`transaction.version` 2, KIP-890). Only who is told so uses the versions
+of requests that belong to it. Clients before version 4 cannot read of a feature that may be at 0: they are not told which
+levels there are.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,20 @@ from typing import Protocol
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.api import Api
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from dataplane.protocol.messages.discovery import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from dataplane.transactions.model import RAISING
 
 SAYS_WHO_SINCE = 3
+_READS_ZERO_SINCE = 4
+_TRANSACTIONS = "transaction.version"
+_FEATURES_EPOCH = 1
+"""It would rise when what is in force changes."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """What KIP-511 allows for the name and for the version of a client."""
 
@@ -37,8 +53,15 @@ def handle_api_versions(
     said = (request.client_software_name, request.client_software_version)
     if ctx.version >= SAYS_WHO_SINCE and not all(map(_SOFTWARE.fullmatch, said)):
         error = ErrorCode.INVALID_REQUEST
-    rows = served(tenant=not ctx.session.is_internal) if error is ErrorCode.NONE else ()
-    return ApiVersionsResponse(error_code=error, api_keys=tuple(map(_version, rows)))
+    if error is not ErrorCode.NONE:
+        return ApiVersionsResponse(error_code=error)
+    reads_zero = ctx.version >= _READS_ZERO_SINCE
+    return ApiVersionsResponse(
+        api_keys=tuple(map(_version, served(tenant=not ctx.session.is_internal))),
+        supported_features=(SupportedFeatureKey(_TRANSACTIONS, 0, RAISING),) if reads_zero else (),
+        finalized_features_epoch=_FEATURES_EPOCH,
+        finalized_features=(FinalizedFeatureKey(_TRANSACTIONS, RAISING, RAISING),),
+    )
 
 
 def unsupported_version(row: Offered) -> ApiVersionsResponse:

@@ -2,8 +2,9 @@
 
 Written where OffsetCommit writes them, and visible when the transaction is committed. As with the records of a transaction
 the partition, here the group's of ``__consumer_offsets``, has to be in the transaction first (AddOffsetsToTxn), which is
-asked of the transaction's coordinator before the first append (KIP-890). From version 3 on a client says as which member
-of the group it has read what it has made of the records; an older generation is refused (KIP-447).
+asked of the transaction's coordinator before the first append (KIP-890); from version 5 on it is added to it then. From
+version 3 on a client says as which member of the group it has read what it has made of the records; an older generation is
+refused (KIP-447).
 
 Producer ids are the cluster's, and the partition keeps the groups of many instances. Where the log has the producer's open
 transaction, its coordinator is not asked whose it is: groups know, and refuse another instance's (`Groups.is_anothers`) as the
@@ -20,6 +21,7 @@ from dataplane.coordination.effects import Producer
 from dataplane.groups.commits import Commit, Offset, told_producer
 from dataplane.handlers.groups.membership import has_no_name
 from dataplane.handlers.groups.rows import in_portions, partition_problem, told
+from dataplane.handlers.transaction_charges import charge
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.handlers.groups.rows import Errors, Rows
 
+_ADDS_SINCE = 5
 _KNOWS_LOADING_SINCE = 2
 """Clients of older versions could end over COORDINATOR_LOAD_IN_PROGRESS (Kafka's KAFKA-7296)."""
 
@@ -72,9 +75,11 @@ async def _problem(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Erro
     if isinstance(found, ErrorCode):
         return found
     partition = (OFFSETS_TOPIC, groups.partition_of(request.group_id))
-    verified = ctx.broker.verifier.verify(
-        request.transactional_id, request.producer_id, request.producer_epoch, [partition]
-    )
+    adds, verifier = ctx.version >= _ADDS_SINCE, ctx.broker.verifier
+    who = (request.transactional_id, request.producer_id, request.producer_epoch)
+    verified = (verifier.add if adds else verifier.verify)(*who, [partition])
+    if adds and verified is not None:
+        charge(ctx, request.transactional_id, added=1)
     return ErrorCode.NONE if verified is None else told_producer((await verified)[partition])
 
 

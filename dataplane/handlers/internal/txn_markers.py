@@ -24,6 +24,7 @@ from dataplane.records.control import Marker, build_marker
 from dataplane.records.steps import Pace
 from dataplane.replication.appending import ALL_IN_SYNC
 from dataplane.tasks import Future
+from dataplane.transactions.model import RAISING
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
@@ -87,7 +88,8 @@ class _Pending:
             now_ms=broker.doors.clock.now_ms(),
         )
         appending = broker.replicas.appending
-        appended = appending.append_marker(partition, memoryview(batch), marker.coordinator_epoch)
+        is_above = marker.transaction_version >= RAISING
+        appended = appending.append_marker(partition, memoryview(batch), marker.coordinator_epoch, is_above=is_above)
         if appended.error:
             done(appended.error)
             return

@@ -9,7 +9,8 @@ Records that cannot be stored as they came (old formats, topics with rules for r
 So may a request of very many partitions (`RequestContext.is_long`): its batches are staged in steps, each with the turn
 that it is staged in, and whether the session may write to a topic is asked for each.
 
-Batches of a transaction are verified first, all of a request at once (`transactions.verification`). As in Kafka it is the
+Batches of a transaction are verified first, all of a request at once (`transactions.verification`); from version 12 on their
+partitions are added to it, if they are not in it (KIP-890, part 2). As in Kafka it is the
 batches that make a request transactional: it has to name a transactional id then, and one that names an id without them is like
 any other.
 """
@@ -31,6 +32,7 @@ from dataplane.handlers.records.conversion import (
     produce_problem,
 )
 from dataplane.handlers.records.leader_hints import current_leader, endpoints
+from dataplane.handlers.transaction_charges import charge
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LEADER_HINTS_SINCE = 10
+_LEADER_HINTS_SINCE, _ADDS_SINCE = 10, 12
 _PARTITION_US, _REFUSAL_US, _LOOK_US = 25, 4, 1
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
@@ -197,7 +199,10 @@ class _Pending:
         assert request.transactional_id is not None
         batches, self._to_verify = self._to_verify, []
         keys = [(batch.partition.topic, batch.partition_index) for batch in batches]
-        waiting = self._ctx.broker.verifier.verify(request.transactional_id, producer_id, epoch, keys)
+        adds, verifier = self._ctx.version >= _ADDS_SINCE, self._ctx.broker.verifier
+        waiting = (verifier.add if adds else verifier.verify)(request.transactional_id, producer_id, epoch, keys)
+        if adds and waiting is not None:
+            charge(self._ctx, request.transactional_id, added=len(keys))
         if waiting is None:
             yield from self._go_on(batches, {})
             return

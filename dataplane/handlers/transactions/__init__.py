@@ -4,6 +4,5 @@ init_producer_id  InitProducerId, with a transactional id and without
 adding            AddPartitionsToTxn, AddOffsetsToTxn: partitions become part of a transaction, or are asked about by brokers
 ending            EndTxn
 listing           DescribeTransactions, ListTransactions
-charging          what transactions leave in the log, paid by their instance
 fencing           what a producer is called that is not the latest, by version
 """

@@ -1,17 +1,19 @@
 """AddPartitionsToTxn, AddOffsetsToTxn: partitions become part of a transaction before anything is written to them.
 
 Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions
-are in the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
+are in the transaction already, before they append (KIP-890), or that they be added then, for producers that do not ask for it
+themselves (its second part). One partition that cannot be added keeps out the others.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import topic_exists
-from dataplane.handlers.transactions.charging import charge
+from dataplane.handlers.transaction_charges import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -27,6 +29,7 @@ from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.access import CLUSTER, Operation, of_transactional_id
 from dataplane.transactions.events import AddPartitions
+from dataplane.transactions.model import RAISING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +140,10 @@ async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[P
     if not partitions:
         return {}
     charge(ctx, asked.transactional_id, added=len(partitions))
-    error = await coordinator.add_partitions(asked.transactional_id, AddPartitions(*who, tuple(partitions)))
+    ask = AddPartitions(*who, tuple(partitions))
+    if ctx.version >= OF_BROKERS_SINCE:
+        ask = replace(ask, version=RAISING, is_of_group=all(topic == OFFSETS_TOPIC for topic, _ in partitions))
+    error = await coordinator.add_partitions(asked.transactional_id, ask)
     return dict.fromkeys(partitions, as_the_version_says(ctx, error))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataplane.doors import ZooKeeperError
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.transactions.charging import charge
+from dataplane.handlers.transaction_charges import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProducerIdResponse

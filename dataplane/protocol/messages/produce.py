@@ -28,7 +28,7 @@ class TopicProduceData:
     partition_data: tuple[PartitionProduceData, ...] = array(PartitionProduceData)
 
 
-@message(api_key=0, versions="0-11", flexible="9+")
+@message(api_key=0, versions="0-12", flexible="9+")
 class ProduceRequest:
     transactional_id: str | None = string("3+", nullable="3+", default=None, entity="transactional_id")
     acks: int = int16()
@@ -76,7 +76,7 @@ class ProduceResponseNodeEndpoint:
     rack: str | None = string("10+", nullable="10+", default=None)
 
 
-@message(api_key=0, versions="0-11", flexible="9+")
+@message(api_key=0, versions="0-12", flexible="9+")
 class ProduceResponse:
     responses: tuple[TopicProduceResponse, ...] = array(TopicProduceResponse)
     throttle_time_ms: int = int32("1+")

@@ -1,6 +1,6 @@
 """Records of the topic __transaction_state. Declarations only; see `dataplane.protocol.schema`.
 
-As of Kafka 3.9. What later ones add, under tags, belongs to the second part of KIP-890; a reader passes it over.
+The tagged fields belong to the second part of KIP-890, whose transactions are written in version 1.
 """
 
 from __future__ import annotations
@@ -37,3 +37,6 @@ class TransactionLogValue:
     transaction_partitions: tuple[PartitionsSchema, ...] | None = array(PartitionsSchema, nullable="0+")
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
+    previous_producer_id: int = int64("1+", default=-1, tagged="1+", tag=0)
+    next_producer_id: int = int64("1+", default=-1, tagged="1+", tag=1)
+    client_transaction_version: int = int16("1+", default=0, tagged="1+", tag=2)

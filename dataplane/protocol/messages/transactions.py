@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataplane.protocol.schema import (
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
@@ -109,9 +110,10 @@ class WritableTxnMarker:
     transaction_result: bool = boolean()
     topics: tuple[WritableTxnMarkerTopic, ...] = array(WritableTxnMarkerTopic)
     coordinator_epoch: int = int32()
+    transaction_version: int = int8("2+", default=0)
 
 
-@message(api_key=27, versions="0-1", flexible="1+")
+@message(api_key=27, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
     markers: tuple[WritableTxnMarker, ...] = array(WritableTxnMarker)
 
@@ -134,7 +136,7 @@ class WritableTxnMarkerResult:
     topics: tuple[WritableTxnMarkerTopicResult, ...] = array(WritableTxnMarkerTopicResult)
 
 
-@message(api_key=27, versions="0-1", flexible="1+")
+@message(api_key=27, versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse:
     markers: tuple[WritableTxnMarkerResult, ...] = array(WritableTxnMarkerResult)
 
@@ -153,7 +155,7 @@ class TxnOffsetCommitRequestTopic:
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = array(TxnOffsetCommitRequestPartition)
 
 
-@message(api_key=28, versions="0-4", flexible="3+")
+@message(api_key=28, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
     transactional_id: str = string(entity="transactional_id")
     group_id: str = string(entity="group")
@@ -177,7 +179,7 @@ class TxnOffsetCommitResponseTopic:
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = array(TxnOffsetCommitResponsePartition)
 
 
-@message(api_key=28, versions="0-4", flexible="3+")
+@message(api_key=28, versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse:
     throttle_time_ms: int = int32()
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = array(TxnOffsetCommitResponseTopic)

@@ -184,12 +184,18 @@ class Producers:
         producer = self._by_id.get(producer_id)
         return producer is not None and producer.epoch == epoch and producer_id in self.transactions.open
 
-    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> ErrorCode | None:
-        """May this marker be appended now? None: yes. It may be there already."""
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int, *, is_above: bool = False) -> ErrorCode | None:
+        """May this marker be appended now? None: yes. It may be there already.
+
+        `is_above`: what it ends was written in a lower epoch. In its own the transaction after that may be open, and is not to
+        be ended by a marker that comes again, and late.
+        """
         producer = self._by_id.get(header.producer_id)
         if producer is None:
             return None
         if header.producer_epoch < producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if is_above and self.may_continue(header.producer_id, header.producer_epoch):
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if coordinator_epoch < producer.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED

@@ -109,6 +109,18 @@ def test_a_viewer_looks_and_changes_nothing(viewer, url, made, hooked):
         problem(getattr(viewer.api, method)(path, {}), 403, "forbidden")
 
 
+def test_a_viewer_sees_of_a_webhook_where_it_goes_and_not_what_is_as_good_as_a_password(alice, viewer, url):
+    address = "https://hooks.example.com:8443/services/T0/B0/a-secret?token=x"
+    body = {"name": "on call", "kind": "webhook", "address": address}
+    made = alice.api.post(f"{url}/receivers", body).json()
+    assert made["address"] == alice.api.get(f"{url}/receivers/{made['id']}").json()["address"] == address
+    for seen in (
+        viewer.api.get(f"{url}/receivers/{made['id']}").json(),
+        viewer.api.get(f"{url}/receivers").json()["items"][0],
+    ):
+        assert seen["address"] == "https://hooks.example.com:8443"
+
+
 def test_an_instance_that_is_being_deleted_takes_none(alice, url, made):
     Instance.objects.unscoped(ROWS).update(state="deleting")
     problem(alice.api.post(f"{url}/alarms", RULE), 409, "instance_deleting")

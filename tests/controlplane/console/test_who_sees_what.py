@@ -27,6 +27,7 @@ from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
 from tests.controlplane.alarms.rows import alarm_row, receiver_row
 from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.rebalancing.rows import rebalance_row
 from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -75,6 +76,7 @@ def address(alice, instance, admin):
         "user": "ann",
         "alarm_id": alarm_row(instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
+        "rebalance_id": rebalance_row(instance.cluster).id,
         "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,

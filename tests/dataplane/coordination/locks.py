@@ -118,6 +118,9 @@ class LockMachine:
     def name_of(self, entry):
         return entry.lock.name
 
+    def owner_of(self, entry):
+        return entry.lock.name
+
     def handle(self, entry, event, now_ms):
         entry.lock, effects = handle(entry.lock, event)
         return effects

@@ -238,3 +238,11 @@ def test_what_fails_for_one_keeps_no_other_from_its_own(world, monkeypatch):
             failures += 1
     assert failures == 1
     assert all(future.done for future in futures)
+
+
+def test_what_is_carried_out_gradually_is_charged_to_whose_it_is(world, monkeypatch):
+    charged = []
+    monkeypatch.setattr(world.runtime._gradual, "_charge", lambda owner, _seconds: charged.append(owner))
+    _begin(world, _replies)
+    world.run(1)
+    assert set(charged) == {"l"}

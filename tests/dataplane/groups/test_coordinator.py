@@ -353,3 +353,17 @@ def test_a_bug_in_one_groups_event_does_not_stop_the_others(monkeypatch):
         world.coordinator._runtime.dispatch(None, None, "bad")
     world.run(0.1)
     assert handled == ["bad", "other"]
+
+
+def test_a_large_group_of_one_instance_is_answered_over_many_turns_and_does_not_hold_another_instances_up():
+    w = World(group_initial_rebalance_delay_ms=3_000)
+    large = [w.join("aaaabbbb.large") for _ in range(1_000)]
+    small = w.join("ccccdddd.small")
+    answered = {}
+    for name, future in (("first", large[0]), ("small", small), ("last", large[-1])):
+        future.then(lambda _, name=name: answered.setdefault(name, w.loop.turns))
+    w.run(10)
+    assert answered["last"] - answered["first"] > 20
+    assert abs(answered["small"] - answered["first"]) < 5
+    assert all(future.result().error == ErrorCode.NONE for future in (*large, small))
+    assert w.group("aaaabbbb.large").state is GroupState.COMPLETING

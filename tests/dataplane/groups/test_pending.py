@@ -3,6 +3,7 @@
 import pytest
 
 from dataplane.groups.offsets import SETTLED_PER_PAUSE, GroupOffsets
+from dataplane.groups.pending import Held, size_of
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.records.steps import run_through
 
@@ -139,3 +140,23 @@ def test_the_next_transaction_of_a_producer_begins_while_the_one_before_is_being
     end(offsets, ANA, committed=False)
     assert (offsets.committed[first].offset, offsets.committed[last].offset) == (1, 1)
     assert offsets.is_settled()
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_pending_is_counted_once_for_each_transaction_until_it_is_settled_or_gone():
+    held = Held()
+    offsets = GroupOffsets(held)
+    offsets.apply_in_transaction(ANA, 1, KEY, OffsetCommitValue(offset=1, metadata="a note"))
+    offsets.apply_in_transaction(BOB, 2, KEY, OffsetCommitValue(offset=2, metadata="another"))
+    assert held.bytes == size_of("a note") + size_of("another")
+    offsets.apply_in_transaction(BOB, 3, KEY, OffsetCommitValue(offset=3, metadata="x" * 1000))
+    assert held.bytes == size_of("a note") + size_of("x" * 1000)
+    offsets.apply(KEY, value(9), 9)
+    assert held.bytes == 2 * size_of(""), "they are overtaken, and what they said is forgotten"
+    offsets.apply(KEY, None, 10)
+    assert held.bytes == 0
+    offsets.apply_in_transaction(ANA, 11, OTHER, value(11))
+    end(offsets, ANA)
+    assert held.bytes == 0

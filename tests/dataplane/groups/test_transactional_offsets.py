@@ -7,6 +7,7 @@ from dataplane.coordination.loading import RECORDS_PER_PAUSE
 from dataplane.coordination.placement import partition_of
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
+from dataplane.groups.pending import size_of
 from dataplane.groups.shard import Groups
 from dataplane.groups.sweeping import RETRY_S
 from dataplane.protocol.errors import ErrorCode
@@ -431,3 +432,25 @@ def test_the_next_transaction_of_another_producer_sees_an_empty_group_of_the_sam
     assert (offset_of(w), is_unstable(w)) == (None, True)
     end(w, BOB)
     assert offset_of(w) == 9
+
+
+def test_an_instance_may_have_so_much_pending_and_no_other_pays_for_it():
+    w = World(pending_bytes_per_instance=2 * size_of("") + 10)
+    mine = [f"aaaabbbb.{number}" for number in range(3)]
+    assert commit(w, group=mine[0], producer=Producer(1, 0)) == ErrorCode.NONE
+    assert commit(w, group=mine[1], producer=Producer(2, 0), metadata="far too long") == ErrorCode.POLICY_VIOLATION
+    assert commit(w, group=mine[1], producer=Producer(2, 0)) == ErrorCode.NONE
+    assert commit(w, group=mine[2], producer=Producer(3, 0)) == ErrorCode.POLICY_VIOLATION
+    assert commit(w, group="bbbbcccc.g", producer=Producer(4, 0)) == ErrorCode.NONE
+    assert commit(w, group=mine[2], producer=None) == ErrorCode.NONE, "nobody else's transaction keeps it"
+    assert w.coordinator.refusals == {"aaaabbbb": 2}
+    w.take_over()
+    assert commit(w, group=mine[2], producer=Producer(3, 0)) == ErrorCode.POLICY_VIOLATION
+    end(w, Producer(1, 0), group=mine[0])
+    assert commit(w, group=mine[2], producer=Producer(3, 0)) == ErrorCode.NONE
+
+
+def test_a_group_that_is_refused_is_not_there():
+    w = World(pending_bytes_per_instance=1)
+    assert commit(w, group="aaaabbbb.g") == ErrorCode.POLICY_VIOLATION
+    assert w.group("aaaabbbb.g") is None

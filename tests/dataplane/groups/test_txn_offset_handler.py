@@ -53,7 +53,7 @@ class Verifier:
     """What the transactions' coordinators say, in the turn in which they are asked or when `later` is resolved."""
 
     def __init__(self):
-        self.asked = []
+        self.asked, self.added = [], []
         self.says = None
         self.later = None
 
@@ -62,6 +62,10 @@ class Verifier:
         if self.says is None:
             return None
         return self.later or resolved(dict.fromkeys(partitions, self.says))
+
+    def add(self, *asked):
+        self.added.append(asked)
+        return self.verify(*asked)
 
 
 class Broker:
@@ -247,6 +251,14 @@ def test_what_it_leaves_behind_is_a_record_for_each_partition_in_every_version()
     assert stored_bytes(ordinary, 0) > stored_bytes(request, 0)
 
 
-def test_it_is_offered_in_the_versions_before_the_one_that_adds_the_partition_itself():
-    assert list(versions(TXN_OFFSET_COMMIT)) == [0, 1, 2, 3, 4]
+def test_from_version_5_on_the_partition_is_added_to_the_transaction():
+    broker = Broker()
+    assert broker.error(version=4) == E.NONE
+    assert broker.verifier.added == []
+    assert broker.error(version=5) == E.NONE
+    assert broker.verifier.added == [(f"{MINE}.payments", 7, 0, [(OFFSETS_TOPIC, INDEX)])]
+
+
+def test_it_is_offered_in_all_versions():
+    assert list(versions(TXN_OFFSET_COMMIT)) == [0, 1, 2, 3, 4, 5]
     assert HANDLERS[TXN_OFFSET_COMMIT].tenant

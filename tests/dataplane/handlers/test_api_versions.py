@@ -49,6 +49,18 @@ def test_inside_everything_is_offered_with_the_versions_that_are_answered(versio
     assert answer.api_keys == tuple(ApiVersion(key, row.low, row.high) for key, row in sorted(HANDLERS.items()))
 
 
+def test_transactions_of_version_2_are_in_force_for_whoever_can_read_so():
+    for session in (tenant(), internal()):
+        for version in (3, 4):
+            answer = asked(session, library(), version)
+            (feature,) = answer.finalized_features
+            assert (feature.name, feature.min_version_level, feature.max_version_level) == ("transaction.version", 2, 2)
+            assert answer.finalized_features_epoch >= 0
+    (supported,) = asked(tenant(), library(), 4).supported_features
+    assert (supported.name, supported.min_version, supported.max_version) == ("transaction.version", 0, 2)
+    assert asked(tenant(), library(), 3).supported_features == (), "its readers take 0 for a mistake"
+
+
 @pytest.mark.parametrize("said", [("", "1"), ("lib", ""), ("-lib", "1"), ("lib", "1."), ("a b", "1"), ("lib", "1\n")])
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_name_or_version_that_is_none_is_refused_and_nothing_is_offered(said, version):

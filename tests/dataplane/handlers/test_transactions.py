@@ -99,14 +99,21 @@ class Producer:
             transactional=transactional,
         )
 
-    def write(self, value, *, named=NAME, transactional=True):
+    def write(self, value, *, named=NAME, transactional=True, version=9):
         data = PartitionProduceData(0, bytes(self.batch(value, transactional=transactional)))
         request = ProduceRequest(
             transactional_id=named, acks=-1, timeout_ms=5_000, topic_data=(TopicProduceData("orders", (data,)),)
         )
-        answer = self.tenant.ask(request, 9).responses[0].partition_responses[0]
+        answer = self.tenant.ask(request, version).responses[0].partition_responses[0]
         if answer.error_code:
             self.sequence -= 1
+        return answer.error_code
+
+    def end_and_go_on(self, *, committed):
+        """With the epoch of the answer."""
+        answer = self.ask(EndTxnRequest(NAME, self.id, self.epoch, committed), 5)
+        if not answer.error_code:
+            self.id, self.epoch, self.sequence = answer.producer_id, answer.producer_epoch, 0
         return answer.error_code
 
     def end(self, *, committed):
@@ -227,3 +234,35 @@ def test_all_batches_are_of_one_producer(producer):
     )
     answer = producer.tenant.ask(request, 9).responses[0].partition_responses
     assert [row.error_code for row in answer] == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
+def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_own_epoch(tenant, producer):
+    end = latest(tenant, 0)
+    first = producer.epoch
+    assert producer.write(b"one", version=11) == ErrorCode.INVALID_TXN_STATE, "nobody has added the partition"
+    assert producer.write(b"one", version=12) == 0
+    assert producer.write(b"two", version=12) == 0
+    assert values(read(tenant, offset=end)) == []
+    assert producer.end_and_go_on(committed=True) == 0
+    assert producer.write(b"three", version=12) == 0, "while markers are on their way"
+    assert producer.end_and_go_on(committed=False) == 0
+    assert producer.write(b"four", version=12) == 0
+    assert producer.end_and_go_on(committed=True) == 0
+    tenant.cluster.network.run_for(1)
+    data = read(tenant, offset=end)
+    assert values(data) == [b"one", b"two", b"three", b"four"]
+    assert [aborted.producer_id for aborted in data.aborted_transactions] == [producer.id], "one of the three"
+    assert producer.epoch == first + 3
+
+
+def test_what_is_late_cannot_reach_into_the_next_transaction(tenant, producer):
+    assert producer.write(b"one", version=12) == 0
+    late = producer.epoch, producer.sequence
+    assert producer.end_and_go_on(committed=True) == 0
+    producer.write(b"two", version=12)
+    now = producer.epoch, producer.sequence
+    producer.epoch, producer.sequence = late
+    assert producer.write(b"late", version=12) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.end_and_go_on(committed=True) == ErrorCode.PRODUCER_FENCED
+    producer.epoch, producer.sequence = now
+    assert producer.end_and_go_on(committed=True) == 0

@@ -11,6 +11,7 @@ from dataplane.protocol.messages.transactions import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from dataplane.records.batch import Record, build_batch
 from tests.dataplane.handlers.asking import Tenant
 from tests.simulation.cluster import SimulatedCluster
 
@@ -34,16 +35,16 @@ def leader_of(tenant, topic, index=0):
     return next(replica for replica in replicas if replica is not None and replica.state.is_leader)
 
 
-def marker(*topics, producer=7, epoch=0, coordinator_epoch=0, committed=True):
+def marker(*topics, producer=7, epoch=0, coordinator_epoch=0, committed=True, version=0):
     rows = tuple(WritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics)
-    return WritableTxnMarker(producer, epoch, committed, rows, coordinator_epoch)
+    return WritableTxnMarker(producer, epoch, committed, rows, coordinator_epoch, version)
 
 
 def ask(tenant, leader, *markers):
     """{(producer, topic, index): code}."""
     cluster = tenant.cluster
     asking = next(broker for number, broker in cluster.brokers.items() if number != leader)
-    answer = asking.peers.call(leader, WriteTxnMarkersRequest(markers), 1, 30.0)
+    answer = asking.peers.call(leader, WriteTxnMarkersRequest(markers), 2, 30.0)
     cluster.until(lambda: answer.done, 40)
     return {
         (row.producer_id, topic.name, partition.partition_index): partition.error_code
@@ -83,6 +84,23 @@ def test_an_older_coordinator_and_an_older_producer_are_told_so(tenant):
     assert ask(tenant, leader, older) == {(30, ORDERS, 0): ErrorCode.INVALID_PRODUCER_EPOCH}
     deposed = marker((ORDERS, [0]), producer=30, epoch=4, coordinator_epoch=5)
     assert ask(tenant, leader, deposed) == {(30, ORDERS, 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_marker_that_comes_again_ends_no_transaction_that_has_begun_since_where_each_has_its_own_epoch(
+    tenant, version
+):
+    partition, producer = leader_of(tenant, ORDERS), 50 + version
+    leader, again = partition.state.leader_id, marker((ORDERS, [0]), producer=producer, epoch=4, version=version)
+    for _ in range(2):
+        assert ask(tenant, leader, again) == {(producer, ORDERS, 0): ErrorCode.NONE}
+    begins = build_batch([Record(b"k", b"v")], now_ms=1, producer_id=producer, producer_epoch=4, transactional=True)
+    broker = tenant.cluster.brokers[leader]
+    broker.doors.loop.post(lambda: broker.replicas.appending.append(partition, memoryview(begins), -1, is_checked=True))
+    broker.replicas.appending._verifies = lambda: False
+    tenant.cluster.network.run_for(1)
+    is_late = ask(tenant, leader, again)[producer, ORDERS, 0] == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (is_late, producer in partition.log.transactions.open) == ((True, True) if version else (False, False))
 
 
 def test_groups_hear_of_the_markers_of_their_partitions(tenant, monkeypatch):

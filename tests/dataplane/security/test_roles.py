@@ -80,7 +80,7 @@ def test_a_broker_asks_for_nothing_that_only_people_ask():
     }
 
 
-def test_the_control_plane_moves_no_replicas_and_joins_no_group():
+def test_the_control_plane_writes_no_transactions_moves_nothing_between_disks_and_joins_no_group():
     refused = {key for key in INTERNAL if not may_send(CONTROL_PLANE, key)}
     assert refused == OF_BROKERS | {
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -92,8 +92,6 @@ def test_the_control_plane_moves_no_replicas_and_joins_no_group():
         ApiKey.HEARTBEAT,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.ALTER_REPLICA_LOG_DIRS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     }
 
 

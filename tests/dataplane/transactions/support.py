@@ -51,7 +51,7 @@ class Leaders:
 
     def call(self, broker, request, version, timeout_s):
         del timeout_s
-        assert version == 1
+        assert version == 2
         self.requests.append((broker, request))
         answer = Future()
         if self.held:

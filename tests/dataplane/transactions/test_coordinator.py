@@ -1,5 +1,7 @@
 """The coordinator on virtual time: from the first producer to the last marker, and a fail-over between each two steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
@@ -7,7 +9,8 @@ from dataplane.coordination.placement import partition_of
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions import markers
-from dataplane.transactions.events import EndTransaction
+from dataplane.transactions.events import AddPartitions, EndAndRaise, EndTransaction, ProducerResult
+from dataplane.transactions.model import LAST_EPOCH, RAISING, durable_value
 from dataplane.transactions.records import read_record
 from tests.dataplane.transactions.support import PARTITIONS, A, B, C, World
 
@@ -24,6 +27,12 @@ def written(world, name="t"):
     """The states that the log has of an id, in order."""
     records = (read_record(*record) for record in world.log.records.get(partition_of(name, PARTITIONS), []))
     return [None if r.value is None else r.value.transaction_status for r in records if r.transactional_id == name]
+
+
+def names_in(key, *indexes):
+    """Transactional ids of an instance, one for each partition of the topic."""
+    names = [f"{key}.{number}" for number in range(40)]
+    return [next(name for name in names if partition_of(name, PARTITIONS) == index) for index in indexes]
 
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
@@ -374,6 +383,49 @@ def test_one_that_has_expired_makes_room():
     assert w.init(names[1])[0] == E.NONE
 
 
+def test_an_instance_may_have_so_many_partitions_in_open_transactions_wherever_they_are_kept():
+    w = World(partitions_per_instance=3)
+    one, two = names_in("aaaabbbb", 0, 1)
+    (theirs,) = names_in("bbbbcccc", 0)
+    whos = {name: w.producer(name) for name in (one, two, theirs)}
+    assert w.add(whos[one], A, B, name=one) == E.NONE
+    assert w.add(whos[two], A, B, name=two) == E.POLICY_VIOLATION
+    assert w.add(whos[two], C, name=two) == E.NONE
+    assert w.add(whos[theirs], A, B, C, name=theirs) == E.NONE
+    assert w.coordinator.refusals == {"aaaabbbb": 1}
+    w.take_over()
+    assert w.add(whos[two], C, name=two) == E.NONE, "it is there already"
+    assert w.add(whos[two], A, name=two) == E.POLICY_VIOLATION
+    w.end(whos[one], name=one)
+    w.run(0.1)
+    assert w.add(whos[two], A, B, name=two) == E.NONE
+
+
+def test_partitions_that_are_on_their_way_to_the_log_have_their_room():
+    w = World(partitions_per_instance=3)
+    one, two = names_in("aaaabbbb", 0, 1)
+    whos = {name: w.producer(name) for name in (one, two)}
+    w.log.slow = True
+    first = w.coordinator.add_partitions(one, AddPartitions(*whos[one], (A, B)))
+    second = w.coordinator.add_partitions(two, AddPartitions(*whos[two], (A, B)))
+    assert second.result() == E.POLICY_VIOLATION
+    w.log.commit()
+    w.run(0.01)
+    assert first.result() == E.NONE
+    w.log.slow = False
+    assert w.add(whos[two], C, name=two) == E.NONE, "what was refused takes none"
+
+
+def test_an_id_that_ends_gives_its_room_back():
+    w = World(partitions_per_instance=2, id_expiration_ms=100_000)
+    one, two = names_in("aaaabbbb", 0, 1)
+    who = w.producer(one)
+    assert w.add(who, A, B, name=one) == E.NONE
+    w.run(170)
+    assert w.state(one) == E.TRANSACTIONAL_ID_NOT_FOUND, "its transaction has timed out, and nobody has used it since"
+    assert w.add(w.producer(two), A, B, name=two) == E.NONE
+
+
 def test_without_zookeeper_a_new_id_has_to_wait_and_one_that_is_known_has_not(w):
     w.producer()
     w.ids.error = ZooKeeperError("away")
@@ -413,3 +465,88 @@ def test_a_coordinator_says_which_partitions_it_cannot_serve(w):
     w.take_over()
     assert w.coordinator.has_failed(INDEX)
     assert w.init()[0] == E.COORDINATOR_NOT_AVAILABLE
+
+
+# --- an epoch for each transaction ------------------------------------------------------------------------------------
+
+
+def raise_(w, who, *, is_commit=True):
+    future = w.coordinator.end_and_raise("t", EndAndRaise(*who, is_commit))
+    w.run(0.1)
+    return future.result()
+
+
+def add_and_raise(w, who, *partitions):
+    future = w.coordinator.add_partitions("t", AddPartitions(*who, partitions, version=RAISING))
+    w.run(0.01)
+    return future.result()
+
+
+def test_each_transaction_has_its_own_epoch_and_markers_that_are_above_it(w):
+    who = w.producer()
+    for _ in range(3):
+        assert add_and_raise(w, who, A) == E.NONE
+        result = raise_(w, who)
+        assert result == ProducerResult(E.NONE, who[0], who[1] + 1)
+        who = result.producer_id, result.producer_epoch
+    assert [marker[:2] for marker in w.leaders.markers[A]] == [(1000, 1), (1000, 2), (1000, 3)]
+    assert w.add((1000, 2), A) == E.PRODUCER_FENCED
+
+
+def test_a_producer_may_change_from_one_way_to_the_other_with_each_transaction(w):
+    who = w.producer()
+    assert w.add(who, A) == w.end(who) == E.NONE
+    w.run(0.1)
+    assert add_and_raise(w, who, A) == E.NONE
+    result = raise_(w, who)
+    who = result.producer_id, result.producer_epoch
+    assert w.add(who, A) == w.end(who) == E.NONE
+    w.run(0.1)
+    assert [marker[:2] for marker in w.leaders.markers[A]] == [(1000, 0), (1000, 1), (1000, 1)]
+
+
+def nearly_exhausted(w):
+    """A producer with the last epoch of its id."""
+    w.producer()
+    shard = w.coordinator._shard_of("t")
+    entry = shard.contents.entries["t"]
+    entry.put(replace(entry.transaction, producer_epoch=LAST_EPOCH))
+    return 1000, LAST_EPOCH
+
+
+def test_an_exhausted_producer_id_ends_its_last_transaction_and_another_goes_on(w):
+    who = nearly_exhausted(w)
+    assert add_and_raise(w, who, A) == E.NONE
+    assert raise_(w, who) == ProducerResult(E.NONE, 1001, 0)
+    assert w.leaders.markers[A][-1][:2] == (1000, LAST_EPOCH + 1)
+    w.take_over()
+    assert raise_(w, who) == ProducerResult(E.NONE, 1001, 0), "asked again, since the answer was lost"
+    assert add_and_raise(w, (1001, 0), A) == E.NONE
+    assert raise_(w, (1001, 0)) == ProducerResult(E.NONE, 1001, 1)
+
+
+def test_without_zookeeper_an_exhausted_producer_has_to_wait_with_its_end(w):
+    who = nearly_exhausted(w)
+    add_and_raise(w, who, A)
+    w.ids.error = ZooKeeperError("away")
+    assert raise_(w, who) == ProducerResult(E.COORDINATOR_NOT_AVAILABLE)
+    w.ids.error = None
+    assert raise_(w, who).error == E.NONE
+
+
+def test_of_an_id_that_is_unknown_or_elsewhere_nothing_is_ended(w):
+    assert raise_(w, (1000, 0)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
+    w.resign()
+    assert raise_(w, (1000, 0)) == ProducerResult(E.NOT_COORDINATOR)
+
+
+def test_its_records_are_of_version_1_and_say_so(w):
+    who = w.producer()
+    add_and_raise(w, who, A)
+    raise_(w, who)
+    _, ongoing, prepared, complete = w.log.records[INDEX]
+    assert [record[1][:2] for record in (ongoing, prepared, complete)] == [b"\0\1"] * 3
+    assert [read_record(*record).value.client_transaction_version for record in (ongoing, prepared, complete)] == [
+        2
+    ] * 3
+    assert read_record(*complete).value == durable_value(w.coordinator.find("t"))

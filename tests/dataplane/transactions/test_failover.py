@@ -6,7 +6,8 @@ from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
 from dataplane.coordination.log import ReplicatedLog
 from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions.coordinator import TransactionCoordinator
-from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise
+from dataplane.transactions.events import AddPartitions, EndAndRaise, EndTransaction, Initialise, ProducerResult
+from dataplane.transactions.model import RAISING
 from dataplane.transactions.settings import TransactionSettings
 from tests.dataplane.replication import cluster as replicated
 from tests.dataplane.transactions.support import A, B, Ids, Leaders, Topics
@@ -64,6 +65,10 @@ def add(who, *partitions):
 
 def end(who, *, is_commit=True):
     return lambda t: t.end("t", EndTransaction(*who, is_commit))
+
+
+def end_and_raise(who, *, is_commit=True):
+    return lambda t: t.end_and_raise("t", EndAndRaise(*who, is_commit))
 
 
 def open_transaction(cluster):
@@ -154,3 +159,19 @@ def test_a_deposed_coordinator_that_cannot_store_an_end_writes_no_marker_and_its
         (A, B), (who[0], who[1] + 1, False)
     )
     assert waiting[0].result() != E.NONE
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_the_epoch_that_a_producer_goes_on_with_is_its_own_whoever_dies(cluster, is_commit):
+    result = ask(cluster, 1, init())
+    who = result.producer_id, result.producer_epoch
+    after = who[0], who[1] + 1
+    assert ask(cluster, 1, lambda t: t.add_partitions("t", AddPartitions(*who, (A, B), version=RAISING))) == E.NONE
+    cluster[1].leaders.held = True
+    assert ask(cluster, 1, end_and_raise(who, is_commit=is_commit)) == ProducerResult(E.NONE, *after)
+    assert cluster.markers == {}
+    fail_over(cluster)
+    assert {p: taken[-1][:3] for p, taken in cluster.markers.items()} == dict.fromkeys((A, B), (*after, is_commit))
+    assert ask(cluster, 2, end_and_raise(who, is_commit=is_commit)) == ProducerResult(E.NONE, *after)
+    assert ask(cluster, 2, add(who, A)) == E.PRODUCER_FENCED
+    assert ask(cluster, 2, add(after, A)) == E.NONE

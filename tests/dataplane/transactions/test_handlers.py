@@ -8,7 +8,7 @@ from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.table import HANDLERS, served
-from dataplane.handlers.transactions.charging import MARKER_BYTES
+from dataplane.handlers.transaction_charges import MARKER_BYTES
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
@@ -214,6 +214,17 @@ def test_each_version_of_end_txn_and_add_offsets(broker, version):
     assert broker.end(who, version=version, committed=False) == E.NONE
     assert broker.end(who, version=version, committed=False) == E.NONE
     assert broker.end(who, version=version) == E.INVALID_TXN_STATE
+
+
+def test_from_version_5_on_an_end_says_with_what_the_producer_goes_on(broker):
+    who = broker.producer()
+    assert verify(broker, ("t", who, (2,), False)) == [("t", [E.NONE])]
+    ended = broker.ask(EndTxnRequest("t", *who, True), 5)
+    assert (ended.error_code, ended.producer_id, ended.producer_epoch) == (E.NONE, who[0], who[1] + 1)
+    refused = broker.ask(EndTxnRequest("t", *who, False), 5)
+    assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (E.INVALID_TXN_STATE, -1, -1)
+    again = broker.ask(EndTxnRequest("t", *who, True), 5)
+    assert (again.error_code, again.producer_epoch) == (E.NONE, who[1] + 1)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 1_000])

@@ -6,19 +6,21 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.coordination.effects import Begin, Reply, Store
+from dataplane.coordination.effects import Begin, Reply, SetTimer, Store
 from dataplane.protocol.errors import ErrorCode
+from dataplane.transactions.draft import RETRY_TIMER
 from dataplane.transactions.events import (
     AddPartitions,
+    EndAndRaise,
     EndTransaction,
     Expired,
     Initialise,
-    InitResult,
     MarkersWritten,
+    ProducerResult,
     Resume,
     TimedOut,
 )
-from dataplane.transactions.model import IDLE, Transaction, TransactionState, durable_value, loaded
+from dataplane.transactions.model import IDLE, RAISING, Transaction, TransactionState, durable_value, loaded
 from dataplane.transactions.settings import TransactionSettings
 from dataplane.transactions.state import handle
 
@@ -31,11 +33,16 @@ STEPS = st.one_of(
     st.tuples(st.just("init")),
     st.tuples(st.just("init again"), PRODUCERS),
     st.tuples(st.just("add"), PRODUCERS, st.integers(0, 3)),
+    st.tuples(st.just("add and raise"), PRODUCERS, st.integers(0, 3)),
     st.tuples(st.just("end"), PRODUCERS, st.booleans()),
+    st.tuples(st.just("end and raise"), PRODUCERS, st.booleans()),
     st.tuples(st.sampled_from(["time-out", "markers", "expiry", "wait", "stored", "stored", "stored"])),
     st.tuples(st.just("refused"), st.booleans()),
     st.tuples(st.just("fail-over"), st.integers(0, 2)),
 )
+
+
+BY_PRODUCERS = ("add", "add and raise", "end", "end and raise", "init again")
 
 
 class Walk:
@@ -49,7 +56,7 @@ class Walk:
         self.committed = 0  # how many of the log's are
         self.given = []  # (producer id, epoch), as told
         self.asked = {}  # by token
-        self.markers = []  # transactions whose markers are to be written
+        self.markers = []  # what is said when markers are written, or again when the log refused the completion
         self.told_committed = set()  # (producer id, begun)
         self.ends = {}  # (producer id, begun): states in which markers were written
         self.next_id = 7
@@ -63,24 +70,23 @@ class Walk:
     def step(self, kind, *args):
         self.now_ms += 1
         token = len(self.asked) + 1
-        who = (
-            self.given[-1 - args[0]]
-            if args and kind in ("add", "end", "init again") and args[0] < len(self.given)
-            else None
-        )
+        who = self.given[-1 - args[0]] if args and kind in BY_PRODUCERS and args[0] < len(self.given) else None
         if kind == "init":
             self.ask(Initialise(60_000, None, self.new_id(), token))
         elif kind == "init again" and who is not None:
             self.ask(Initialise(60_000, who, self.new_id(), token))
         elif kind == "add" and who is not None and not self.transaction.is_blank():
-            self.ask(AddPartitions(*who, (("orders", args[1]),), token))
+            self.ask(AddPartitions(*who, (("orders", args[1]),), token=token))
+        elif kind == "add and raise" and who is not None and not self.transaction.is_blank():
+            self.ask(AddPartitions(*who, (("orders", args[1]),), version=RAISING, token=token))
         elif kind == "end" and who is not None and not self.transaction.is_blank():
             self.ask(EndTransaction(*who, args[1], token))
+        elif kind == "end and raise" and who is not None and not self.transaction.is_blank():
+            self.ask(EndAndRaise(*who, args[1], self.new_id(), token))
         elif kind == "time-out":
             self.do(TimedOut())
         elif kind == "markers" and self.markers:
-            decided = self.markers.pop()
-            self.do(MarkersWritten(decided.producer_id, decided.producer_epoch))
+            self.do(self.markers.pop())
         elif kind == "expiry":
             self.do(Expired())
         elif kind == "wait":
@@ -110,6 +116,8 @@ class Walk:
                 self.log.append(effect.value)
             elif isinstance(effect, Begin):
                 self.begun(effect.work.transaction)
+            elif isinstance(effect, SetTimer) and effect.name == RETRY_TIMER:
+                self.markers.append(effect.event)
 
     def stored(self, error=ErrorCode.NONE, is_kept=True):
         if not self.stores:
@@ -134,12 +142,15 @@ class Walk:
     def begun(self, decided):
         key = decided.producer_id, decided.started_ms
         self.ends.setdefault(key, set()).add(decided.state)
-        self.markers.append(decided)
+        self.markers.append(MarkersWritten(decided.producer_id, decided.producer_epoch))
         assert len(self.ends[key]) == 1, "committed and aborted"
 
     def told(self, token, result):
         event, before = self.asked.get(token, (None, None))
-        if isinstance(result, InitResult):
+        if isinstance(event, EndAndRaise):
+            if result.error == ErrorCode.NONE:
+                self.has_ended(event, before, (result.producer_id, result.producer_epoch))
+        elif isinstance(result, ProducerResult):
             if result.error == ErrorCode.NONE:
                 self.is_given(event, (result.producer_id, result.producer_epoch))
         elif result == ErrorCode.NONE:
@@ -147,6 +158,16 @@ class Walk:
             assert who == self.given[-1], "somebody has a newer epoch"
             if isinstance(event, EndTransaction) and event.is_commit:
                 self.told_committed.add((event.producer_id, before.started_ms))
+
+    def has_ended(self, event, before, who):
+        """What it goes on with: another epoch, of which it is told again as long as nobody has used it."""
+        if (event.producer_id, event.producer_epoch) == self.given[-1]:
+            assert who > self.given[-1]
+            self.given.append(who)
+        else:
+            assert who == self.given[-1], "somebody has a newer epoch"
+        if event.is_commit:
+            self.told_committed.add((event.producer_id, before.started_ms))
 
     def is_given(self, event, who):
         if self.given:
@@ -182,10 +203,11 @@ def test_whoever_was_told_that_it_is_fenced_never_commits(steps):
 
     def told(token, result):
         event = walk.asked.get(token, (None,))[0]
-        if isinstance(event, AddPartitions | EndTransaction):
+        if isinstance(event, AddPartitions | EndTransaction | EndAndRaise):
             who = event.producer_id, event.producer_epoch
-            assert not (result == ErrorCode.NONE and who in fenced)
-            if result == ErrorCode.PRODUCER_FENCED:
+            error = result.error if isinstance(result, ProducerResult) else result
+            assert not (error == ErrorCode.NONE and who in fenced)
+            if error == ErrorCode.PRODUCER_FENCED:
                 fenced.add(who)
         tell(token, result)
 

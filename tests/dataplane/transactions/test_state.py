@@ -6,28 +6,33 @@ import pytest
 
 from dataplane.coordination.effects import Begin, Reply, SetTimer, Store
 from dataplane.protocol.errors import ErrorCode
+from dataplane.transactions.draft import RETRY_MS, RETRY_TIMER, TIMEOUT_TIMER
+from dataplane.transactions.ending import needs_producer_id_to_go_on
 from dataplane.transactions.events import (
     AddPartitions,
+    EndAndRaise,
     EndTransaction,
     Expired,
     Initialise,
-    InitResult,
     MarkersWritten,
+    ProducerResult,
     Resume,
     Stored,
     TimedOut,
     WriteMarkers,
 )
-from dataplane.transactions.model import FOLLOWS, PREPARED, Transaction, TransactionState, durable_value, loaded
-from dataplane.transactions.settings import TransactionSettings
-from dataplane.transactions.state import (
-    RETRY_MS,
-    RETRY_TIMER,
-    TIMEOUT_TIMER,
-    handle,
-    needs_producer_id,
-    verified,
+from dataplane.transactions.model import (
+    FOLLOWS,
+    LAST_EPOCH,
+    PREPARED,
+    RAISING,
+    Transaction,
+    TransactionState,
+    durable_value,
+    loaded,
 )
+from dataplane.transactions.settings import TransactionSettings
+from dataplane.transactions.state import handle, needs_producer_id, verified
 
 S, E = TransactionState, ErrorCode
 SETTINGS = TransactionSettings(max_partitions=3, id_expiration_ms=1_000_000)
@@ -91,7 +96,7 @@ def init(known=None, new=None):
 
 def test_the_first_producer_of_an_id_has_a_new_producer_id_and_epoch_0():
     made, effects = stored(Transaction("t"), init(new=9))
-    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert reply(effects) == ProducerResult(E.NONE, 9, 0)
     assert (made.producer_id, made.producer_epoch, made.state, made.pending) == (9, 0, S.EMPTY, None)
     assert made.updated_ms == NOW
 
@@ -99,18 +104,18 @@ def test_the_first_producer_of_an_id_has_a_new_producer_id_and_epoch_0():
 @pytest.mark.parametrize("before", READY, **NAMED)
 def test_each_further_producer_has_a_higher_epoch(before):
     made, effects = stored(before, init())
-    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1)
     assert made.state is S.EMPTY
 
 
 @pytest.mark.parametrize("before", EVERY, **NAMED)
 def test_while_anything_is_on_its_way_a_producer_is_to_come_again(before):
-    assert told(replace(before, pending=S.EMPTY), init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert told(replace(before, pending=S.EMPTY), init()) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
 
 
 @pytest.mark.parametrize("before", DECIDED, **NAMED)
 def test_until_every_partition_has_its_marker_too(before):
-    assert told(before, init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert told(before, init()) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
 
 
 def test_an_open_transaction_is_aborted_with_a_higher_epoch_and_the_new_producer_comes_again():
@@ -118,12 +123,12 @@ def test_an_open_transaction_is_aborted_with_a_higher_epoch_and_the_new_producer
     assert (fenced.producer_epoch, fenced.state, fenced.pending) == (EPOCH + 1, S.ONGOING, S.PREPARE_ABORT)
     assert store(effects).value.producer_epoch == EPOCH + 1
     decided, effects = after(fenced, store(effects).then)
-    assert reply(effects) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert reply(effects) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
     assert effects[-1] == Begin(WriteMarkers(decided))
     assert decided.state is S.PREPARE_ABORT
     ended, _ = stored(decided, MarkersWritten(PID, EPOCH + 1))
     _, effects = stored(ended, init())
-    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 2)
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 2)
 
 
 def test_whoever_was_fenced_is_told_so_before_the_abort_is_stored():
@@ -134,7 +139,7 @@ def test_whoever_was_fenced_is_told_so_before_the_abort_is_stored():
 
 def test_the_epoch_is_raised_once_however_often_the_log_refuses_the_abort():
     failed, effects = stored(OPEN, init(), E.COORDINATOR_NOT_AVAILABLE)
-    assert reply(effects) == InitResult(E.COORDINATOR_NOT_AVAILABLE)
+    assert reply(effects) == ProducerResult(E.COORDINATOR_NOT_AVAILABLE)
     assert (failed.state, failed.pending, failed.producer_epoch) == (S.ONGOING, None, EPOCH + 1)
     assert told(failed, EndTransaction(PID, EPOCH, True)) == E.PRODUCER_FENCED
     decided, _ = stored(failed, init())
@@ -143,21 +148,21 @@ def test_the_epoch_is_raised_once_however_often_the_log_refuses_the_abort():
 
 def test_a_producer_that_says_its_epoch_gets_the_next_and_if_it_asks_again_the_same():
     raised, effects = stored(txn(), init((PID, EPOCH)))
-    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1)
     again, effects = stored(raised, init((PID, EPOCH)))
-    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1)
     _, effects = stored(again, init((PID, EPOCH)))
-    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1)
 
 
 @pytest.mark.parametrize("known", [(PID, EPOCH - 1), (PID, EPOCH + 1), (PID + 1, EPOCH)])
 def test_one_that_says_another_is_fenced(known):
-    assert told(txn(), init(known)) == InitResult(E.PRODUCER_FENCED)
+    assert told(txn(), init(known)) == ProducerResult(E.PRODUCER_FENCED)
 
 
 def test_one_whose_epoch_a_newer_producer_has_raised_is_fenced():
     raised, _ = stored(txn(), init())
-    assert told(raised, init((PID, EPOCH))) == InitResult(E.PRODUCER_FENCED)
+    assert told(raised, init((PID, EPOCH))) == ProducerResult(E.PRODUCER_FENCED)
 
 
 LAST = 32_766
@@ -166,32 +171,32 @@ LAST = 32_766
 @pytest.mark.parametrize("known", [None, (PID, LAST)])
 def test_after_the_last_epoch_comes_a_new_producer_id(known):
     made, effects = stored(replace(txn(), producer_epoch=LAST), init(known, 9))
-    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert reply(effects) == ProducerResult(E.NONE, 9, 0)
     assert (made.last_producer_id, made.last_producer_epoch) == (PID, -1 if known is None else LAST)
 
 
 def test_whoever_exhausted_its_id_and_did_not_hear_of_the_new_one_is_given_it_again():
     made, _ = stored(replace(txn(), producer_epoch=LAST), init((PID, LAST), 9))
     _, effects = stored(made, init((PID, LAST)))
-    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert reply(effects) == ProducerResult(E.NONE, 9, 0)
 
 
 @pytest.mark.parametrize("known", [(PID, LAST - 1), (PID + 100, LAST)])
 def test_one_that_has_not_exhausted_it_or_never_had_it_is_fenced(known):
     made, _ = stored(replace(txn(), producer_epoch=LAST), init((PID, LAST), 9))
-    assert told(made, init(known)) == InitResult(E.PRODUCER_FENCED)
-    assert told(replace(made, last_producer_epoch=known[1]), init((PID + 100, known[1]))) == InitResult(
+    assert told(made, init(known)) == ProducerResult(E.PRODUCER_FENCED)
+    assert told(replace(made, last_producer_epoch=known[1]), init((PID + 100, known[1]))) == ProducerResult(
         E.PRODUCER_FENCED
     )
 
 
 def test_one_that_said_no_epoch_then_is_not():
     made, _ = stored(replace(txn(), producer_epoch=LAST), init(None, 9))
-    assert told(made, init((PID, LAST))) == InitResult(E.PRODUCER_FENCED)
+    assert told(made, init((PID, LAST))) == ProducerResult(E.PRODUCER_FENCED)
 
 
 def test_without_an_id_to_give_the_producer_is_to_come_again():
-    assert told(replace(txn(), producer_epoch=LAST), init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert told(replace(txn(), producer_epoch=LAST), init()) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
 
 
 def test_the_last_epoch_leaves_one_to_fence_with():
@@ -200,7 +205,7 @@ def test_the_last_epoch_leaves_one_to_fence_with():
     assert decided.producer_epoch == LAST + 1 == 2**15 - 1
     ended, _ = stored(decided, MarkersWritten(PID, LAST + 1))
     _, effects = stored(ended, init(None, 9))
-    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert reply(effects) == ProducerResult(E.NONE, 9, 0)
 
 
 def test_an_epoch_that_was_fenced_is_not_given_again():
@@ -209,7 +214,7 @@ def test_an_epoch_that_was_fenced_is_not_given_again():
     decided, _ = stored(begun, init())
     ended, _ = stored(decided, MarkersWritten(PID, EPOCH + 2))
     for known in ((PID, EPOCH), (PID, EPOCH + 1)):
-        assert told(ended, init(known)) == InitResult(E.PRODUCER_FENCED)
+        assert told(ended, init(known)) == ProducerResult(E.PRODUCER_FENCED)
 
 
 def test_a_new_producer_id_is_fetched_for_whoever_may_need_one():
@@ -269,6 +274,15 @@ def test_a_partition_more_than_a_transaction_may_have_is_refused():
     assert told(full, AddPartitions(PID, EPOCH, (A, C), token=1)) == E.NONE
 
 
+def test_what_the_instance_has_no_room_for_is_refused_after_who_may_not_ask_and_never_to_a_group():
+    assert reply(stored(OPEN, AddPartitions(PID, EPOCH, (A, B), room=1, token=1))[1]) == E.NONE
+    assert told(OPEN, AddPartitions(PID, EPOCH, (B, C), room=1, token=1)) == E.POLICY_VIOLATION
+    assert told(OPEN, AddPartitions(PID, EPOCH - 1, (B, C), room=0, token=1)) == E.PRODUCER_FENCED
+    assert told(OPEN, AddPartitions(PID, EPOCH, (A,), room=-5, token=1)) == E.NONE, "it is counted already"
+    of_group = AddPartitions(PID, EPOCH, (B,), is_of_group=True, room=0, token=1)
+    assert reply(stored(OPEN, of_group)[1]) == E.NONE
+
+
 @pytest.mark.parametrize("before", DECIDED, **NAMED)
 def test_nothing_is_added_to_one_that_is_decided(before):
     assert told(before, AddPartitions(PID, EPOCH, (B,), token=1)) == E.CONCURRENT_TRANSACTIONS
@@ -306,6 +320,123 @@ def test_what_the_log_does_not_take_has_not_happened():
         unchanged, effects = stored(OPEN, ask, E.COORDINATOR_NOT_AVAILABLE)
         assert reply(effects) == E.COORDINATOR_NOT_AVAILABLE
         assert unchanged == OPEN
+
+
+# --- EndTxn that raises the epoch -------------------------------------------------------------------------------------
+
+RAISES = txn(S.ONGOING, A, version=RAISING)
+
+
+def raising(*, is_commit=True, epoch=EPOCH, producer_id=PID, new=None):
+    return EndAndRaise(producer_id, epoch, is_commit, new, token=1)
+
+
+def ended(transaction=RAISES, **more):
+    """The transactional id when all markers are written, and what the producer was told."""
+    decided, effects = stored(transaction, raising(**more))
+    assert effects[-1] == Begin(WriteMarkers(decided))
+    complete, _ = stored(decided, MarkersWritten(decided.producer_id, decided.producer_epoch))
+    return complete, reply(effects)
+
+
+@pytest.mark.parametrize(("is_commit", "state"), [(True, S.PREPARE_COMMIT), (False, S.PREPARE_ABORT)])
+def test_an_end_that_raises_the_epoch_writes_its_markers_with_the_one_that_the_producer_goes_on_with(is_commit, state):
+    decided, effects = stored(RAISES, raising(is_commit=is_commit))
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1)
+    assert (decided.state, decided.producer_epoch, list(decided.partitions)) == (state, EPOCH + 1, [A])
+    complete, _ = stored(decided, MarkersWritten(PID, EPOCH + 1))
+    assert (complete.producer_id, complete.producer_epoch, complete.partitions) == (PID, EPOCH + 1, {})
+    assert told(complete, AddPartitions(PID, EPOCH, (A,), token=1)) == E.PRODUCER_FENCED
+    begun, _ = stored(complete, AddPartitions(PID, EPOCH + 1, (A,), version=RAISING, token=1))
+    assert (begun.state, begun.version) == (S.ONGOING, RAISING)
+
+
+RAISED_AGAIN = {
+    (S.PREPARE_COMMIT, True): E.CONCURRENT_TRANSACTIONS,
+    (S.PREPARE_COMMIT, False): E.CONCURRENT_TRANSACTIONS,
+    (S.PREPARE_ABORT, False): E.CONCURRENT_TRANSACTIONS,
+    (S.COMPLETE_COMMIT, True): E.NONE,
+    (S.COMPLETE_COMMIT, False): E.INVALID_TXN_STATE,
+    (S.COMPLETE_ABORT, True): E.INVALID_TXN_STATE,
+    (S.COMPLETE_ABORT, False): E.NONE,
+    (S.ONGOING, True): E.PRODUCER_FENCED,  # the next one has begun
+    (S.ONGOING, False): E.PRODUCER_FENCED,
+}
+
+
+@pytest.mark.parametrize(("state", "is_commit"), RAISED_AGAIN)
+def test_whoever_did_not_hear_the_new_epoch_is_told_it_again_unless_it_was_used_since(state, is_commit):
+    error = RAISED_AGAIN[state, is_commit]
+    result = ProducerResult(error, PID, EPOCH + 1) if error == E.NONE else ProducerResult(error)
+    before = replace(txn(state, version=RAISING), producer_epoch=EPOCH + 1)
+    assert told(before, raising(is_commit=is_commit)) == result
+
+
+def test_an_end_of_an_older_producer_is_never_taken_for_one_that_comes_again():
+    for state in (S.COMPLETE_COMMIT, S.EMPTY):
+        assert told(replace(txn(state), producer_epoch=EPOCH + 1), raising()) == ProducerResult(E.PRODUCER_FENCED)
+    assert told(RAISES, raising(epoch=EPOCH + 1)) == ProducerResult(E.PRODUCER_FENCED)
+    assert told(RAISES, raising(producer_id=PID + 1)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
+
+
+@pytest.mark.parametrize("before", READY, **NAMED)
+def test_what_was_never_begun_is_aborted_with_another_epoch_and_cannot_be_committed(before):
+    assert told(before, raising()) == ProducerResult(E.INVALID_TXN_STATE)
+    aborted, heard = ended(before, is_commit=False)
+    assert heard == ProducerResult(E.NONE, PID, EPOCH + 1)
+    assert (aborted.state, aborted.producer_epoch) == (S.COMPLETE_ABORT, EPOCH + 1)
+
+
+def test_a_producer_whose_transaction_has_timed_out_goes_on_when_it_aborts_and_is_fenced_when_another_has_begun():
+    decided, _ = stored(RAISES, TimedOut())
+    timed_out, _ = stored(decided, MarkersWritten(PID, EPOCH + 1))
+    assert told(timed_out, raising(is_commit=False)) == ProducerResult(E.NONE, PID, EPOCH + 1)
+    assert told(timed_out, raising()) == ProducerResult(E.INVALID_TXN_STATE)
+    _, effects = stored(timed_out, init((PID, EPOCH)))
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 1), "it may ask in this way as well"
+    another, effects = stored(timed_out, init())
+    assert reply(effects) == ProducerResult(E.NONE, PID, EPOCH + 2)
+    assert told(another, raising(is_commit=False)) == ProducerResult(E.PRODUCER_FENCED)
+
+
+def test_the_last_epoch_of_a_producer_id_ends_with_another_id():
+    last = replace(RAISES, producer_epoch=LAST_EPOCH)
+    assert needs_producer_id_to_go_on(last)
+    assert told(last, raising(epoch=LAST_EPOCH)) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
+    decided, effects = stored(last, raising(epoch=LAST_EPOCH, new=9))
+    assert reply(effects) == ProducerResult(E.NONE, 9, 0)
+    assert (decided.producer_id, decided.producer_epoch) == (PID, LAST_EPOCH + 1), "markers are the old producer's"
+    assert told(decided, raising(epoch=LAST_EPOCH)) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
+    for waiting in (decided, loaded("t", durable_value(decided))):
+        complete, _ = stored(waiting, MarkersWritten(PID, LAST_EPOCH + 1))
+        assert (complete.producer_id, complete.producer_epoch, complete.next_producer_id) == (9, 0, -1)
+        assert told(complete, raising(epoch=LAST_EPOCH)) == ProducerResult(E.NONE, 9, 0)
+        assert told(loaded("t", durable_value(complete)), raising(epoch=LAST_EPOCH)) == ProducerResult(E.NONE, 9, 0)
+        assert told(complete, raising(epoch=LAST_EPOCH - 1)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
+
+
+def test_an_epoch_that_is_kept_for_fencing_is_told_to_nobody():
+    decided, _ = stored(replace(RAISES, producer_epoch=LAST_EPOCH), TimedOut())
+    timed_out, _ = stored(decided, MarkersWritten(PID, LAST_EPOCH + 1))
+    assert told(timed_out, raising(is_commit=False, epoch=LAST_EPOCH)) == ProducerResult(E.PRODUCER_FENCED)
+    assert told(timed_out, init((PID, LAST_EPOCH), new=9)) == ProducerResult(E.PRODUCER_FENCED)
+
+
+def test_an_older_client_ends_such_a_transaction_with_the_epoch_that_it_has():
+    decided, effects = stored(RAISES, EndTransaction(PID, EPOCH, True, token=1))
+    assert reply(effects) == E.NONE
+    assert (decided.producer_epoch, decided.version) == (EPOCH, 0)
+
+
+def test_an_end_that_the_log_refuses_has_raised_nothing():
+    unchanged, effects = stored(RAISES, raising(), E.COORDINATOR_NOT_AVAILABLE)
+    assert reply(effects) == ProducerResult(E.COORDINATOR_NOT_AVAILABLE)
+    assert unchanged == RAISES
+
+
+@pytest.mark.parametrize("before", [RAISES, ended()[0], stored(RAISES, raising())[0]], **NAMED)
+def test_a_successor_loads_such_a_transaction_too(before):
+    assert replace(loaded("t", durable_value(before)), last_producer_epoch=before.last_producer_epoch) == before
 
 
 # --- time, markers ----------------------------------------------------------------------------------------------------
@@ -363,7 +494,7 @@ def test_an_id_that_nobody_has_used_for_long_is_removed(before):
     now_ms = before.updated_ms + SETTINGS.id_expiration_ms
     dying, effects = after(before, Expired(), now_ms)
     assert store(effects).value is None
-    assert told(dying, init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert told(dying, init()) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
     gone, _ = after(dying, store(effects).then, now_ms)
     assert gone.is_blank()
 

@@ -17,7 +17,13 @@ from dataplane.protocol.messages.transactions import (
 )
 from dataplane.records.control import Marker
 from dataplane.tasks import Future
-from dataplane.transactions.verification import PARTITIONS_PER_REQUEST, Verifier, told_to_producers
+from dataplane.transactions.verification import (
+    ADDED_WITHIN_S,
+    PARTITIONS_PER_REQUEST,
+    PAUSE_S,
+    Verifier,
+    told_to_producers,
+)
 from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 A, B = (TOPIC, 0), (TOPIC, 1)
@@ -50,6 +56,11 @@ class World:
         self.cluster.run(0.01)
         return found
 
+    def add(self, *partitions, name="one", producer=7, epoch=0):
+        found = self.verifier.add(name, producer, epoch, partitions)
+        self.cluster.run(0.001)
+        return found
+
     def answer(self, codes=None, *, error=ErrorCode.NONE, otherwise=ErrorCode.NONE):
         """The request that waits."""
         _, request, future = self.asked.pop(0)
@@ -70,7 +81,7 @@ class World:
             for row in request.transactions
         )
         future.resolve(AddPartitionsToTxnResponse(error_code=error, results_by_transaction=rows))
-        self.cluster.run(0.01)
+        self.cluster.run(0.001)
 
     def write(self, index=0, sequence=0):
         done = self.cluster.produce(1, "v", index=index, producer=(7, 0, sequence), transactional=True)
@@ -239,3 +250,74 @@ def test_a_partition_that_is_led_elsewhere_is_not_asked_about(world):
     found = world.verify(("nowhere", 0))
     assert found.result() == {("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert not world.asked
+
+
+# --- a producer that does not add partitions itself -------------------------------------------------------------------
+
+
+def test_partitions_are_added_by_the_question_once(world):
+    found = world.add(A, B)
+    ((_, request, _),) = world.asked
+    assert [row.verify_only for row in request.transactions] == [False]
+    world.answer()
+    assert found.result() == {A: ErrorCode.NONE, B: ErrorCode.NONE}
+    assert world.write() is ErrorCode.NONE
+    assert world.add(A, B) is None, "one is open here, and of the other the coordinator has said so"
+
+
+def test_they_are_added_where_verification_is_switched_off(world):
+    world.settings = Settings(transaction_partition_verification_enable=False)
+    assert world.add(A) is not None
+    assert len(world.asked) == 1
+
+
+def test_while_the_transaction_before_is_being_ended_the_coordinator_is_asked_again(world):
+    found = world.add(A)
+    for _ in range(3):
+        world.answer(otherwise=ErrorCode.CONCURRENT_TRANSACTIONS)
+        assert not found.done
+        assert not world.asked
+        world.cluster.run(PAUSE_S)
+    world.answer()
+    assert found.result() == {A: ErrorCode.NONE}
+    assert world.write() is ErrorCode.NONE
+
+
+def test_a_marker_of_the_transaction_before_that_comes_meanwhile_costs_another_question(world):
+    found = world.add(A, epoch=1)
+    world.cluster.mark(1, Marker.COMMIT, producer=7, epoch=1)
+    world.cluster.run(0.001)
+    world.answer()
+    assert not found.done
+    world.cluster.run(PAUSE_S)
+    world.answer()
+    assert found.result() == {A: ErrorCode.NONE}
+
+
+def test_after_a_moment_it_is_left_to_the_producer(world):
+    found = world.add(A)
+    for _ in range(round(ADDED_WITHIN_S / PAUSE_S) + 1):
+        if world.asked:
+            world.answer(otherwise=ErrorCode.CONCURRENT_TRANSACTIONS)
+        world.cluster.run(PAUSE_S)
+    assert found.result() == {A: ErrorCode.CONCURRENT_TRANSACTIONS}
+    assert told_to_producers(ErrorCode.CONCURRENT_TRANSACTIONS) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert not world.asked
+
+
+@pytest.mark.parametrize("code", [ErrorCode.PRODUCER_FENCED, ErrorCode.POLICY_VIOLATION])
+def test_any_other_answer_is_told_at_once(world, code):
+    found = world.add(A)
+    world.answer(otherwise=code)
+    told = ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+    assert found.result() == {A: told}
+
+
+def test_who_only_asks_and_who_adds_do_not_travel_as_one(world):
+    world.leaders = {0: world.leaders[0]}
+    world.verify(B, name="busy", producer=8)
+    asks, adds = world.verify(A), world.add(B)
+    assert told_to_producers(adds.result()[B]) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
+    world.answer()
+    world.answer()
+    assert asks.result() == {A: ErrorCode.NONE}

@@ -17,7 +17,8 @@ from itertools import count
 from pathlib import Path
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise, Stored
+from dataplane.transactions.events import AddPartitions, EndAndRaise, EndTransaction, Initialise, Stored
+from dataplane.transactions.model import RAISING
 from dataplane.transactions.records import read_record
 from tests.dataplane.coordination.telling import Telling
 from tests.dataplane.transactions.support import A, B, C, World
@@ -52,7 +53,12 @@ class Story(Telling, World):
     def ask(self, who, request):
         number = next(self._asked)
         self.tell(f"#{number} {who}: {type(request).__name__}")
-        methods = {Initialise: "initialise", AddPartitions: "add_partitions", EndTransaction: "end"}
+        methods = {
+            Initialise: "initialise",
+            AddPartitions: "add_partitions",
+            EndTransaction: "end",
+            EndAndRaise: "end_and_raise",
+        }
         future = getattr(self.coordinator, methods[type(request)])("t", request)
         future.then(lambda answered: self.tell(f"#{number} {who} hears {self.shown(answered.result())}"))
         self.run(0.01)
@@ -67,6 +73,13 @@ class Story(Telling, World):
 
     def ends(self, who, producer, *, is_commit=True):
         return self.ask(who, EndTransaction(*producer, is_commit))
+
+    def adds_with_a_batch(self, broker, producer, *partitions):
+        return self.ask(broker, AddPartitions(*producer, partitions, version=RAISING))
+
+    def ends_and_goes_on(self, who, producer, *, is_commit=True):
+        result = self.ask(who, EndAndRaise(*producer, is_commit)).result()
+        return result.producer_id, result.producer_epoch
 
     def succeeds(self):
         self.tell("another broker leads the partition, with the same log")
@@ -222,7 +235,26 @@ def expiry():
     return story
 
 
+def own_epochs():
+    story = Story(
+        "Bob adds no partitions himself, and has an epoch for each transaction; once its answer is lost (KIP-890)"
+    )
+    bob = story.begins("bob")
+    story.adds_with_a_batch("the leader of orders-0", bob, A)
+    again = story.ends_and_goes_on("bob", bob)
+    story.run(1)
+    story.ends_and_goes_on("bob", bob)
+    story.adds_with_a_batch("the leader of orders-0", bob, A)
+    story.adds_with_a_batch("the leader of events-0", again, C)
+    story.ends_and_goes_on("bob, who is late", bob)
+    last = story.ends_and_goes_on("bob", again, is_commit=False)
+    story.run(1)
+    story.ends_and_goes_on("bob, who has begun nothing", last, is_commit=False)
+    return story
+
+
 STORIES = {
+    "own_epochs": own_epochs,
     "commit": commit,
     "fencing": fencing,
     "time_out": time_out,

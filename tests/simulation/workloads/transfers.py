@@ -1,6 +1,7 @@
 """Records are moved from one topic to another, each exactly once: by copiers that read, write and commit in one transaction.
 
-Two of them have the same transactional id and take it from each other, as an application does of which an old process lives on.
+Two of them have the same transactional id and take it from each other, as an application does of which an old process lives on;
+the one has an epoch for each transaction and adds no partitions (KIP-890), the other is older.
 Some transactions are aborted, some of these while their records are still on their way, and some are left open when their
 copier has had enough. Whoever reads what is committed sees of
 each partition the records of the other topic: in order, none twice, none of an aborted transaction; and in the end all.
@@ -50,7 +51,7 @@ class Transfers(Workload):
 
     async def _copy(self, *, stays: bool) -> None:
         """One of the two. Who stays goes on, when all is over, until everything is moved."""
-        producer = TransactionalProducer(self.cluster, TRANSACTIONAL_ID, TIMEOUT_MS)
+        producer = TransactionalProducer(self.cluster, TRANSACTIONAL_ID, TIMEOUT_MS, raises=stays)
         sources = [CommittedReader(self.cluster, self.TOPIC, partition) for partition in range(self.PARTITIONS)]
         while stays or not self.shared.is_over:
             is_last = self.shared.is_over
@@ -88,7 +89,8 @@ class Transfers(Workload):
             await producer.write(self.COPY, partition, [attempt + b":" + value for value in values], late_s=late_s)
         if is_hasty:
             await producer.end(committed=False)
-            await producer.raise_epoch()
+            if not producer.raises:
+                await producer.raise_epoch()
             return True
         await producer.send_offsets(GROUP, self.TOPIC, {partition: position[partition] for partition in moved})
         chance = random.random()

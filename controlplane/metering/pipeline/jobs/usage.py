@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -26,14 +27,16 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming import StreamingQuery
 
 from controlplane.java import JavaNotFoundError
-from controlplane.metering.pipeline import progress_table, session, source, transforms
+from controlplane.metering.pipeline import progress_table, runs, session, source, transforms
 from controlplane.metering.pipeline.listener import Listener
 from controlplane.metering.pipeline.positions import Looks, TopicState, starting
 from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark.errors import first_line
 
 LOG = logging.getLogger("sluice.metering")
+JOB = "usage"
 LIFE_S = 5
 PAUSE_S = 2.0
 LONGEST_PAUSE_S = 30.0
@@ -66,6 +69,8 @@ class UsageJob:
         self.topic_id = ""  # of the topic that is being read
         self._unchecked: dict[int, int] = {}  # of a query that began where its checkpoint said: what the database had
         self._follow_database = False
+        self._run: runs.Current | None = None  # this job's row among the runs
+        self.records = 0
         self.batches = 0
         self.problem = ""  # of the batch that failed last
 
@@ -166,6 +171,7 @@ class UsageJob:
             )  # fmt: skip
             following = {span.source_partition: span.last + 1 for span in spans}
             progress_table.advance(self._database, cursor, self.topic_id, following)
+        self.records += sum(span.seen for span in spans)
         if early:
             LOG.warning("batch %d: %d records told under hours that had not come", number, early)
         self._to_lake(rows, facts, f"{query[:8]}-{number:08d}", refused=refused)
@@ -200,14 +206,35 @@ class UsageJob:
             with self._signs.transaction() as cursor:
                 self._signs.sign_of_life(cursor, now_ms=now_ms, problem=problem, started=started)
                 self._signs.movement_note(cursor, self._listener.moved)
+                begun = self._run_note(cursor, now_ms)
                 if topic is not None:
                     known = progress_table.positions(self._signs, cursor)
                     complete = self._looks.complete({at: position.next_offset for at, position in known.items()})
                     read_to_ms = progress_table.note_look(self._signs, cursor, topic, now_ms, complete)
                     if read_to_ms is not None:
                         self._signs.statements_settle(cursor, read_to_ms)
+                        begun.done_to_ms = read_to_ms
+            self._run = begun
         except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
             LOG.warning("the database does not take a sign of life: %s", error)
+
+    def _run_note(self, cursor: Any, now_ms: int) -> runs.Current:
+        """That this run goes on: in a row that it makes when it can."""
+        run = self._run
+        if run is None:
+            return runs.Current(runs.begin(self._signs, cursor, job=JOB, what="", at_ms=now_ms))
+        run.rows = self.records
+        runs.seen(self._signs, cursor, run, now_ms)
+        return run
+
+    def _run_end(self, problem: str | None) -> None:
+        if self._run is None:
+            return
+        try:
+            with self._signs.transaction() as cursor:
+                runs.end(self._signs, cursor, self._run, _now_ms(), problem=problem)
+        except Exception as error:  # noqa: BLE001  # see sign_of_life
+            LOG.warning("the database does not take the end of the run: %s", error)
 
     def look(self) -> bool:
         """A sign of life with what Kafka says; whether the topic is still the one that is being read."""
@@ -226,6 +253,16 @@ class UsageJob:
 
     def run(self) -> None:
         """Queries, one after the other, until Stop or until the JVM is gone."""
+        try:
+            self._queries()
+        except Stop:
+            self._run_end(None)
+            raise
+        except BaseException as error:
+            self._run_end(f"{type(error).__name__}: {first_line(error)}")
+            raise
+
+    def _queries(self) -> None:
         self._spark.streams.addListener(self._listener)
         self.sign_of_life(started=True)
         pause = PAUSE_S
@@ -270,13 +307,6 @@ class UsageJob:
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def first_line(error: BaseException) -> str:
-    """What went wrong, without the JVM's stack."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    causes = [line.strip() for line in lines if line.startswith(("Caused by:", "org.apache.kafka"))]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:500]
 
 
 def main() -> int:

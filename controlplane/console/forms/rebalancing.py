@@ -1,0 +1,130 @@
+"""What operators wish of a rebalance."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+
+from controlplane.clusters.services import cluster_list
+from controlplane.console.forms.base import ConsoleForm
+from controlplane.rebalancing.planner.model import DEFAULT_GOALS, Goal
+from controlplane.rebalancing.services import (
+    DEFAULT_AT_ONCE,
+    DEFAULT_THROTTLE_BYTES_PER_S,
+    LEAST_THROTTLE_BYTES_PER_S,
+    MARGIN_PERCENT,
+    MOST_AT_ONCE,
+    MOST_MARGIN_PERCENT,
+)
+
+MIB = 2**20
+GOALS = {
+    Goal.LEADERS: "Leaders",
+    Goal.PRODUCE: "Flow of producers",
+    Goal.CONSUME: "Flow of consumers",
+    Goal.REPLICAS: "Replicas",
+    Goal.DISK: "Disk",
+    Goal.BANDWIDTH: "Bandwidth that tenants have bought",
+}
+
+
+class NamesField(forms.CharField):
+    """Several, with commas or spaces between them."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("required", False)
+        options.setdefault("max_length", 4000)
+        super().__init__(**options)
+        self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+
+    def clean(self, value: Any) -> list[Any]:
+        """In their order."""
+        return [entry for entry in re.split(r"[\s,;]+", super().clean(value)) if entry]
+
+
+class BrokersField(NamesField):
+    """Ids of brokers."""
+
+    def clean(self, value: Any) -> list[int]:
+        """As numbers."""
+        entries = super().clean(value)
+        if not all(entry.isascii() and entry.isdigit() and len(entry) < 10 for entry in entries):
+            raise forms.ValidationError("Give the ids of brokers, such as 1, 2.")
+        return [int(entry) for entry in entries]
+
+
+def _whole(low: int, high: int) -> forms.NumberInput:
+    return forms.NumberInput({"min": str(low), "max": str(high), "inputmode": "numeric"})
+
+
+class PaceForm(ConsoleForm):
+    """How fast."""
+
+    throttle_mib_per_s = forms.FloatField(
+        label="Throttle of each broker",
+        initial=DEFAULT_THROTTLE_BYTES_PER_S // MIB,
+        min_value=LEAST_THROTTLE_BYTES_PER_S / MIB,
+        help_text="Of replicas that are being copied; clients do not count.",
+        widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
+    )
+    at_once = forms.IntegerField(
+        label="Partitions at once",
+        initial=DEFAULT_AT_ONCE,
+        min_value=1,
+        max_value=MOST_AT_ONCE,
+        widget=_whole(1, MOST_AT_ONCE),
+    )
+    refusals = {"throttle_bytes_per_s": "throttle_mib_per_s"}  # noqa: RUF012  # as its base has it
+
+    @property
+    def pace(self) -> dict[str, int]:
+        """As the services take it."""
+        return {
+            "throttle_bytes_per_s": round(self.cleaned_data["throttle_mib_per_s"] * MIB),
+            "at_once": self.cleaned_data["at_once"],
+        }
+
+
+class RebalanceForm(PaceForm):
+    """A proposal."""
+
+    cluster = forms.ChoiceField(label="Cluster")
+    goals = forms.MultipleChoiceField(
+        label="Goals, the first before the second",
+        choices=[(str(goal), title) for goal, title in GOALS.items()],
+        initial=list(map(str, DEFAULT_GOALS)),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    draining = BrokersField(label="Drain brokers", help_text="They are to have nothing in the end.")
+    cordoned = BrokersField(label="Cordon brokers", help_text="They get nothing new.")
+    demoted = BrokersField(label="Demote brokers", help_text="They are to lead nothing.")
+    instances = NamesField(label="Only of instances", help_text="Ids; empty is everybody's.")
+    margin_percent = forms.IntegerField(
+        label="Alike within",
+        initial=MARGIN_PERCENT,
+        min_value=0,
+        max_value=MOST_MARGIN_PERCENT,
+        help_text="Of the average.",
+        widget=_whole(0, MOST_MARGIN_PERCENT),
+    )
+    leaders_only = forms.BooleanField(label="Move leaders only: copy nothing", required=False)
+
+    field_order = (
+        "cluster", "goals", "draining", "cordoned", "demoted", "instances", "leaders_only", "margin_percent",
+        "throttle_mib_per_s", "at_once",
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._clusters = {str(cluster.pk): cluster for cluster in cluster_list()}
+        self.fields["cluster"].choices = [(key, cluster.name) for key, cluster in self._clusters.items()]  # type: ignore[attr-defined]
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """As `rebalance_propose` takes them."""
+        names = ("goals", "draining", "cordoned", "demoted", "instances", "margin_percent", "leaders_only")
+        found = {name: self.cleaned_data[name] for name in names}
+        return {"cluster": self._clusters[self.cleaned_data["cluster"]], **found, **self.pace}

@@ -1,0 +1,206 @@
+"""Operators' pages of rebalancing: how evenly clusters are loaded, proposals, and how far one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from controlplane.clusters.services import cluster_list
+from controlplane.console.forms.rebalancing import PaceForm, RebalanceForm
+from controlplane.console.listing import listing
+from controlplane.console.page import staff_page
+from controlplane.core.errors import SluiceError
+from controlplane.rebalancing import selectors, services
+from controlplane.rebalancing.kept import seen_last
+from controlplane.rebalancing.metrics import skew_percent
+from controlplane.rebalancing.models import OVER, UNDER_WAY, Rebalance, RebalanceState
+from controlplane.rebalancing.planner.model import Goal
+from controlplane.rebalancing.summaries import MIB, returned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django.http import HttpRequest, HttpResponse
+
+MOVES = 50
+MOST_SENTENCES = 8
+GOALS = {
+    Goal.LEADERS: "Leaders",
+    Goal.PRODUCE: "Produce",
+    Goal.CONSUME: "Consume",
+    Goal.REPLICAS: "Replicas",
+    Goal.DISK: "Disk",
+    Goal.BANDWIDTH: "Sold",
+}
+"""As columns; the form has room for more words. Sold is the bandwidth that tenants have bought, where their leaders are."""
+COUNTED = (Goal.LEADERS, Goal.REPLICAS)
+STORED = (Goal.DISK,)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What can be done with a proposal, and the button that does it."""
+
+    name: str
+    title: str
+    done: str
+    act: Callable[..., Rebalance]
+    states: tuple[str, ...]
+    kind: str = ""
+
+
+ACTS = (
+    Act("approve", "Approve", "Approved.", services.rebalance_approve, (RebalanceState.PROPOSED,)),
+    Act("carry_out", "Carry out", "It has begun.", services.rebalance_carry_out, (RebalanceState.PROPOSED,), "primary"),
+    Act("pause", "Pause", "Nothing new begins.", services.rebalance_pause, (RebalanceState.RUNNING,)),
+    Act("resume", "Resume", "It goes on.", services.rebalance_resume, (RebalanceState.PAUSED,), "primary"),
+    Act(
+        "cancel",
+        "Cancel",
+        "What is under way is called back.",
+        services.rebalance_cancel,
+        (RebalanceState.PLANNING, RebalanceState.PROPOSED, RebalanceState.RUNNING, RebalanceState.PAUSED),
+        "danger",
+    ),
+    Act("roll_back", "Roll back", "This is the way back. It moves nothing yet.", services.rebalance_roll_back, OVER),
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page
+def overview(request: HttpRequest) -> HttpResponse:
+    """How evenly clusters are loaded, proposals, and a form for the next."""
+    form = RebalanceForm(request.POST or None)
+    if form.is_valid():
+        try:
+            row = services.rebalance_propose(actor=request.user.email, **form.wishes)  # type: ignore[union-attr]
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:fleet_rebalance", row.id)
+    shown = listing(request, selectors.rebalance_list().order_by("-created_at", "-pk"))
+    context = {
+        "clusters": [_balance(cluster.name, seen_last(cluster)) for cluster in cluster_list()],
+        "goals": GOALS.values(),
+        "listing": shown,
+        "rows": list(shown.page.object_list),
+        "form": form,
+    }
+    return render(request, "console/fleet_rebalancing.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page
+def shown(request: HttpRequest, rebalance_id: str) -> HttpResponse:
+    """One proposal: what it comes to, how far it is, and what can be done with it."""
+    row = selectors.rebalance_get(rebalance_id)
+    actor = request.user.email  # type: ignore[union-attr]  # staff_page has looked
+    act = next((each for each in ACTS if each.name == request.POST.get("act")), None)
+    pace = PaceForm(
+        request.POST if request.POST.get("act") == "pace" else None,
+        initial={"throttle_mib_per_s": row.throttle_bytes_per_s / MIB, "at_once": row.at_once},
+    )
+    try:
+        if act is not None:
+            changed = act.act(rebalance_id=row.id, actor=actor)
+            messages.success(request, act.done)
+            return redirect("console:fleet_rebalance", changed.id)
+        if pace.is_valid():
+            services.rebalance_pace(rebalance_id=row.id, actor=actor, **pace.pace)
+            messages.success(request, "Changed. Brokers hear of it within seconds.")
+            return redirect("console:fleet_rebalance", row.id)
+    except SluiceError as error:
+        pace.refuse(error) if act is None else messages.error(request, str(error))
+        row = selectors.rebalance_get(rebalance_id)
+    status = 422 if pace.errors else 409 if act is not None else 200
+    return render(request, "console/fleet_rebalance.html", {**_context(request, row), "pace": pace}, status=status)
+
+
+@require_safe
+@staff_page
+def now(request: HttpRequest, rebalance_id: str) -> HttpResponse:
+    """How far it is: this part of its page asks again until it is over."""
+    row = selectors.rebalance_get(rebalance_id)
+    return render(request, "console/parts/rebalance_now.html", _progress(row))
+
+
+def _progress(row: Rebalance) -> dict[str, Any]:
+    return {
+        "row": row,
+        "progress": selectors.progress_of(row),
+        "changing": row.state in (*UNDER_WAY, RebalanceState.PLANNING),
+        "note": _note(row),
+    }
+
+
+def _note(row: Rebalance) -> str:
+    """What the operation says of itself."""
+    if row.operation is None or row.state in (*OVER, RebalanceState.PROPOSED):
+        return ""
+    notes = [step["note"] for step in row.operation.steps if step["note"]]
+    return notes[-1] if notes else ""
+
+
+def _context(request: HttpRequest, row: Rebalance) -> dict[str, Any]:
+    summary = row.summary or {"brokers": [], "tenants": [], "scores": {}, "stuck": [], "notes": []}
+    limits = {each["instance"]: each["limit"] for each in summary["tenants"]}
+    giving = selectors.moves_of(row).filter(returns_bytes_per_s__gt=0, instance__in=limits)[:MOST_SENTENCES]
+    page = listing(request, selectors.moves_of(row), size=MOVES)
+    return {
+        **_progress(row),
+        "summary": summary,
+        "brokers": [(each["broker"], _cells(each["before"], each["after"])) for each in summary["brokers"]],
+        "tenants": summary["tenants"],
+        "goals": GOALS.values(),
+        "sentences": [
+            returned(
+                move.instance,
+                move.topic.partition(".")[2],
+                move.partition,
+                move.returns_bytes_per_s,
+                limits[move.instance],
+            )
+            for move in giving
+        ],
+        "acts": [act for act in ACTS if row.state in act.states],
+        "may_pace": row.state in (RebalanceState.PROPOSED, *UNDER_WAY),
+        "events": selectors.events_of(row),
+        "listing": page,
+        "moves": list(page.page.object_list),
+    }
+
+
+def _cells(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
+    """By goal: its title, how its numbers are written, and both."""
+    return [(title, _written(goal), before[goal], after[goal]) for goal, title in GOALS.items()]
+
+
+def _balance(name: str, seen: dict[str, Any] | None) -> dict[str, Any]:
+    if seen is None:
+        return {"name": name, "at": None}
+    document = seen["document"]
+    most = {goal: max((row["loads"][goal] for row in document["brokers"]), default=0) for goal in GOALS}
+    return {
+        "name": name,
+        "at": seen["at"],
+        "brokers": [
+            {
+                "id": row["broker"],
+                "away": row["away"],
+                "cells": [(title, _written(goal), row["loads"][goal], most[goal]) for goal, title in GOALS.items()],
+            }
+            for row in document["brokers"]
+        ],
+        "skews": [(title, skew_percent(document, goal)) for goal, title in GOALS.items()],
+        "short": document["short"],
+        "short_count": document["short_count"],
+        "notes": document["notes"],
+    }
+
+
+def _written(goal: Goal) -> str:
+    return "amount" if goal in COUNTED else "bytes" if goal in STORED else "rate"

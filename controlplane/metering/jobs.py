@@ -1,0 +1,174 @@
+"""Jobs of the pipeline as operators see them: how each is, its runs, and that one is run again.
+
+Jobs write their runs themselves (pipeline/runs.py); a run that somebody asks for waits in the same table until the runner starts
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.metering.models import JobRun
+from controlplane.metering.pipeline.schedule import JOBS, SILENT_MS, Job, Run, State, lag_ms, next_start
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+LOOKED_AT = 20
+"""Of each job: as many as the runner looks at."""
+DIED = "died"
+"""What a run is whose job gives no sign of life, until somebody has said so in its row."""
+RUNNER = "runner"
+
+
+@dataclass(frozen=True, slots=True)
+class RunShown:
+    """A run as people read it."""
+
+    id: int
+    job: str
+    what: str
+    state: str  # waiting, running, succeeded, failed, died
+    asked_by: str
+    asked_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_s: float | None  # so far, where it runs
+    rows: int
+    done_to: datetime | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobShown:
+    """A job as it is now."""
+
+    job: Job
+    last: RunShown | None
+    succeeded: RunShown | None  # the last that did
+    done_to: datetime | None
+    lag_s: float | None
+    next_at: datetime | None
+    failures: int  # since it succeeded last, of those that are looked at
+    waiting: int
+
+    @property
+    def name(self) -> str:
+        """As in addresses."""
+        return self.job.name
+
+    @property
+    def state(self) -> str:
+        """Of the last run; "never" where there is none."""
+        return "never" if self.last is None else self.last.state
+
+
+def job_list(*, clock: Clock = SYSTEM_CLOCK) -> list[JobShown]:
+    """All of them, in the order in which they are declared."""
+    now = clock.now()
+    return [_job(job, now) for job in JOBS.values()]
+
+
+def run_list(*, job: str = "") -> QuerySet[JobRun]:
+    """Runs of one job or of all, the newest first."""
+    rows = JobRun.objects.order_by("-pk")
+    return rows.filter(job=job) if job else rows
+
+
+def runs_page(*, job: str, after: tuple[int] | None, limit: int, clock: Clock = SYSTEM_CLOCK) -> list[RunShown]:
+    """Runs behind the one of this id, the newest first. Raises NotFound."""
+    if job not in JOBS:
+        raise NotFound("there is no such job")
+    rows = run_list(job=job)
+    if after is not None:
+        rows = rows.filter(pk__lt=after[0])
+    now = clock.now()
+    return [run_shown(row, now) for row in rows[:limit]]
+
+
+def run_shown(row: JobRun, now: datetime) -> RunShown:
+    """A row, with what follows from the time."""
+    now_ms = int(now.timestamp() * 1000)
+    is_dead = row.state == State.RUNNING and now_ms - (row.seen_at_ms or 0) > SILENT_MS
+    until_ms = row.ended_at_ms or (row.seen_at_ms if is_dead else now_ms)
+    duration_s = None if row.started_at_ms is None or until_ms is None else max(0, until_ms - row.started_at_ms) / 1000
+    return RunShown(
+        row.pk, row.job, row.what, DIED if is_dead else row.state, row.asked_by, _moment(row.asked_at_ms),
+        _known(row.started_at_ms), _known(row.ended_at_ms), duration_s, row.row_count, _known(row.done_to_ms), row.reason,
+    )  # fmt: skip
+
+
+@transaction.atomic
+def job_run(*, job: str, what: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> JobRun:
+    """Ask for a run: of whatever is due, or of one day (`what`). The runner starts it. Raises NotFound, Invalid, Conflict."""
+    found = JOBS.get(job)
+    if found is None or not found.is_daily:
+        raise NotFound(f"there is no job {job[:32]!r} that can be run")
+    if what:
+        today = clock.now().astimezone(UTC).date()
+        try:
+            day = date.fromisoformat(what)
+        except ValueError as error:
+            raise Invalid.field("what", "must be a day such as 2026-11-21") from error
+        if day >= today:
+            raise Invalid.field("what", "must be a day that is over")
+        what = day.isoformat()
+    if JobRun.objects.filter(job=job, what=what, state=State.WAITING).exists():
+        raise Conflict("the same run waits to be started already", code="run_waiting")
+    return JobRun.objects.create(
+        job=job, what=what, state=State.WAITING, asked_at_ms=int(clock.now().timestamp() * 1000), asked_by=actor
+    )
+
+
+def _job(job: Job, now: datetime) -> JobShown:
+    now_ms = int(now.timestamp() * 1000)
+    begun = JobRun.objects.filter(job=job.name, started_at_ms__isnull=False).order_by("-started_at_ms", "-pk")
+    rows = [run_shown(row, now) for row in begun[:LOOKED_AT]]
+    succeeded = next((row for row in rows if row.state == State.SUCCEEDED), None)
+    # What a stream has done it says while it runs; a daily job says so at its end.
+    said = next((row for row in rows if row.done_to is not None), None)
+    done_to_ms = None if said is None or said.done_to is None else _ms(said.done_to)
+    at_ms = next_start(job, [_decisive(row) for row in rows], now_ms)
+    lag = lag_ms(job, done_to_ms, now_ms)
+    return JobShown(
+        job, rows[0] if rows else None, succeeded, None if said is None else said.done_to,
+        None if lag is None else lag / 1000, _known(at_ms), _failures(rows),
+        JobRun.objects.filter(job=job.name, state=State.WAITING).count(),
+    )  # fmt: skip
+
+
+def _failures(rows: list[RunShown]) -> int:
+    count = 0
+    for row in rows:
+        if row.state == State.SUCCEEDED:
+            break
+        count += row.state in (State.FAILED, DIED)
+    return count
+
+
+def _decisive(row: RunShown) -> Run:
+    assert row.started_at is not None
+    return Run(
+        State.FAILED if row.state == DIED else State(row.state),
+        _ms(row.started_at),
+        None if row.ended_at is None else _ms(row.ended_at),
+        None if row.done_to is None else _ms(row.done_to),
+    )
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
+def _known(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else _moment(at_ms)

@@ -1,0 +1,144 @@
+"""REST of rebalancing, for operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import OperatorPermission, caller_of
+from controlplane.api import pagination
+from controlplane.clusters.services import cluster_ensure
+from controlplane.rebalancing import kept, selectors, services
+from controlplane.rebalancing.serializers import (
+    BalanceSerializer,
+    RebalanceActionSerializer,
+    RebalanceCreateSerializer,
+    RebalanceEventSerializer,
+    RebalanceMovePageSerializer,
+    RebalanceMoveSerializer,
+    RebalancePaceSerializer,
+    RebalancePageSerializer,
+    RebalanceSerializer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rest_framework.request import Request
+
+    from controlplane.rebalancing.models import Rebalance, RebalanceMove
+
+TAGS = ["operators"]
+_ACTIONS: dict[str, Callable[..., Rebalance]] = {
+    "approve": services.rebalance_approve,
+    "carry_out": services.rebalance_carry_out,
+    "pause": services.rebalance_pause,
+    "resume": services.rebalance_resume,
+    "cancel": services.rebalance_cancel,
+    "roll_back": services.rebalance_roll_back,
+}
+
+
+class BalanceApi(APIView):
+    """/api/v1/balance."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=BalanceSerializer, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """What each broker has of leaders, flow, replicas, disk and bandwidth that was sold."""
+        del request
+        document = kept.document_of(selectors.balance_of(cluster_ensure()))
+        return Response(BalanceSerializer(document).data)
+
+
+class RebalancesApi(APIView):
+    """/api/v1/rebalances."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=RebalancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Proposals, the newest first."""
+        rows, following = pagination.newest_page(request, selectors.rebalance_list(), moment="created_at", key=str)
+        context = {"progress": selectors.progresses_of(rows)}
+        return Response(pagination.body(list(RebalanceSerializer(rows, many=True, context=context).data), following))
+
+    @extend_schema(request=RebalanceCreateSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
+    def post(self, request: Request) -> Response:
+        """Have a rebalance of the cluster planned: a dry run, until somebody has it carried out. It expires after a day."""
+        body = RebalanceCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = services.rebalance_propose(
+            cluster=cluster_ensure(), actor=caller_of(request).actor, **body.validated_data
+        )
+        return Response(RebalanceSerializer(row).data, status=202)
+
+
+class RebalanceApi(APIView):
+    """/api/v1/rebalances/{id}."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=RebalanceSerializer, tags=TAGS)
+    def get(self, request: Request, rebalance_id: str) -> Response:
+        """One proposal, with what it comes to and how far it is."""
+        del request
+        return Response(RebalanceSerializer(selectors.rebalance_get(rebalance_id)).data)
+
+    @extend_schema(request=RebalancePaceSerializer, responses=RebalanceSerializer, tags=TAGS)
+    def patch(self, request: Request, rebalance_id: str) -> Response:
+        """Another throttle, or another number of partitions at once; also while it is under way."""
+        body = RebalancePaceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = services.rebalance_pace(rebalance_id=rebalance_id, actor=caller_of(request).actor, **body.validated_data)
+        return Response(RebalanceSerializer(row).data)
+
+
+class RebalanceActionsApi(APIView):
+    """/api/v1/rebalances/{id}/actions."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(request=RebalanceActionSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
+    def post(self, request: Request, rebalance_id: str) -> Response:
+        """Approve, carry out, pause, resume, cancel or roll back. Rolling back answers with the new proposal."""
+        body = RebalanceActionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        act = _ACTIONS[body.validated_data["action"]]
+        row = act(rebalance_id=rebalance_id, actor=caller_of(request).actor)
+        return Response(RebalanceSerializer(row).data, status=202)
+
+
+class RebalanceMovesApi(APIView):
+    """/api/v1/rebalances/{id}/moves."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=RebalanceMovePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, rebalance_id: str) -> Response:
+        """Its moves in their order, each with how far it is."""
+        row = selectors.rebalance_get(rebalance_id)
+
+        def fetch(after: Any | None, limit: int) -> list[RebalanceMove]:
+            rows = selectors.moves_of(row)
+            return list((rows if after is None else rows.filter(number__gt=after[0]))[:limit])
+
+        found, following = pagination.fetched_page(request, fetch, key=lambda move: (move.number,), shape=(int,))
+        return Response(pagination.body(list(RebalanceMoveSerializer(found, many=True).data), following))
+
+
+class RebalanceEventsApi(APIView):
+    """/api/v1/rebalances/{id}/events."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=RebalanceEventSerializer(many=True), tags=TAGS)
+    def get(self, request: Request, rebalance_id: str) -> Response:
+        """Who said what about it, in order."""
+        del request
+        rows = selectors.events_of(selectors.rebalance_get(rebalance_id))
+        return Response(list(RebalanceEventSerializer(rows, many=True).data))

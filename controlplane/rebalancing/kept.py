@@ -1,0 +1,80 @@
+"""How evenly clusters are loaded, as a task saw it last: pages and metrics read that and ask nobody.
+
+To look at a cluster is a question to every broker, and seconds where there are 50,000 partitions. So beat has it done once a
+minute, and the document is kept in the cache for an hour.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from controlplane.clusters.services import cluster_list
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import ClusterUnavailable
+from controlplane.rebalancing.selectors import balance_of
+
+if TYPE_CHECKING:
+    from controlplane.clusters.models import PhysicalCluster
+    from controlplane.rebalancing.selectors import Balance
+
+LOG = logging.getLogger(__name__)
+KEPT_S = 3600
+MOST_SHORT = 100
+"""Tenants that are named; their number is, in any case."""
+
+
+def document_of(balance: Balance) -> dict[str, Any]:
+    """As REST shows it."""
+    return {
+        "brokers": [
+            {
+                "broker": load.broker,
+                "away": load.broker in balance.away,
+                "loads": {str(goal): load.of[goal] for goal in load.of},
+            }
+            for load in balance.brokers
+        ],
+        "averages": {str(goal): value for goal, value in balance.averages.items()},
+        "short": [
+            {
+                "instance": each.instance,
+                "limit_bytes_per_s": each.limit_bytes_per_s,
+                "usable_bytes_per_s": each.usable_before,
+            }
+            for each in balance.short
+        ],
+        "notes": list(balance.notes),
+    }
+
+
+def look(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """At every cluster. One that does not answer keeps what was seen of it last."""
+    for cluster in cluster_list():
+        try:
+            document = document_of(balance_of(cluster))
+        except ClusterUnavailable as error:
+            LOG.warning("how evenly %s is loaded is not known: %s", cluster, error)
+            continue
+        kept = {**document, "short": document["short"][:MOST_SHORT], "short_count": len(document["short"])}
+        try:
+            cache.set(_key(cluster), {"at": clock.now(), "document": kept}, timeout=KEPT_S)
+        except (RedisError, OSError) as error:
+            LOG.warning("how evenly %s is loaded is not kept: %s", cluster, error)
+
+
+def seen_last(cluster: PhysicalCluster) -> dict[str, Any] | None:
+    """`at` and `document`; None: a cluster that nobody has looked at for an hour."""
+    try:
+        found: dict[str, Any] | None = cache.get(_key(cluster))
+    except (RedisError, OSError) as error:
+        LOG.warning("how evenly %s is loaded cannot be read: %s", cluster, error)
+        return None
+    return found
+
+
+def _key(cluster: PhysicalCluster) -> str:
+    return f"balance:{cluster.pk}"

@@ -1,0 +1,225 @@
+"""One round of carrying out: what rows say beside what the cluster shows, and one step for each partition.
+
+======================  ===================================  ===========================================================
+the row                 the cluster                          what is done
+======================  ===================================  ===========================================================
+asked, moving           on its way there                     nothing: it copies
+asked, moving           there, its first replica leads       done
+asked, moving           there, another leads                 an election
+asked, moving           neither there nor on its way         asked for again, ASKED_AT_MOST times
+asked, moving           on its way elsewhere, or gone        failed; skipped
+cancelling              on its way                           called back
+cancelling              back, in another order               put in order: the first replica is to lead again
+cancelling              there; not there                     done; cancelled
+waiting, as its turn    as the plan knew it                  marked as asked, named as throttled, asked for
+comes                   there already; otherwise             done; skipped
+======================  ===================================  ===========================================================
+
+The controller is asked what is on its way, and metadata of any broker say where partitions are: those may be late, and what is
+concluded from them is always something that may be done twice. A worker that was overtaken by another does the same again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django.db.models import Count, F, Sum
+
+from controlplane.rebalancing import throttling
+from controlplane.rebalancing.models import ACTIVE, MoveState, Rebalance, RebalanceMove, RebalanceState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from controlplane.kafka.placement_door import Placed, PlacementDoor
+    from controlplane.kafka.placing import Ongoing, Place, Refusal
+
+ASKED_AT_MOST = 20
+LEADERS_AT_ONCE = 200
+GONE = "the topic, or the partition, is gone"
+CHANGED = "its replicas are others than when the plan was made"
+ELSEWHERE = "somebody else moves it"
+LOST = "the controller has taken it 20 times, and it does not stay under way"
+NOT_CALLED_BACK = "the controller does not call it back: it goes on"
+
+
+@dataclass(slots=True)
+class _Acts:
+    """What is to be asked for in this round."""
+
+    again: list[RebalanceMove] = field(default_factory=list)
+    elect: list[RebalanceMove] = field(default_factory=list)
+    back: list[RebalanceMove] = field(default_factory=list)
+    sort: list[RebalanceMove] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is still to be done, in words; whether nothing is being copied meanwhile."""
+
+    text: str
+    only_leaders: bool
+
+
+def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | None:
+    """Make a round; None: nothing is left. Raises ClusterUnavailable."""
+    under_way, placed = door.under_way(), {each.place: each for each in door.placed()}
+    if row.state != RebalanceState.CANCELLING and row.moves.filter(copies=True).exists():
+        throttling.set_rate(row, door)
+    active = list(row.moves.filter(state__in=ACTIVE).order_by("number"))
+    acts = _Acts()
+    for move in active:
+        _look(row, move, placed.get(move.place), under_way.get(move.place), acts, now)
+    _measure(row, door)
+    _act(row, acts, door, now)
+    if row.state == RebalanceState.CANCELLING:
+        row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
+    elif row.state == RebalanceState.RUNNING:
+        _begin(row, door, placed, now)
+    return _left(row)
+
+
+def outcome_of(row: Rebalance) -> str:
+    """Such as "40 done, 2 skipped"."""
+    counts = row.moves.values("state").annotate(count=Count("pk")).order_by("state")
+    return ", ".join(f"{each['count']} {each['state']}" for each in counts)
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def _look(
+    row: Rebalance, move: RebalanceMove, seen: Placed | None, ongoing: Ongoing | None, acts: _Acts, now: datetime
+) -> None:
+    is_cancelling = row.state == RebalanceState.CANCELLING
+    if seen is None:
+        _end(move, MoveState.SKIPPED, now, GONE)
+    elif ongoing is not None:
+        if is_cancelling:
+            acts.back.append(move)
+        elif set(ongoing.target) != set(move.after):
+            _end(move, MoveState.FAILED, now, ELSEWHERE)
+        elif move.state == MoveState.ASKED:
+            _mark(move, MoveState.MOVING)
+    elif list(seen.replicas) == move.after and (is_cancelling or seen.leader == move.after[0]):
+        _end(move, MoveState.DONE, now)
+    elif is_cancelling and list(seen.replicas) != move.before and set(seen.replicas) == set(move.before):
+        acts.sort.append(move)
+    elif is_cancelling:
+        _end(move, MoveState.CANCELLED, now)
+    elif list(seen.replicas) == move.after:
+        acts.elect.append(move)
+    elif move.asked >= ASKED_AT_MOST:
+        _end(move, MoveState.FAILED, now, LOST)
+    else:
+        acts.again.append(move)
+
+
+def _measure(row: Rebalance, door: PlacementDoor) -> None:
+    """How much of each partition is where it shall be."""
+    moving = [move for move in row.moves.filter(state__in=ACTIVE) if move.bytes_to_copy]
+    if not moving:
+        return
+    brokers = sorted({broker for move in moving for broker in move.added})
+    disks = door.disks(brokers, [move.place for move in moving])
+    for move in moving:
+        there = [disks[broker].sizes.get(move.place, 0) for broker in move.added if broker in disks]
+        copied = sum(min(size, move.size_bytes) for size in there)
+        if copied > move.copied_bytes:
+            RebalanceMove.objects.filter(pk=move.pk).update(copied_bytes=copied)
+
+
+# --- acting -----------------------------------------------------------------------------------------------------------
+
+
+def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> None:
+    if acts.back:
+        for move, refusal in _refused(acts.back, door.reassign(dict.fromkeys(move.place for move in acts.back))):
+            RebalanceMove.objects.filter(pk=move.pk).update(problem=f"{NOT_CALLED_BACK}: {refusal.text}")
+    if acts.sort:
+        door.reassign({move.place: move.before for move in acts.sort})
+    if acts.elect:
+        door.elect([move.place for move in acts.elect])  # what is refused now is asked for again in the next round
+    _ask(row, acts.again, door, now)
+
+
+def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], now: datetime) -> None:
+    """As many as there is room for. Each is marked first, unless somebody has stopped it all meanwhile."""
+    if not Rebalance.objects.filter(pk=row.pk, state=RebalanceState.RUNNING).exists():
+        return
+    begun = []
+    for move in (*_next(row, copies=False, most=LEADERS_AT_ONCE), *_next(row, copies=True, most=row.at_once)):
+        seen = placed.get(move.place)
+        if seen is None:
+            _end(move, MoveState.SKIPPED, now, GONE)
+        elif list(seen.replicas) == move.after and seen.leader == move.after[0]:
+            _end(move, MoveState.DONE, now)
+        elif list(seen.replicas) != move.before:
+            _end(move, MoveState.SKIPPED, now, CHANGED)
+        else:
+            begun.append(move)
+    taken = [move for move in begun if _mark(move, MoveState.ASKED, begun_at=now)]
+    _ask(row, taken, door, now)
+
+
+def _next(row: Rebalance, *, copies: bool, most: int) -> list[RebalanceMove]:
+    """Those whose turn it is: changes of leaders are not held up by what is copied."""
+    rows = row.moves.filter(copies=copies)
+    room = most - rows.filter(state__in=ACTIVE).count()
+    return list(rows.filter(state=MoveState.WAITING).order_by("number")[:room]) if room > 0 else []
+
+
+def _ask(row: Rebalance, moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
+    """Have them go, those that have somewhere to go; of the others another replica is to lead."""
+    if not moves:
+        return
+    throttling.name_replicas(row, door, {move.topic for move in moves if move.added})  # before anything is copied
+    RebalanceMove.objects.filter(pk__in=[move.pk for move in moves]).update(asked=F("asked") + 1)
+    going = [move for move in moves if move.before != move.after]
+    refused = dict(_refused(going, door.reassign({move.place: move.after for move in going}))) if going else {}
+    for move in moves:
+        if move in refused:
+            _end(move, MoveState.FAILED, now, refused[move].text or f"Kafka's error {refused[move].code}")
+        else:
+            _mark(move, MoveState.MOVING)
+    electable = [move.place for move in moves if move not in refused and not move.added]
+    if electable:
+        door.elect(electable)
+
+
+def _refused(moves: list[RebalanceMove], refusals: Mapping[Place, Refusal]) -> list[tuple[RebalanceMove, Refusal]]:
+    return [(move, refusals[move.place]) for move in moves if move.place in refusals]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _mark(move: RebalanceMove, state: MoveState, **changes: object) -> bool:
+    """False: another worker was faster."""
+    rows = RebalanceMove.objects.filter(pk=move.pk, state=move.state)
+    changed = bool(rows.update(state=state, **changes))
+    if changed:
+        move.state = state
+    return changed
+
+
+def _end(move: RebalanceMove, state: MoveState, now: datetime, problem: str = "") -> None:
+    copied = move.bytes_to_copy if state == MoveState.DONE else move.copied_bytes
+    _mark(move, state, finished_at=now, problem=problem or move.problem, copied_bytes=copied)
+
+
+def _left(row: Rebalance) -> Left | None:
+    counts = dict(row.moves.values_list("state").annotate(count=Count("pk")))
+    waiting, active = counts.get(MoveState.WAITING, 0), sum(counts.get(state, 0) for state in ACTIVE)
+    if not waiting and not active:
+        return None
+    bytes_of = row.moves.aggregate(copied=Sum("copied_bytes"), whole=Sum("bytes_to_copy"))
+    done = counts.get(MoveState.DONE, 0)
+    text = f"{done} of {sum(counts.values())} done, {active} under way"
+    if bytes_of["whole"]:
+        text += f", {bytes_of['copied'] / 2**20:,.0f} of {bytes_of['whole'] / 2**20:,.0f} MiB copied"
+    if row.state == RebalanceState.PAUSED:
+        return Left(f"paused: {text}", only_leaders=False)
+    return Left(text, only_leaders=not row.moves.filter(copies=True, state__in=(MoveState.WAITING, *ACTIVE)).exists())

@@ -1,0 +1,127 @@
+"""Proposals, how far they are, and how evenly a cluster is loaded now. For operators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db.models import Count, Sum
+
+from controlplane.core.errors import NotFound
+from controlplane.rebalancing import picture
+from controlplane.rebalancing.models import ACTIVE, MoveState, Rebalance, RebalanceEvent, RebalanceMove
+from controlplane.rebalancing.planner.bandwidth import Usable
+from controlplane.rebalancing.planner.model import DEFAULT_GOALS, BrokerLoad, Goal, TenantChange, Wishes
+from controlplane.rebalancing.planner.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+
+    from controlplane.clusters.models import PhysicalCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a rebalance is."""
+
+    moves: int
+    done: int
+    under_way: int
+    waiting: int
+    not_made: int  # skipped, refused or called back
+    copied_bytes: int
+    bytes_to_copy: int
+
+    @property
+    def percent(self) -> int:
+        """Of the bytes, where there are any; else of the moves."""
+        over = self.done + self.not_made
+        if not self.bytes_to_copy:
+            return 100 * over // self.moves if self.moves else 100
+        return min(100, 100 * self.copied_bytes // self.bytes_to_copy) if over < self.moves else 100
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What each broker has of each goal, the average of those that are there, and tenants that cannot use what they bought."""
+
+    brokers: tuple[BrokerLoad, ...]
+    away: frozenset[int]
+    averages: dict[Goal, int]
+    short: tuple[TenantChange, ...]
+    notes: tuple[str, ...]
+
+
+def rebalance_list(cluster: PhysicalCluster | None = None) -> QuerySet[Rebalance]:
+    """All, or of one cluster."""
+    rows = Rebalance.objects.select_related("cluster", "operation", "rollback_of")
+    return rows if cluster is None else rows.filter(cluster=cluster)
+
+
+def rebalance_get(rebalance_id: str) -> Rebalance:
+    """Raises NotFound."""
+    row = rebalance_list().filter(pk=rebalance_id).first()
+    if row is None:
+        raise NotFound(f"no rebalance {rebalance_id}")
+    return row
+
+
+def moves_of(row: Rebalance) -> QuerySet[RebalanceMove]:
+    """In the order in which they are made."""
+    return row.moves.order_by("number")
+
+
+def events_of(row: Rebalance) -> QuerySet[RebalanceEvent]:
+    """Who said what, in order."""
+    return row.events.order_by("pk")
+
+
+def progress_of(row: Rebalance) -> Progress:
+    """By its moves."""
+    return progresses_of([row])[row.pk]
+
+
+def progresses_of(rows: Sequence[Rebalance]) -> dict[str, Progress]:
+    """Of many with one question, by their ids."""
+    found = {row.pk: Counter[str]() for row in rows}
+    copied, whole = Counter[str](), Counter[str]()
+    groups = RebalanceMove.objects.filter(rebalance__in=rows).values_list("rebalance", "state")
+    for key, state, count, copied_bytes, bytes_to_copy in groups.annotate(
+        count=Count("pk"), copied=Sum("copied_bytes"), whole=Sum("bytes_to_copy")
+    ):
+        found[key][state] = count
+        copied[key] += copied_bytes
+        whole[key] += bytes_to_copy
+    return {key: _progress(counts, copied[key], whole[key]) for key, counts in found.items()}
+
+
+def _progress(counts: Counter[str], copied: int, whole: int) -> Progress:
+    under_way, waiting = sum(counts[state] for state in ACTIVE), counts[MoveState.WAITING]
+    done, moves = counts[MoveState.DONE], counts.total()
+    return Progress(moves, done, under_way, waiting, moves - done - under_way - waiting, copied, whole)
+
+
+def balance_of(cluster: PhysicalCluster) -> Balance:
+    """Of now. Raises ClusterUnavailable."""
+    seen = picture.cluster_seen(cluster)
+    state = State(seen.cluster, Wishes())
+    loads = state.loads_now()
+    away = frozenset(broker.id for broker in seen.cluster.brokers if not broker.alive)
+    there = [load for load in loads if load.broker not in away]
+    usable = Usable(state).all()
+    return Balance(
+        loads,
+        away,
+        {goal: sum(load.of[goal] for load in there) // max(1, len(there)) for goal in DEFAULT_GOALS},
+        tuple(
+            TenantChange(each.id, each.limit_bytes_per_s, usable[each.id], usable[each.id])
+            for each in seen.cluster.instances
+            if each.limit_bytes_per_s
+            and usable.get(each.id, 0) < each.limit_bytes_per_s * 99 // 100
+            and each.id in usable
+        ),
+        seen.notes,
+    )

@@ -1,0 +1,318 @@
+"""``python -m tests.benchmarks.pipeline``: the jobs of the pipeline on generated usage, a slice of it at 1x, 4x and 16x.
+
+At 16x it is 500 instances with 100 topics on 3 brokers (`--instances`, `--topics`, `--brokers`), and of each key
+`--records-an-hour` records in each of `--hours`; at 4x a quarter of the instances, at 1x a sixteenth. Whether time grows with the
+work and no faster, and whether the driver's memory stays as it is, shows at 16x beside 1x.
+
+usage         records as the Kafka source hands them over, in batches as large as the stream's, through `UsageJob.take`: parsed,
+              checked, added up, raised in the database, written to the lake. Kafka itself is left out
+quota_report  a day of minutes, one row for each instance and minute, and 27 days of reports before it, through `report`
+
+Each factor has a process, a JVM and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), so
+that the peaks of memory are its own: VmHWM of the JVM and of Python. Records are made by Spark while they are read;
+`generating_s` is what that alone costs. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and
+bytes in `__usage`, rows in the database, bytes in the lake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks.report import keep, progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from controlplane.metering.pipeline.settings import Settings
+
+REPORT = Path("var/reports/pipeline.json")
+LARGEST = 16
+DAY = date(2026, 11, 20)
+NOW = datetime(2026, 11, 21, 1, tzinfo=UTC)
+PARTITIONS = 8
+MINUTES_A_DAY, DAYS = 1440, 30
+ROWS_AT_ONCE = 5000
+TABLES = {
+    "usage": "metering_usagemaximum",
+    "quota_report": "quotas_quotaday",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """How much of it."""
+
+    instances: int
+    topics: int
+    brokers: int
+    hours: int
+    records_an_hour: int
+
+    @property
+    def keys(self) -> int:
+        """Instance, topic and broker."""
+        return self.instances * self.topics * self.brokers
+
+    @property
+    def records(self) -> int:
+        """In `__usage`."""
+        return self.keys * self.hours * self.records_an_hour
+
+
+def records(spark: SparkSession, part: Slice, first: int, end: int) -> DataFrame:
+    """Records of the slice as the Kafka source hands them over, those with numbers in [first, end). All keys in turn."""
+    from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+    key, turn = f"(id % {part.keys})", f"(id div {part.keys})"
+    hour = f"({turn} div {part.records_an_hour})"
+    begins = f"timestamp_seconds({int(datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC).timestamp())} + {hour} * 3600)"
+    members = {
+        "version": "1",
+        "broker": f"CAST({key} % {part.brokers} + 1 AS INT)",
+        "boot": f"concat('b', {key} % {part.brokers})",
+        "hour": f"date_format({begins}, \"yyyy-MM-dd'T'HH:00:00'Z'\")",
+        "instance": f"concat('ins-', lpad(CAST({key} div {part.topics * part.brokers} AS STRING), 8, '0'))",
+        "topic": f"concat('topic-', {key} div {part.brokers} % {part.topics})",
+        "produced_bytes": f"({turn} + 1) * ({key} % 977 + 1) * 1000",
+        "consumed_bytes": f"({turn} + 1) * ({key} % 991 + 1) * 3000",
+        "stored_byte_seconds": f"({turn} + 1) * ({key} % 983 + 1) * 3600000",
+    }
+    value = F.to_json(F.struct(*(F.expr(text).alias(name) for name, text in members.items())))
+    return spark.range(first, end).select(
+        value.cast("binary").alias("value"),
+        F.expr(f"CAST({key} % {PARTITIONS} AS INT)").alias("partition"),
+        F.col("id").alias("offset"),
+        F.expr(f"{begins} + INTERVAL 30 MINUTES").alias("timestamp"),
+    )
+
+
+def usage(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any]:
+    """The stream's batches, one after the other."""
+    from controlplane.metering.pipeline import transforms
+    from controlplane.metering.pipeline.jobs.usage import UsageJob
+    from controlplane.metering.pipeline.source import MOST_PER_BATCH
+
+    job = UsageJob(settings, spark)
+    job.sign_of_life(started=True)
+    # Classes, and the first compilation.
+    job.take(transforms.parsed(records(spark, part, 0, 100)), query="warm up", number=0)
+    spans = [(at, min(at + MOST_PER_BATCH, part.records)) for at in range(0, part.records, MOST_PER_BATCH)]
+    began = time.monotonic()
+    for span in spans:
+        records(spark, part, *span).write.format("noop").mode("overwrite").save()
+    generating_s = time.monotonic() - began
+    began = time.monotonic()
+    for number, span in enumerate(spans):
+        rows = transforms.parsed(records(spark, part, *span)).persist()
+        job.take(rows, query="benchmark", number=number)
+        rows.unpersist()
+    took_s = time.monotonic() - began
+    lake = sum(each.stat().st_size for each in Path(settings.lake).rglob("*.parquet"))
+    (sample,) = records(spark, part, 0, 1).collect()
+    return {
+        "records": part.records, "batches": len(spans), "generating_s": generating_s, "took_s": took_s,
+        "records_per_s": part.records / took_s, "lake_bytes": lake, "value_bytes": len(sample.value),
+    }  # fmt: skip
+
+
+def quota_report(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any]:
+    """One day of the report."""
+    from controlplane.metering.pipeline.jobs.quota_report import report
+
+    minutes = _minutes_made(settings, part)
+    assert report(spark, settings.environment, DAY + timedelta(days=1), now=NOW) == 0  # the same; a day without minutes
+    began = time.monotonic()
+    rows = report(spark, settings.environment, DAY, now=NOW)
+    took_s = time.monotonic() - began
+    assert rows == 3 * part.instances, rows
+    return {"minutes": minutes, "rows": rows, "took_s": took_s, "minutes_per_s": minutes / took_s}
+
+
+def _minutes_made(settings: Settings, part: Slice) -> int:
+    from controlplane.metering.pipeline.quota_days import COLUMNS, Added, begins_at, row_of
+    from controlplane.metering.pipeline.tables import Database
+
+    mib = 2**20
+
+    def minute(instance: int, at: int) -> dict[str, Any]:
+        use = (instance * 7919 + at * 31) % (20 * mib)
+        row: dict[str, Any] = {"instance": f"ins-{instance:08}", "at": at, "samples": 6, "minutes": 1}
+        for name in ("produce", "consume"):
+            row |= {
+                f"{name}_bytes_per_s_sum": use * 6, f"{name}_bytes_per_s_max": use,
+                f"{name}_limit_bytes_per_s": 20 * mib, f"{name}_throttled_ms": use % 3, f"{name}_throttled_ms_max": use % 3,
+            }  # fmt: skip
+        stored = {
+            "storage_used_bytes_sum": use * 600,
+            "storage_used_bytes_max": use * 100,
+            "storage_limit_bytes": 2**40,
+        }
+        return row | stored | {"connections_sum": 6, "connections_max": 1}
+
+    def reported(instance: int, before: int) -> dict[str, Any]:
+        day = DAY - timedelta(days=before)
+        added = Added(f"ins-{instance:08}", "produce", 20 * mib, 1, mib * (30 - before), 3, 4, 5, 1440, 0, 0, 0, ())
+        return dict(zip(COLUMNS, row_of(day, added), strict=True))
+
+    database = Database(settings.environment)
+    times = range(begins_at(DAY), begins_at(DAY) + 86_400, 60)
+    made = _inserted(database, "history_minute", (minute(n, at) for at in times for n in range(part.instances)))
+    _inserted(database, "quotas_quotaday", (reported(n, b) for b in range(1, 28) for n in range(part.instances)))
+    database.close()
+    return made
+
+
+def _inserted(database: Any, table: str, rows: Iterator[dict[str, Any]]) -> int:
+    from itertools import islice
+
+    count = 0
+    while portion := list(islice(rows, ROWS_AT_ONCE)):
+        columns = list(portion[0])
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        with database.transaction() as cursor:
+            database.run_many(cursor, statement, [list(row.values()) for row in portion])
+        count += len(portion)
+    return count
+
+
+def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
+    """Both jobs on one slice, in this process."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    django.setup()
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    from controlplane.metering.pipeline import session
+    from controlplane.metering.pipeline.settings import Settings
+    from controlplane.metering.pipeline.tables import Database
+    from tests.pipeline.conftest import tables_make
+
+    with tempfile.TemporaryDirectory() as name, _database(Path(name), postgresql=postgresql) as url:
+        tables_make(url)
+        settings = Settings.read({"SLUICE_STACK_DIR": name, "DATABASE_URL": url, "SPARK_MASTER": master})
+        spark = session.open_session(settings, with_kafka=False)
+        found: dict[str, Any] = {"slice": asdict(part)}
+        for job in (usage, quota_report):
+            found[job.__name__] = job(spark, settings, part) | _peaks(spark)
+        database = Database(settings.environment)
+        found["rows"] = {
+            name: next(database.read(f"SELECT COUNT(*) FROM {table}"))[0] for name, table in TABLES.items()
+        }
+        database.close()
+        session.close_session(spark)
+    return found
+
+
+def _peaks(spark: SparkSession) -> dict[str, float]:
+    """The most memory that was resident since the process began, in MiB."""
+    from controlplane.spark.session import jvm_of
+
+    java = jvm_of(spark).java.lang.ProcessHandle.current().pid()
+    return {f"{name}_peak_mib": _peak_mib(pid) for name, pid in (("jvm", java), ("python", os.getpid()))}
+
+
+def _peak_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@contextlib.contextmanager
+def _database(directory: Path, *, postgresql: bool) -> Iterator[str]:
+    if not postgresql:
+        yield f"sqlite:///{directory / 'pipeline.sqlite3'}"
+        return
+    from tests.support.ports import free_port
+    from tests.support.postgresql import PostgreSQLServer
+
+    with PostgreSQLServer(directory / "postgresql", free_port()) as server:
+        yield server.database("pipeline")
+
+
+def growth(results: dict[int, dict[str, Any]], job: str) -> dict[str, float]:
+    """Time of a factor beside that of the smallest, as often as it has more to do: 1 is linear, less is better than that."""
+    smallest = min(results)
+    base = results[smallest][job]["took_s"] / smallest
+    return {f"{factor}x": round(each[job]["took_s"] / factor / base, 3) for factor, each in results.items()}
+
+
+def month_of(whole: Slice, largest: dict[str, Any]) -> dict[str, Any]:
+    """What 30 days of all instances come to, by the largest slice's figures."""
+    measured, hours = largest["usage"], DAYS * 24
+    month = replace(whole, hours=hours)
+    return {
+        "records": month.records,
+        "records_per_s": round(month.records / (hours * 3600), 1),
+        "value_bytes": month.records * measured["value_bytes"],
+        "lake_bytes": round(month.records * measured["lake_bytes"] / measured["records"]),
+        "database_rows": month.keys * hours,
+        "usage_takes_s": round(month.records / measured["records_per_s"]),
+        "quota_report_takes_s": round(
+            DAYS * whole.instances * MINUTES_A_DAY / largest["quota_report"]["minutes_per_s"]
+        ),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure each factor in a process of its own, print, keep."""
+    options = _options(arguments)
+    whole = Slice(options.instances, options.topics, options.brokers, options.hours, options.records_an_hour)
+    if options.one:
+        part = replace(whole, instances=max(1, whole.instances * options.one // LARGEST))
+        print(json.dumps(one(part, postgresql=options.postgresql, master=options.master)))
+        return 0
+    say = progress()
+    results: dict[int, dict[str, Any]] = {}
+    for factor in options.factors:
+        say(f"{factor}x …")
+        words = [*(arguments if arguments is not None else sys.argv[1:]), "--one", str(factor)]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.benchmarks.pipeline", *words], stdout=subprocess.PIPE, check=True, text=True
+        )
+        results[factor] = json.loads(done.stdout.splitlines()[-1])
+        streamed, report = results[factor]["usage"], results[factor]["quota_report"]
+        say(
+            f"{factor}x: usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; quota report"
+            f" {report['minutes']:,} minutes, {report['minutes_per_s']:,.0f}/s; JVM {report['jvm_peak_mib']:.0f} MiB,"
+            f" Python {report['python_peak_mib']:.0f} MiB"
+        )
+    figures = {
+        "master": options.master,
+        "database": "postgresql" if options.postgresql else "sqlite",
+        "factors": {f"{factor}x": each for factor, each in results.items()},
+        "growth": {job: growth(results, job) for job in ("usage", "quota_report")},
+        "30_days": month_of(whole, results[max(results)]),
+    }
+    print(json.dumps({name: figures[name] for name in ("growth", "30_days")}, indent=1))
+    keep(REPORT, figures)
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.pipeline")
+    parser.add_argument("--instances", type=int, default=500, help="at 16x")
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--hours", type=int, default=2)
+    parser.add_argument("--records-an-hour", type=int, default=2, help="of each instance, topic and broker")
+    parser.add_argument("--factors", type=lambda text: sorted(map(int, text.split(","))), default=[1, 4, 16])
+    parser.add_argument("--postgresql", action="store_true")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Operators propose, look, and have a rebalance carried out, in the console."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.rebalancing import kept
+from controlplane.rebalancing.metrics import rebalancing_text
+from controlplane.rebalancing.models import Rebalance, RebalanceState
+from tests.controlplane.conftest import run_to_the_end
+from tests.controlplane.rebalancing.rows import rebalance_row
+
+from .conftest import text_of
+
+FORM = {"goals": ["leaders"], "margin_percent": 10, "throttle_mib_per_s": 50, "at_once": 20}
+
+
+@pytest.fixture
+def topic(alice, instance, admin):
+    alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 6})
+    return f"{instance.id.removeprefix('ins-')}.orders"
+
+
+def test_the_page_shows_what_a_worker_saw_of_the_load(at_staff, instance, topic):
+    assert "Nobody has looked at this cluster" in text_of(at_staff.get("/fleet/rebalancing"))
+    kept.look()
+    text = text_of(at_staff.get("/fleet/rebalancing"))
+    assert "The fullest broker above the average: leaders 200 %" in text
+    assert "Broker 1 6 0 B/s 0 B/s 6" in text
+    assert 'sluice_cluster_skew_percent{cluster="default",goal="leaders"} 200' in rebalancing_text()
+
+
+def test_a_proposal_is_made_looked_at_and_begun(at_staff, instance, topic, clock):
+    page = at_staff.post("/fleet/rebalancing", {**FORM, "cluster": instance.cluster_id})
+    row = Rebalance.objects.get()
+    assert page.headers["Location"] == f"/fleet/rebalancing/{row.id}"
+    assert "Planning" in text_of(at_staff.get(page.headers["Location"]))
+    run_to_the_end(row.operation_id)
+    text = text_of(at_staff.get(page.headers["Location"]))
+    assert "4 moves, of which 4 only change who leads; 0 B are copied" in text
+    assert "Broker 1 6 → 2" in text
+    page = at_staff.post(page.headers["Location"], {"act": "carry_out"}, follow=True)
+    assert "It has begun." in text_of(page)
+    row.refresh_from_db()
+    assert row.state == RebalanceState.RUNNING
+    assert "sluice_rebalances" in rebalancing_text()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"draining": "9"}, "There is no broker 9 in this cluster."),
+        ({"draining": "all"}, "Give the ids of brokers, such as 1, 2."),
+        ({"instances": "ins-00000000"}, "There is no instance ins-00000000 in this cluster."),
+    ],
+)
+def test_what_cannot_be_meant_is_said_beside_its_field(at_staff, instance, topic, wrong, said):
+    page = at_staff.post("/fleet/rebalancing", {**FORM, "cluster": instance.cluster_id, **wrong})
+    assert page.status_code == 422
+    assert said in text_of(page)
+    assert not Rebalance.objects.exists()
+
+
+def test_the_throttle_is_changed_while_it_is_under_way(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.RUNNING)
+    at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pace", "throttle_mib_per_s": "7.5", "at_once": "3"})
+    row.refresh_from_db()
+    assert (row.throttle_bytes_per_s, row.at_once) == (7.5 * 2**20, 3)
+    page = at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pace", "throttle_mib_per_s": "0", "at_once": "3"})
+    assert page.status_code == 422
+
+
+def test_a_tenant_that_gets_bandwidth_back_is_told_of_in_a_sentence(at_staff, instance):
+    row = rebalance_row(instance.cluster, instance=instance.id)
+    text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
+    assert f"Moving the leader of orders-0 returns 3.0 of the 20 MiB/s of {instance.id}." in text
+
+
+def test_what_its_state_does_not_allow_is_said(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.DONE)
+    page = at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pause"})
+    assert page.status_code == 409
+    assert "a rebalance that is done cannot be made paused" in text_of(page)
+    assert "Pause" not in [act.title for act in page.context["acts"]]
+
+
+def test_what_is_under_way_asks_again_and_what_is_over_does_not(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.RUNNING)
+    assert "every 2s" in at_staff.get(f"/fleet/rebalancing/{row.id}/now").content.decode()
+    Rebalance.objects.update(state=RebalanceState.DONE)
+    assert "every 2s" not in at_staff.get(f"/fleet/rebalancing/{row.id}/now").content.decode()

@@ -1,0 +1,135 @@
+"""What jobs say of their runs, and what the runner makes of it; on both databases, without Spark."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from controlplane.env import Environment
+from controlplane.metering.pipeline import runs
+from controlplane.metering.pipeline.runner import Runner
+from controlplane.metering.pipeline.schedule import DAY_MS, SILENT_MS, State
+from controlplane.metering.pipeline.tables import Database
+
+pytestmark = pytest.mark.integration
+NOON = 20_000 * DAY_MS + DAY_MS // 2
+
+
+@pytest.fixture
+def environment(database_url):
+    return Environment.read({"DATABASE_URL": database_url})
+
+
+@pytest.fixture
+def database(environment):
+    made = Database(environment)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def runner(environment):
+    made = Runner(environment)
+    yield made
+    made.close()
+
+
+def shown(database, columns: str = "job, what, state, row_count, done_to_ms, reason") -> list[tuple]:
+    return list(database.read(f"SELECT {columns} FROM {runs.TABLE} ORDER BY id"))
+
+
+def test_a_run_that_nobody_asked_for_says_what_it_has_done(database, environment):
+    with runs.recorded(environment, job="quota_report", what="2026-11-21") as run:
+        assert shown(database, "state") == [("running",)]
+        run.rows, run.done_to_ms = 1500, 7
+    assert shown(database) == [("quota_report", "2026-11-21", "succeeded", 1500, 7, "")]
+    ((asked, started, ended),) = shown(database, "asked_at_ms, started_at_ms, ended_at_ms")
+    assert asked == started <= ended
+
+
+def test_a_run_that_raises_says_why_in_a_line(database, environment):
+    def work() -> None:
+        with runs.recorded(environment, job="quota_report") as run:
+            run.rows = 3
+            raise ValueError("the lake is away\n\tat org.apache.spark …")
+
+    with pytest.raises(ValueError):
+        work()
+    assert shown(database) == [("quota_report", "", "failed", 3, None, "ValueError: the lake is away")]
+
+
+def test_a_run_that_was_asked_for_is_taken_once(database, environment):
+    with database.transaction() as cursor:
+        number = runs.ask(database, cursor, job="quota_report", what="", at_ms=runs.now_ms())
+    with runs.recorded(environment, job="quota_report", number=number):
+        assert shown(database, "state") == [("running",)]
+        with pytest.raises(runs.NotWaitingError), runs.recorded(environment, job="quota_report", number=number):
+            raise AssertionError
+    assert shown(database, "state") == [("succeeded",)]
+    with pytest.raises(runs.NotWaitingError), runs.recorded(environment, job="quota_report", number=number):
+        raise AssertionError
+
+
+def test_who_gives_no_sign_of_life_for_a_minute_has_died_and_what_has_ended_stays_as_it_ended(database):
+    with database.transaction() as cursor:
+        silent, alive = (
+            runs.Current(runs.begin(database, cursor, job=job, what="", at_ms=NOON), rows=5)
+            for job in ("usage", "runner")
+        )
+        runs.seen(database, cursor, alive, NOON + 1)
+        runs.bury(database, cursor, NOON + SILENT_MS)
+    assert shown(database, "state") == [("running",), ("running",)]
+    with database.transaction() as cursor:
+        runs.begin(database, cursor, job="usage", what="", at_ms=NOON + SILENT_MS + 1)
+        runs.seen(database, cursor, silent, NOON + SILENT_MS + 2)
+        runs.end(database, cursor, silent, NOON + SILENT_MS + 3)
+    found = shown(database, "state, reason, ended_at_ms, row_count")
+    assert found == [("failed", runs.DIED, NOON, 0), ("running", "", None, 5), ("running", "", None, 0)]
+
+
+def test_runs_are_kept_for_400_days(database):
+    with database.transaction() as cursor:
+        for at_ms in (NOON - runs.KEPT_MS - 1, NOON - runs.KEPT_MS, NOON):
+            runs.begin(database, cursor, job="usage", what="", at_ms=at_ms)
+    assert len(shown(database)) == 2
+
+
+def test_the_runner_starts_what_is_due_once_and_leaves_the_rest_to_the_job(database, runner):
+    wanted = runner.turn(NOON)
+    assert wanted is not None
+    assert (wanted.job.name, wanted.what) == ("quota_report", "")
+    assert runner.turn(NOON) == wanted, "it waits until it has begun"
+    with database.transaction() as cursor:
+        runs.begin(database, cursor, job="quota_report", what="", at_ms=NOON, number=wanted.number)
+    assert runner.turn(NOON + 1000) is None
+    runner.ended(wanted, -9, NOON + 2000)
+    assert shown(database, "state, reason") == [("failed", "the process ended with status -9, and did not say why")]
+    assert runner.turn(NOON + 3000) is None, "not at once again"
+    assert runner.turn(NOON + DAY_MS // 24) is not None
+
+
+def test_what_somebody_asked_for_comes_first_and_a_process_that_said_how_it_went_is_believed(database, runner):
+    with database.transaction() as cursor:
+        number = runs.ask(database, cursor, job="quota_report", what="2026-11-21", at_ms=NOON)
+    wanted = runner.turn(NOON)
+    assert wanted is not None
+    assert (wanted.number, wanted.what) == (number, "2026-11-21")
+    with database.transaction() as cursor:
+        runs.begin(database, cursor, job="quota_report", what="", at_ms=NOON, number=number)
+        runs.end(database, cursor, runs.Current(number, 9, NOON), NOON + 5)
+    runner.ended(wanted, 0, NOON + 10)
+    assert shown(database) == [("quota_report", "2026-11-21", State.SUCCEEDED, 9, NOON, "")]
+    assert runner.turn(NOON + 20) is None
+
+
+def test_jobs_are_started_as_modules_or_by_spark_submit(environment, runner):
+    wanted = runner.turn(NOON)
+    module = "controlplane.metering.pipeline.jobs.quota_report"
+    assert runner.command(wanted) == [sys.executable, "-m", module, "--run", str(wanted.number)]
+    submitting = Runner(environment, submit="spark-submit --master 'spark://a b'")
+    *words, file, run, number = submitting.command(wanted)
+    submitting.close()
+    assert words == ["spark-submit", "--master", "spark://a b"]
+    assert file.endswith("/controlplane/metering/pipeline/jobs/quota_report.py")
+    assert (run, number) == ("--run", str(wanted.number))
