@@ -130,7 +130,7 @@ def _partitions(
             consume * weight // whole,
             instance,
             tuple(broker for broker in each.replicas if broker not in each.in_sync),
-            each.place not in under_way and (not scope or instance in scope),
+            each.leader is not None and each.place not in under_way and (not scope or instance in scope),
         )
 
 

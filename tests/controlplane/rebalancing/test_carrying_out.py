@@ -273,3 +273,30 @@ def test_changes_of_leaders_are_not_held_up_by_what_is_copied(admin, cluster, cl
     assert len(admin.placement.ongoing) == 1
     assert finished(row, admin, clock).state == "done"
     assert not any(3 in replicas for replicas in replicas_in(admin, topic))
+
+
+def test_a_plan_that_gives_up_late_does_not_fail_what_is_carried_out(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    planning = row.operation
+    services.rebalance_carry_out(rebalance_id=row.id, actor="olga", clock=clock)
+    carrying_out.mark_failed(planning)  # its worker died before it could say that it was done, and the cluster was away
+    row.refresh_from_db()
+    assert row.state == RebalanceState.RUNNING
+
+
+def test_a_topic_whose_replicas_fill_more_than_a_setting_is_throttled_as_a_whole(admin, cluster, clock, place):
+    topic = place(admin, *[[1, 2, 3]] * 3000)
+    work(begun(cluster, clock, draining=[1], goals=[]), clock)
+    assert admin.placement.named[topic][0] == "*"
+    assert all(len(names) < 2**15 for names in admin.placement.named[topic])
+
+
+def test_what_nobody_leads_is_not_moved_since_nobody_could_copy_it(admin, cluster, clock, place):
+    topic = place(admin, [1], [1, 2])
+    layout = admin.topics[topic]
+    lost = replace(layout.partitions[0], leader=None)
+    admin.topics[topic] = replace(layout, partitions=(lost, *layout.partitions[1:]))
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert [move.partition for move in row.moves.all()] == [1]
+    assert row.summary["stuck_count"] == 1
