@@ -300,3 +300,22 @@ def test_what_nobody_leads_is_not_moved_since_nobody_could_copy_it(admin, cluste
     row = proposed(cluster, clock, draining=[1], goals=[])
     assert [move.partition for move in row.moves.all()] == [1]
     assert row.summary["stuck_count"] == 1
+
+
+def test_what_is_not_called_back_goes_on_at_the_rate_that_is_asked_for_meanwhile(admin, cluster, clock, place):
+    topic = place(admin, [1, 2])
+    row = work(begun(cluster, clock, draining=[1], goals=[], throttle_bytes_per_s=MIB), clock)
+    admin.placement.refused[topic, 0] = Refusal(39, "no replica that would be left can lead")
+    services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
+    services.rebalance_pace(rebalance_id=row.id, actor="olga", throttle_bytes_per_s=2 * MIB, clock=clock)
+    assert work(row, clock).state == "cancelling"
+    assert admin.placement.rate == 2 * MIB
+
+
+def test_a_throttle_that_was_left_waits_while_another_rebalance_is_about_to_set_its_own(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    failed = work(begun(cluster, clock, draining=[1], goals=[]), clock)
+    Rebalance.objects.filter(pk=failed.pk).update(state=RebalanceState.FAILED)
+    begun(cluster, clock, draining=[1], goals=[])
+    upkeep.keep_up(clock=clock)
+    assert admin.placement.rate is not None
