@@ -75,6 +75,9 @@ def cluster_seen(cluster: PhysicalCluster, *, scope: Collection[str] = ()) -> Pi
     silent = [number for number in rows if number not in disks]
     if silent:
         notes.append(f"what is on the disks of brokers {', '.join(map(str, silent))} is not known: they do not answer")
+    rackless = [number for number, row in rows.items() if not row.rack]
+    if rackless and len(rackless) < len(rows):
+        notes.append(f"racks are not regarded: brokers {', '.join(map(str, rackless))} do not name theirs")
     return Picture(
         Cluster(
             tuple(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
@@ -319,3 +320,11 @@ def test_a_throttle_that_was_left_waits_while_another_rebalance_is_about_to_set_
     begun(cluster, clock, draining=[1], goals=[])
     upkeep.keep_up(clock=clock)
     assert admin.placement.rate is not None
+
+
+def test_a_plan_says_that_it_cannot_regard_racks_that_some_brokers_do_not_name(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    Broker.objects.filter(cluster=cluster).update(rack="a")
+    Broker.objects.filter(cluster=cluster, broker_id=4).update(rack="")
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert "racks are not regarded: brokers 4 do not name theirs" in row.summary["notes"]
