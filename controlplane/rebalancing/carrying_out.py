@@ -107,7 +107,8 @@ def take_throttle_away(operation: Operation) -> Finished | NotYet:
 
 def mark_failed(operation: Operation) -> None:
     """It gave up. What the controller has of it goes on; the throttle is taken back by `upkeep`."""
-    Rebalance.objects.filter(pk=operation.target).exclude(state__in=OVER).update(
+    # By the row's own operation alone: one of planning may be late, and what was begun since is none of its business.
+    Rebalance.objects.filter(pk=operation.target, operation=operation).exclude(state__in=OVER).update(
         state=RebalanceState.FAILED, problem=operation.error, finished_at=SYSTEM_CLOCK.now()
     )
 

@@ -75,6 +75,9 @@ def cluster_seen(cluster: PhysicalCluster, *, scope: Collection[str] = ()) -> Pi
     silent = [number for number in rows if number not in disks]
     if silent:
         notes.append(f"what is on the disks of brokers {', '.join(map(str, silent))} is not known: they do not answer")
+    rackless = [number for number, row in rows.items() if not row.rack]
+    if rackless and len(rackless) < len(rows):
+        notes.append(f"racks are not regarded: brokers {', '.join(map(str, rackless))} do not name theirs")
     return Picture(
         Cluster(
             tuple(
@@ -130,7 +133,7 @@ def _partitions(
             consume * weight // whole,
             instance,
             tuple(broker for broker in each.replicas if broker not in each.in_sync),
-            each.place not in under_way and (not scope or instance in scope),
+            each.leader is not None and each.place not in under_way and (not scope or instance in scope),
         )
 
 

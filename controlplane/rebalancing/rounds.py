@@ -66,7 +66,8 @@ class Left:
 def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | None:
     """Make a round; None: nothing is left. Raises ClusterUnavailable."""
     under_way, placed = door.under_way(), {each.place: each for each in door.placed()}
-    if row.state != RebalanceState.CANCELLING and row.moves.filter(copies=True).exists():
+    is_slowed = row.state != RebalanceState.CANCELLING or row.throttle_in_force is not None
+    if is_slowed and row.moves.filter(copies=True).exists():
         throttling.set_rate(row, door)
     active = list(row.moves.filter(state__in=ACTIVE).order_by("number"))
     acts = _Acts()

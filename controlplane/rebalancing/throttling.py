@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 from controlplane.rebalancing.models import Rebalance
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from controlplane.kafka.placement_door import PlacementDoor
     from controlplane.rebalancing.models import RebalanceMove
+
+LONGEST_SETTING = 2**15 - 1
+"""As the request can carry it, which is some thousand replicas; of a topic that needs more every replica is named."""
+EVERY_REPLICA = "*"
 
 
 def set_rate(row: Rebalance, door: PlacementDoor) -> None:
@@ -43,11 +47,16 @@ def name_replicas(row: Rebalance, door: PlacementDoor, topics: Collection[str]) 
 def _lists(by_topic: Mapping[str, Sequence[RebalanceMove]]) -> dict[str, tuple[str, str] | None]:
     return {
         topic: (
-            ",".join(f"{move.partition}:{broker}" for move in moves for broker in move.before),
-            ",".join(f"{move.partition}:{broker}" for move in moves for broker in move.added),
+            _names((move.partition, broker) for move in moves for broker in move.before),
+            _names((move.partition, broker) for move in moves for broker in move.added),
         )
         for topic, moves in by_topic.items()
     }
+
+
+def _names(replicas: Iterable[tuple[int, int]]) -> str:
+    text = ",".join(f"{partition}:{broker}" for partition, broker in replicas)
+    return text if len(text) <= LONGEST_SETTING else EVERY_REPLICA
 
 
 def release(row: Rebalance, door: PlacementDoor) -> None:

@@ -37,7 +37,9 @@ def _drain(state: State, stuck: list[Stuck]) -> bool:
     for source in _places(state.draining):
         for partition in sorted(state.hosts[source]):
             if not state.partitions[partition].movable:
-                stuck.append(_stuck(state, partition, source, "it is out of scope, or on its way already"))
+                stuck.append(
+                    _stuck(state, partition, source, "it is out of scope, on its way already, or has no leader")
+                )
                 continue
             if state.replicas[partition][0] == source:
                 moved |= _hand_over(state, partition)

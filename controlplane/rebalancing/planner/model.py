@@ -53,7 +53,7 @@ class Partition:
     consume_bytes_per_s: int = 0
     instance: str = ""  # empty: the cluster's own
     out_of_sync: tuple[int, ...] = ()  # replicas that cannot lead
-    movable: bool = True  # False: not in the scope, or on its way already
+    movable: bool = True  # False: not in the scope, on its way already, or without a leader to copy from
 
     @property
     def key(self) -> tuple[str, int]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
@@ -273,3 +274,57 @@ def test_changes_of_leaders_are_not_held_up_by_what_is_copied(admin, cluster, cl
     assert len(admin.placement.ongoing) == 1
     assert finished(row, admin, clock).state == "done"
     assert not any(3 in replicas for replicas in replicas_in(admin, topic))
+
+
+def test_a_plan_that_gives_up_late_does_not_fail_what_is_carried_out(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    planning = row.operation
+    services.rebalance_carry_out(rebalance_id=row.id, actor="olga", clock=clock)
+    carrying_out.mark_failed(planning)  # its worker died before it could say that it was done, and the cluster was away
+    row.refresh_from_db()
+    assert row.state == RebalanceState.RUNNING
+
+
+def test_a_topic_whose_replicas_fill_more_than_a_setting_is_throttled_as_a_whole(admin, cluster, clock, place):
+    topic = place(admin, *[[1, 2, 3]] * 3000)
+    work(begun(cluster, clock, draining=[1], goals=[]), clock)
+    assert admin.placement.named[topic][0] == "*"
+    assert all(len(names) < 2**15 for names in admin.placement.named[topic])
+
+
+def test_what_nobody_leads_is_not_moved_since_nobody_could_copy_it(admin, cluster, clock, place):
+    topic = place(admin, [1], [1, 2])
+    layout = admin.topics[topic]
+    lost = replace(layout.partitions[0], leader=None)
+    admin.topics[topic] = replace(layout, partitions=(lost, *layout.partitions[1:]))
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert [move.partition for move in row.moves.all()] == [1]
+    assert row.summary["stuck_count"] == 1
+
+
+def test_what_is_not_called_back_goes_on_at_the_rate_that_is_asked_for_meanwhile(admin, cluster, clock, place):
+    topic = place(admin, [1, 2])
+    row = work(begun(cluster, clock, draining=[1], goals=[], throttle_bytes_per_s=MIB), clock)
+    admin.placement.refused[topic, 0] = Refusal(39, "no replica that would be left can lead")
+    services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
+    services.rebalance_pace(rebalance_id=row.id, actor="olga", throttle_bytes_per_s=2 * MIB, clock=clock)
+    assert work(row, clock).state == "cancelling"
+    assert admin.placement.rate == 2 * MIB
+
+
+def test_a_throttle_that_was_left_waits_while_another_rebalance_is_about_to_set_its_own(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    failed = work(begun(cluster, clock, draining=[1], goals=[]), clock)
+    Rebalance.objects.filter(pk=failed.pk).update(state=RebalanceState.FAILED)
+    begun(cluster, clock, draining=[1], goals=[])
+    upkeep.keep_up(clock=clock)
+    assert admin.placement.rate is not None
+
+
+def test_a_plan_says_that_it_cannot_regard_racks_that_some_brokers_do_not_name(admin, cluster, clock, place):
+    place(admin, [1, 2])
+    Broker.objects.filter(cluster=cluster).update(rack="a")
+    Broker.objects.filter(cluster=cluster, broker_id=4).update(rack="")
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert "racks are not regarded: brokers 4 do not name theirs" in row.summary["notes"]
