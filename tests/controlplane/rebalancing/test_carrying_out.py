@@ -10,7 +10,7 @@ from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, services, upkeep
-from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceState
+from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
 from controlplane.rebalancing.selectors import progress_of
 
 from .conftest import MIB, begun, proposed, replicas_in, work
@@ -121,6 +121,16 @@ def test_rolled_back_everything_is_where_it_was(admin, cluster, clock, place):
     back = services.rebalance_carry_out(rebalance_id=back.id, actor="olga", clock=clock)
     assert finished(back, admin, clock).state == "done"
     assert replicas_in(admin, topic) == before
+
+
+def test_the_way_back_of_a_part_foretells_no_loads(admin, cluster, clock, place):
+    place(admin, [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    row = finished(begun(cluster, clock, **DRAIN), admin, clock)
+    RebalanceMove.objects.filter(pk=row.moves.first().pk).update(state=MoveState.CANCELLED)
+    assert progress_of(row).percent < 100
+    back = services.rebalance_roll_back(rebalance_id=row.id, actor="olga", clock=clock)
+    assert (back.summary["brokers"], back.summary["tenants"], back.summary["scores"]) == ([], [], {})
+    assert "only a part of it was moved" in back.summary["notes"][0]
 
 
 def test_a_cluster_that_is_away_is_waited_for(admin, cluster, clock, place):
