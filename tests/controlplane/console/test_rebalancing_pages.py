@@ -143,3 +143,10 @@ def test_where_there_is_nothing_to_move_nothing_can_be_carried_out(at_staff, ins
     page = at_staff.get(f"/fleet/rebalancing/{row.id}")
     assert "There is nothing to move" in text_of(page)
     assert [act.name for act in page.context["acts"]] == ["approve", "discard"]
+
+
+def test_one_that_left_moves_out_does_not_look_done(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.DONE)
+    Rebalance.objects.update(problem="2 of 3 moves could not be made: each says why")
+    for address in ("/fleet/rebalancing", f"/fleet/rebalancing/{row.id}"):
+        assert "Done in part" in text_of(at_staff.get(address))

@@ -12,6 +12,7 @@ from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
 from controlplane.rebalancing.selectors import progress_of
+from tests.controlplane.fakes import FakePlacement
 
 from .conftest import MIB, begun, proposed, replicas_in, work
 
@@ -150,7 +151,7 @@ def test_what_has_changed_since_the_plan_is_left_as_it_is(admin, cluster, clock,
     place(admin, [2, 3], [1, 3])
     row = finished(row, admin, clock)
     assert (sorted(states(row)), row.state) == (["done", "skipped"], "done")
-    assert row.problem == "1 moves were not made: each says why"
+    assert row.problem == "1 of 2 moves could not be made: each says why. Propose again for what is left"
     assert replicas_in(admin, topic)[0] == (2, 3)
 
 
@@ -283,3 +284,20 @@ def test_changes_of_leaders_are_not_held_up_by_what_is_copied(admin, cluster, cl
     assert len(admin.placement.ongoing) == 1
     assert finished(row, admin, clock).state == "done"
     assert not any(3 in replicas for replicas in replicas_in(admin, topic))
+
+
+def test_a_broker_that_does_not_answer_takes_nothing_though_nobody_has_missed_it_yet(
+    admin, cluster, clock, place, monkeypatch
+):
+    place(admin, [1, 2])
+    answers = FakePlacement.disks
+    monkeypatch.setattr(
+        FakePlacement, "disks", lambda door, brokers, places=None: answers(door, set(brokers) - {3, 4}, places)
+    )
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert [move.after for move in row.moves.all()] == [[2, 1]], "only the leader changes"
+    assert row.summary["stuck_count"] == 1
+    assert (
+        "brokers that do not answer get no replicas, and what is on their disks is not known: 3, 4"
+        in row.summary["notes"]
+    )
