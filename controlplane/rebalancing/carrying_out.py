@@ -98,7 +98,11 @@ def take_throttle_away(operation: Operation) -> Finished | NotYet:
         return Finished()  # by a worker that died before it could say so
     ended = RebalanceState.CANCELLED if row.state == RebalanceState.CANCELLING else RebalanceState.DONE
     left_out = row.moves.filter(state__in=(MoveState.SKIPPED, MoveState.FAILED)).count()
-    problem = f"{left_out} moves were not made: each says why" if left_out else ""
+    problem = (
+        f"{left_out} of {row.moves.count()} moves could not be made: each says why. Propose again for what is left"
+        if left_out
+        else ""
+    )
     as_read = Rebalance.objects.filter(pk=row.pk, state=row.state)
     if not as_read.update(state=ended, problem=problem, finished_at=SYSTEM_CLOCK.now()):
         return NotYet("somebody has paused or cancelled it meanwhile")

@@ -10,8 +10,9 @@ limits                 instances, as they were bought; which brokers serve them,
 what a broker carries  the room that operators have set, without overcommitment
 =====================  =================================================================================================
 
-Where no flow master answers, its last known figures are taken, and without those none: `notes` say so. A broker whose disk is not
-known takes what it is given.
+Where no flow master answers, its last known figures are taken, and without those none: `notes` say so. A broker that does not
+answer takes nothing, also while nobody has missed it in ZooKeeper yet. One that answers and does not say how large its disk is
+takes what it is given.
 """
 
 from __future__ import annotations
@@ -74,14 +75,16 @@ def cluster_seen(cluster: PhysicalCluster, *, scope: Collection[str] = ()) -> Pi
     carries = None if room is None else round(room.per_broker * MIB)
     silent = [number for number in rows if number not in disks]
     if silent:
-        notes.append(f"what is on the disks of brokers {', '.join(map(str, silent))} is not known: they do not answer")
+        notes.append(
+            f"brokers that do not answer get no replicas, and what is on their disks is not known: {', '.join(map(str, silent))}"
+        )
     rackless = [number for number, row in rows.items() if not row.rack]
     if rackless and len(rackless) < len(rows):
         notes.append(f"racks are not regarded: brokers {', '.join(map(str, rackless))} do not name theirs")
     return Picture(
         Cluster(
             tuple(
-                _broker(number, row.rack, carries, row.away_since is None, disks.get(number))
+                _broker(number, row.rack, carries, row.away_since is None and number in disks, disks.get(number))
                 for number, row in rows.items()
             ),
             tuple(_partitions(placed, under_way, sizes, flows, scope, set(rows))),

@@ -37,11 +37,14 @@ class Progress:
 
     @property
     def percent(self) -> int:
-        """Of the bytes, where there are any; else of the moves."""
-        over = self.done + self.not_made
-        if not self.bytes_to_copy:
-            return 100 * over // self.moves if self.moves else 100
-        return min(100, 100 * self.copied_bytes // self.bytes_to_copy) if over < self.moves else 100
+        """Of the bytes, where there are any; else of the moves. 100 says that every move is made.
+
+        0 where there are none: it is not planned yet, or there is nothing to do.
+        """
+        if not self.moves or self.done == self.moves:
+            return 100 if self.moves else 0
+        done, whole = (self.copied_bytes, self.bytes_to_copy) if self.bytes_to_copy else (self.done, self.moves)
+        return min(99, 100 * done // whole)
 
 
 @dataclass(frozen=True, slots=True)

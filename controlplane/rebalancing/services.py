@@ -90,7 +90,7 @@ def rebalance_approve(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_CL
             return row
         raise Conflict(f"{row.approved_by} has approved it already", code="rebalance_approved")
     if actor == row.created_by:
-        raise Forbidden("somebody else has to approve what one has proposed")
+        raise Forbidden(f"you have proposed {row.id} yourself: another operator has to approve it")
     row.approved_by, row.approved_at = actor, clock.now()
     row.save(update_fields=["approved_by", "approved_at"])
     _record(row, actor, "approve", clock)
@@ -106,13 +106,16 @@ def rebalance_carry_out(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_
     _expect(row, [RebalanceState.PROPOSED], "carried out")
     if row.expires_at <= clock.now():
         raise Conflict(
-            "the proposal has expired: the cluster may have become another. Make a new one", code="rebalance_expired"
+            "the proposal has expired: the cluster may have changed since. Make a new one", code="rebalance_expired"
         )
     if settings.ENVIRONMENT.rebalance_approval and not row.approved_by:
-        raise Conflict("somebody other than who proposed it has to approve it first", code="rebalance_unapproved")
+        raise Conflict(f"an operator other than {row.created_by} has to approve it first", code="rebalance_unapproved")
     other = Rebalance.objects.filter(cluster=row.cluster, state__in=UNDER_WAY).first()
     if other is not None:
-        raise Conflict(f"{other.id} is under way in this cluster: one at a time", code="rebalance_under_way")
+        raise Conflict(
+            f"one at a time: {other.id} is under way in this cluster. Wait for it, or cancel it",
+            code="rebalance_under_way",
+        )
     row.state, row.begun_at = RebalanceState.RUNNING, clock.now()
     row.operation = operations.start(organisation=None, kind=CARRY_OUT, target=row.id, actor=actor, clock=clock)
     row.save(update_fields=["state", "begun_at", "operation"])
@@ -122,12 +125,12 @@ def rebalance_carry_out(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_
 
 def rebalance_pause(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> Rebalance:
     """Begin nothing new; what is under way goes on. Raises NotFound, Conflict."""
-    return _turn(rebalance_id, actor, "pause", RebalanceState.PAUSED, [RebalanceState.RUNNING], clock)
+    return _turn(rebalance_id, actor, "pause", "paused", RebalanceState.PAUSED, [RebalanceState.RUNNING], clock)
 
 
 def rebalance_resume(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> Rebalance:
     """Go on. Raises NotFound, Conflict."""
-    return _turn(rebalance_id, actor, "resume", RebalanceState.RUNNING, [RebalanceState.PAUSED], clock)
+    return _turn(rebalance_id, actor, "resume", "resumed", RebalanceState.RUNNING, [RebalanceState.PAUSED], clock)
 
 
 @transaction.atomic
@@ -145,7 +148,13 @@ def rebalance_cancel(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_CLO
         _record(row, actor, "cancel", clock)
         return row
     return _turn(
-        rebalance_id, actor, "cancel", RebalanceState.CANCELLING, [RebalanceState.RUNNING, RebalanceState.PAUSED], clock
+        rebalance_id,
+        actor,
+        "cancel",
+        "cancelled",
+        RebalanceState.CANCELLING,
+        [RebalanceState.RUNNING, RebalanceState.PAUSED],
+        clock,
     )
 
 
@@ -185,7 +194,7 @@ def rebalance_roll_back(*, rebalance_id: str, actor: str, clock: Clock = SYSTEM_
     _expect(row, OVER, "rolled back")
     done = list(row.moves.filter(state=MoveState.DONE).order_by("-number"))
     if not done:
-        raise Conflict("it has moved nothing", code="nothing_moved")
+        raise Conflict("there is nothing to roll back: it has moved nothing", code="nothing_moved")
     back = _new(row.cluster, actor, row.wishes, row.throttle_bytes_per_s, row.at_once, clock)
     moves = [_reversed(back, number, move) for number, move in enumerate(done)]
     back.rollback_of, back.state = row, RebalanceState.PROPOSED
@@ -252,12 +261,18 @@ def _begin_planning(row: Rebalance, actor: str, clock: Clock) -> None:
 
 @transaction.atomic
 def _turn(
-    rebalance_id: str, actor: str, action: str, into: RebalanceState, of: Sequence[RebalanceState], clock: Clock
+    rebalance_id: str,
+    actor: str,
+    action: str,
+    done: str,
+    into: RebalanceState,
+    of: Sequence[RebalanceState],
+    clock: Clock,
 ) -> Rebalance:
     row = _locked(rebalance_id)
     if row.state == into:
         return row
-    _expect(row, of, f"made {into.label.lower()}")
+    _expect(row, of, done)
     row.state = into
     row.save(update_fields=["state"])
     _record(row, actor, action, clock)
@@ -279,7 +294,10 @@ def _locked(rebalance_id: str) -> Rebalance:
 
 def _expect(row: Rebalance, states: Sequence[RebalanceState], done: str) -> None:
     if row.state not in states:
-        raise Conflict(f"a rebalance that is {row.state} cannot be {done}", code="rebalance_state")
+        allowed = " or ".join(states)
+        raise Conflict(
+            f"the rebalance is {row.state} and cannot be {done}: only one that is {allowed} can", code="rebalance_state"
+        )
 
 
 def _record(row: Rebalance, actor: str, action: str, clock: Clock, detail: Mapping[str, Any] | None = None) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_STUCK = 50
 """Sentences that are kept; their number is, in any case."""
+PARTLY = (
+    "only a part of it was moved, so the load of each broker afterwards is not foretold: the moves are listed below"
+)
 MIB = 2**20
 
 
@@ -63,7 +66,8 @@ def summary_of(plan: Plan, notes: Sequence[str]) -> dict[str, Any]:
 def backwards(
     summary: Mapping[str, Any], *, moves: int, leader_moves: int, bytes_to_copy: int, busiest: int
 ) -> dict[str, Any]:
-    """Of the way back: what was after is before."""
+    """Of the way back: what was after is before. Where only a part was moved, nobody has reckoned what that part came to."""
+    is_whole = moves == summary.get("moves")
 
     def turned(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "before": row["after"], "after": row["before"]}
@@ -74,12 +78,12 @@ def backwards(
         "leader_moves": leader_moves,
         "bytes_to_copy": bytes_to_copy,
         "busiest_bytes": busiest,
-        "brokers": [turned(row) for row in summary["brokers"]],
-        "tenants": [turned(row) for row in summary["tenants"]],
-        "scores": {goal: turned(row) for goal, row in summary["scores"].items()},
+        "brokers": [turned(row) for row in summary["brokers"]] if is_whole else [],
+        "tenants": [turned(row) for row in summary["tenants"]] if is_whole else [],
+        "scores": {goal: turned(row) for goal, row in summary["scores"].items()} if is_whole else {},
         "stuck": [],
         "stuck_count": 0,
-        "notes": [],
+        "notes": [] if is_whole else [PARTLY],
     }
 
 

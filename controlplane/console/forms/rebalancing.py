@@ -66,11 +66,11 @@ class PaceForm(ConsoleForm):
         label="Throttle of each broker",
         initial=DEFAULT_THROTTLE_BYTES_PER_S // MIB,
         min_value=LEAST_THROTTLE_BYTES_PER_S / MIB,
-        help_text="Of replicas that are being copied; clients do not count.",
+        help_text="How fast each broker may copy replicas in, and out. Clients are not throttled by it.",
         widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
     )
     at_once = forms.IntegerField(
-        label="Partitions at once",
+        label="Partitions copied at once",
         initial=DEFAULT_AT_ONCE,
         min_value=1,
         max_value=MOST_AT_ONCE,
@@ -92,25 +92,34 @@ class RebalanceForm(PaceForm):
 
     cluster = forms.ChoiceField(label="Cluster")
     goals = forms.MultipleChoiceField(
-        label="Goals, the first before the second",
+        label="Goals, the most important first",
         choices=[(str(goal), title) for goal, title in GOALS.items()],
         initial=list(map(str, DEFAULT_GOALS)),
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    draining = BrokersField(label="Drain brokers", help_text="They are to have nothing in the end.")
-    cordoned = BrokersField(label="Cordon brokers", help_text="They get nothing new.")
-    demoted = BrokersField(label="Demote brokers", help_text="They are to lead nothing.")
-    instances = NamesField(label="Only of instances", help_text="Ids; empty is everybody's.")
+    draining = BrokersField(
+        label="Drain brokers", help_text="Ids, such as 2, 3. All their replicas move to other brokers."
+    )
+    cordoned = BrokersField(
+        label="Cordon brokers", help_text="Ids. They keep what they have and receive no more replicas."
+    )
+    demoted = BrokersField(label="Demote brokers", help_text="Ids. They keep their replicas and lead none of them.")
+    instances = NamesField(
+        label="Only these instances",
+        help_text="Ids, such as ins-k3v9x2qa. Empty: all instances, and the cluster's own topics.",
+    )
     margin_percent = forms.IntegerField(
-        label="Alike within",
+        label="Tolerance",
         initial=MARGIN_PERCENT,
         min_value=0,
         max_value=MOST_MARGIN_PERCENT,
-        help_text="Of the average.",
+        help_text="How far above or below the average a broker may stay. The smaller, the more is moved.",
         widget=_whole(0, MOST_MARGIN_PERCENT),
     )
-    leaders_only = forms.BooleanField(label="Move leaders only: copy nothing", required=False)
+    leaders_only = forms.BooleanField(
+        label="Change leaders only, and copy nothing except off drained brokers", required=False
+    )
 
     field_order = (
         "cluster", "goals", "draining", "cordoned", "demoted", "instances", "leaders_only", "margin_percent",

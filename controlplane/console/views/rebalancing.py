@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.clusters.services import cluster_list
+from controlplane.console.advice import said
 from controlplane.console.forms.rebalancing import PaceForm, RebalanceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import staff_page
+from controlplane.console.templatetags.console import amount, in_bytes, rate
 from controlplane.core.errors import SluiceError
 from controlplane.rebalancing import selectors, services
 from controlplane.rebalancing.kept import seen_last
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.rebalancing.models import RebalanceEvent
+
 MOVES = 50
 MOST_SENTENCES = 8
 GOALS = {
@@ -37,6 +42,16 @@ GOALS = {
     Goal.BANDWIDTH: "Sold",
 }
 """As columns; the form has room for more words. Sold is the bandwidth that tenants have bought, where their leaders are."""
+EVENTS = {
+    "propose": "Proposed",
+    "approve": "Approved",
+    "carry_out": "Carrying out begun",
+    "pause": "Paused",
+    "resume": "Resumed",
+    "cancel": "Cancelled",
+    "pace": "Pace changed",
+    "roll_back": "Proposed to roll back",
+}
 COUNTED = (Goal.LEADERS, Goal.REPLICAS)
 STORED = (Goal.DISK,)
 
@@ -51,22 +66,51 @@ class Act:
     act: Callable[..., Rebalance]
     states: tuple[str, ...]
     kind: str = ""
+    asks: str = ""  # what happens, where it is asked for twice
 
 
 ACTS = (
     Act("approve", "Approve", "Approved.", services.rebalance_approve, (RebalanceState.PROPOSED,)),
-    Act("carry_out", "Carry out", "It has begun.", services.rebalance_carry_out, (RebalanceState.PROPOSED,), "primary"),
-    Act("pause", "Pause", "Nothing new begins.", services.rebalance_pause, (RebalanceState.RUNNING,)),
+    Act(
+        "carry_out",
+        "Carry out",
+        "It has begun.",
+        services.rebalance_carry_out,
+        (RebalanceState.PROPOSED,),
+        "primary",
+        "Partitions begin to move. Clients go on; where a leader changes they turn to the new one. You can pause and cancel it.",
+    ),
+    Act(
+        "discard",
+        "Discard",
+        "Discarded: nothing was moved.",
+        services.rebalance_cancel,
+        (RebalanceState.PLANNING, RebalanceState.PROPOSED),
+    ),
+    Act(
+        "pause",
+        "Pause",
+        "Paused: what is being copied is finished, nothing else begins.",
+        services.rebalance_pause,
+        (RebalanceState.RUNNING,),
+    ),
     Act("resume", "Resume", "It goes on.", services.rebalance_resume, (RebalanceState.PAUSED,), "primary"),
     Act(
         "cancel",
         "Cancel",
         "What is under way is called back.",
         services.rebalance_cancel,
-        (RebalanceState.PLANNING, RebalanceState.PROPOSED, RebalanceState.RUNNING, RebalanceState.PAUSED),
+        (RebalanceState.RUNNING, RebalanceState.PAUSED),
         "danger",
+        "Moves under way are called back, and nothing else begins. Moves that are done stay: roll back to undo them too.",
     ),
-    Act("roll_back", "Roll back", "This is the way back. It moves nothing yet.", services.rebalance_roll_back, OVER),
+    Act(
+        "roll_back",
+        "Propose to roll back",
+        "This is a proposal that undoes it. Nothing moves until it is carried out.",
+        services.rebalance_roll_back,
+        OVER,
+    ),
 )
 
 
@@ -102,7 +146,7 @@ def shown(request: HttpRequest, rebalance_id: str) -> HttpResponse:
     act = next((each for each in ACTS if each.name == request.POST.get("act")), None)
     pace = PaceForm(
         request.POST if request.POST.get("act") == "pace" else None,
-        initial={"throttle_mib_per_s": row.throttle_bytes_per_s / MIB, "at_once": row.at_once},
+        initial={"throttle_mib_per_s": f"{row.throttle_bytes_per_s / MIB:.6g}", "at_once": row.at_once},
     )
     try:
         if act is not None:
@@ -114,7 +158,7 @@ def shown(request: HttpRequest, rebalance_id: str) -> HttpResponse:
             messages.success(request, "Changed. Brokers hear of it within seconds.")
             return redirect("console:fleet_rebalance", row.id)
     except SluiceError as error:
-        pace.refuse(error) if act is None else messages.error(request, str(error))
+        pace.refuse(error) if act is None else messages.error(request, said(error))
         row = selectors.rebalance_get(rebalance_id)
     status = 422 if pace.errors else 409 if act is not None else 200
     return render(request, "console/fleet_rebalance.html", {**_context(request, row), "pace": pace}, status=status)
@@ -123,18 +167,71 @@ def shown(request: HttpRequest, rebalance_id: str) -> HttpResponse:
 @require_safe
 @staff_page
 def now(request: HttpRequest, rebalance_id: str) -> HttpResponse:
-    """How far it is: this part of its page asks again until it is over."""
+    """How far it is: this part of its page asks again until it is over. In another state the whole page comes again."""
     row = selectors.rebalance_get(rebalance_id)
-    return render(request, "console/parts/rebalance_now.html", _progress(row))
+    response = render(request, "console/parts/rebalance_now.html", _progress(row))
+    if request.GET.get("seen", row.state) != row.state:
+        response.headers["HX-Refresh"] = "true"
+    return response
 
 
 def _progress(row: Rebalance) -> dict[str, Any]:
+    progress = selectors.progress_of(row)
     return {
         "row": row,
-        "progress": selectors.progress_of(row),
+        "progress": progress,
+        "left_s": _left_s(row, progress),
+        "took_s": (row.finished_at - row.begun_at).total_seconds() if row.begun_at and row.finished_at else None,
         "changing": row.state in (*UNDER_WAY, RebalanceState.PLANNING),
         "note": _note(row),
     }
+
+
+def _left_s(row: Rebalance, progress: selectors.Progress) -> float | None:
+    """Of one that is under way: the estimate, less what is copied already."""
+    if row.estimated_s is None or row.state not in UNDER_WAY:
+        return None
+    if not progress.bytes_to_copy:
+        return 0
+    return row.estimated_s * max(0, progress.bytes_to_copy - progress.copied_bytes) / progress.bytes_to_copy
+
+
+def _wished(row: Rebalance) -> list[tuple[str, str]]:
+    """What was asked for, in words; a rollback is asked for nothing."""
+    if row.rollback_of_id:
+        return []
+    wishes = row.wishes
+    named = (("draining", "Drain brokers"), ("cordoned", "Cordon brokers"), ("demoted", "Demote brokers"))
+    found = [(title, ", ".join(map(str, wishes[name]))) for name, title in named if wishes.get(name)]
+    found.append(("Goals", ", ".join(GOALS[Goal(name)].lower() for name in wishes["goals"]) or "none"))
+    found.append(("Instances", ", ".join(wishes.get("instances", ())) or "all"))
+    if wishes.get("leaders_only"):
+        found.append(("Copies", "only off drained brokers: leaders change elsewhere"))
+    if "margin_percent" in wishes:
+        found.append(("Tolerance", f"{wishes['margin_percent']} % of the average"))
+    return found
+
+
+def _told(event: RebalanceEvent) -> str:
+    """What an event adds to its title."""
+    if event.action != "pace":
+        return ""
+    return f"to {in_bytes(event.detail['throttle_bytes_per_s'])}/s, {event.detail['at_once']} partitions at once"
+
+
+def _acts(row: Rebalance, actor: str) -> list[Act]:
+    """Those that its state allows, without those that would be refused."""
+    refused = set()
+    if row.approved_by or row.created_by == actor:
+        refused.add("approve")
+    if _waits_for_approval(row) or not (row.summary or {}).get("moves"):
+        refused.add("carry_out")
+    return [act for act in ACTS if row.state in act.states and act.name not in refused]
+
+
+def _waits_for_approval(row: Rebalance) -> bool:
+    needed = settings.ENVIRONMENT.rebalance_approval and not row.approved_by
+    return needed and row.state == RebalanceState.PROPOSED
 
 
 def _note(row: Rebalance) -> str:
@@ -166,17 +263,23 @@ def _context(request: HttpRequest, row: Rebalance) -> dict[str, Any]:
             )
             for move in giving
         ],
-        "acts": [act for act in ACTS if row.state in act.states],
+        "acts": _acts(row, request.user.email),  # type: ignore[union-attr]  # staff_page has looked
+        "waits_for_approval": _waits_for_approval(row),
+        "wished": _wished(row),
         "may_pace": row.state in (RebalanceState.PROPOSED, *UNDER_WAY),
-        "events": selectors.events_of(row),
+        "events": [(EVENTS.get(event.action, event.action), _told(event), event) for event in selectors.events_of(row)],
         "listing": page,
         "moves": list(page.page.object_list),
     }
 
 
-def _cells(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
-    """By goal: its title, how its numbers are written, and both."""
-    return [(title, _written(goal), before[goal], after[goal]) for goal, title in GOALS.items()]
+def _cells(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """By goal: its title, and both numbers as they are shown: what is too little to be seen is no change."""
+    return [(title, _shown(goal, before[goal]), _shown(goal, after[goal])) for goal, title in GOALS.items()]
+
+
+def _shown(goal: Goal, value: int) -> str:
+    return {"amount": amount, "bytes": in_bytes, "rate": rate}[_written(goal)](value)
 
 
 def _balance(name: str, seen: dict[str, Any] | None) -> dict[str, Any]:

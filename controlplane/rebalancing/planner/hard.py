@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
     from controlplane.rebalancing.planner.state import State
 
-NOWHERE = "no other broker may take it: racks, disks, and where its instance is served leave none"
-NOBODY = "no other replica of it can lead"
+NOWHERE = (
+    "every other broker has a replica already, is in the rack of one, is away, cordoned or drained as well, has no room on its"
+    " disk, or does not serve the instance"
+)
+NOT_MOVABLE = "it is being moved already, it has no leader, or its instance is not among those named"
+NOBODY = "no other in-sync replica of it may lead"
 
 
 def settle(state: State) -> tuple[bool, list[Stuck]]:
@@ -37,9 +41,7 @@ def _drain(state: State, stuck: list[Stuck]) -> bool:
     for source in _places(state.draining):
         for partition in sorted(state.hosts[source]):
             if not state.partitions[partition].movable:
-                stuck.append(
-                    _stuck(state, partition, source, "it is out of scope, on its way already, or has no leader")
-                )
+                stuck.append(_stuck(state, partition, source, NOT_MOVABLE))
                 continue
             if state.replicas[partition][0] == source:
                 moved |= _hand_over(state, partition)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controlplane.rebalancing import kept
@@ -22,10 +24,10 @@ def topic(alice, instance, admin):
 
 
 def test_the_page_shows_what_a_worker_saw_of_the_load(at_staff, instance, topic):
-    assert "Nobody has looked at this cluster" in text_of(at_staff.get("/fleet/rebalancing"))
+    assert "The load is not known." in text_of(at_staff.get("/fleet/rebalancing"))
     kept.look()
     text = text_of(at_staff.get("/fleet/rebalancing"))
-    assert "The fullest broker above the average: leaders 200 %" in text
+    assert "How far the fullest broker is above the average: leaders 200 %" in text
     assert "Broker 1 6 0 B/s 0 B/s 6" in text
     assert 'sluice_cluster_skew_percent{cluster="default",goal="leaders"} 200' in rebalancing_text()
 
@@ -37,7 +39,7 @@ def test_a_proposal_is_made_looked_at_and_begun(at_staff, instance, topic, clock
     assert "Planning" in text_of(at_staff.get(page.headers["Location"]))
     run_to_the_end(row.operation_id)
     text = text_of(at_staff.get(page.headers["Location"]))
-    assert "4 moves, of which 4 only change who leads; 0 B are copied" in text
+    assert "4 moves, of which 4 only change the leader; 0 B to copy" in text
     assert "Broker 1 6 → 2" in text
     page = at_staff.post(page.headers["Location"], {"act": "carry_out"}, follow=True)
     assert "It has begun." in text_of(page)
@@ -80,12 +82,71 @@ def test_what_its_state_does_not_allow_is_said(at_staff, instance):
     row = rebalance_row(instance.cluster, state=RebalanceState.DONE)
     page = at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pause"})
     assert page.status_code == 409
-    assert "a rebalance that is done cannot be made paused" in text_of(page)
+    assert "The rebalance is done and cannot be paused: only one that is running can." in text_of(page)
     assert "Pause" not in [act.title for act in page.context["acts"]]
 
 
 def test_what_is_under_way_asks_again_and_what_is_over_does_not(at_staff, instance):
     row = rebalance_row(instance.cluster, state=RebalanceState.RUNNING)
     assert "every 2s" in at_staff.get(f"/fleet/rebalancing/{row.id}/now").content.decode()
+    assert "every 5s" in at_staff.get(f"/fleet/rebalancing/{row.id}").content.decode()
     Rebalance.objects.update(state=RebalanceState.DONE)
     assert "every 2s" not in at_staff.get(f"/fleet/rebalancing/{row.id}/now").content.decode()
+    assert "every 5s" not in at_staff.get(f"/fleet/rebalancing/{row.id}").content.decode()
+
+
+def test_a_page_that_shows_another_state_than_the_present_one_comes_again(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.PROPOSED)
+    address = f"/fleet/rebalancing/{row.id}/now"
+    assert at_staff.get(f"{address}?seen=planning").headers["HX-Refresh"] == "true"
+    assert "HX-Refresh" not in at_staff.get(f"{address}?seen=proposed").headers
+
+
+def test_to_carry_out_and_to_cancel_are_asked_twice_and_say_what_happens(at_staff, instance):
+    row = rebalance_row(instance.cluster)
+    text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
+    assert "3 moves, 300 MiB to copy: about 5 s at 50 MiB/s." in text
+    assert "Clients go on; where a leader changes they turn to the new one." in text
+    Rebalance.objects.update(state=RebalanceState.RUNNING)
+    text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
+    assert "Moves that are done stay: roll back to undo them too." in text
+    assert "Time left, about" in text
+
+
+@pytest.mark.parametrize("asked_by", ["olga@example.com", "staff@example.com"])
+def test_approval_is_offered_to_whoever_may_give_it(at_staff, instance, settings, asked_by):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, rebalance_approval=True)
+    row = rebalance_row(instance.cluster)
+    me = at_staff.get(f"/fleet/rebalancing/{row.id}").context["user"].email
+    Rebalance.objects.update(created_by=me if asked_by == "staff@example.com" else asked_by)
+    page = at_staff.get(f"/fleet/rebalancing/{row.id}")
+    offered = [act.name for act in page.context["acts"]]
+    assert ("approve" in offered) == (asked_by == "olga@example.com")
+    assert "carry_out" not in offered
+    assert "has to approve this before it can be carried out" in text_of(page)
+
+
+def test_a_proposal_says_what_was_asked_for_and_who_did_what(at_staff, instance):
+    row = rebalance_row(instance.cluster)
+    Rebalance.objects.update(wishes={"goals": ["leaders", "bandwidth"], "draining": [2, 3], "margin_percent": 5})
+    at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pace", "throttle_mib_per_s": "7.5", "at_once": "3"})
+    text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
+    assert "Drain brokers 2, 3" in text
+    assert "Goals leaders, sold" in text
+    assert "Tolerance 5 % of the average" in text
+    assert "Pace changed to 7.5 MiB/s, 3 partitions at once" in text
+
+
+def test_where_there_is_nothing_to_move_nothing_can_be_carried_out(at_staff, instance):
+    row = rebalance_row(instance.cluster, moves=0)
+    Rebalance.objects.update(summary={**row.summary, "stuck": [], "stuck_count": 0})
+    page = at_staff.get(f"/fleet/rebalancing/{row.id}")
+    assert "There is nothing to move" in text_of(page)
+    assert [act.name for act in page.context["acts"]] == ["approve", "discard"]
+
+
+def test_one_that_left_moves_out_does_not_look_done(at_staff, instance):
+    row = rebalance_row(instance.cluster, state=RebalanceState.DONE)
+    Rebalance.objects.update(problem="2 of 3 moves could not be made: each says why")
+    for address in ("/fleet/rebalancing", f"/fleet/rebalancing/{row.id}"):
+        assert "Done in part" in text_of(at_staff.get(address))

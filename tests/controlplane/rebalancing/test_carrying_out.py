@@ -11,8 +11,9 @@ from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, services, upkeep
-from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceState
+from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
 from controlplane.rebalancing.selectors import progress_of
+from tests.controlplane.fakes import FakePlacement
 
 from .conftest import MIB, begun, proposed, replicas_in, work
 
@@ -124,6 +125,16 @@ def test_rolled_back_everything_is_where_it_was(admin, cluster, clock, place):
     assert replicas_in(admin, topic) == before
 
 
+def test_the_way_back_of_a_part_foretells_no_loads(admin, cluster, clock, place):
+    place(admin, [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    row = finished(begun(cluster, clock, **DRAIN), admin, clock)
+    RebalanceMove.objects.filter(pk=row.moves.first().pk).update(state=MoveState.CANCELLED)
+    assert progress_of(row).percent < 100
+    back = services.rebalance_roll_back(rebalance_id=row.id, actor="olga", clock=clock)
+    assert (back.summary["brokers"], back.summary["tenants"], back.summary["scores"]) == ([], [], {})
+    assert "only a part of it was moved" in back.summary["notes"][0]
+
+
 def test_a_cluster_that_is_away_is_waited_for(admin, cluster, clock, place):
     place(admin, [1, 2])
     row = work(begun(cluster, clock, draining=[1], goals=[]), clock)
@@ -141,7 +152,7 @@ def test_what_has_changed_since_the_plan_is_left_as_it_is(admin, cluster, clock,
     place(admin, [2, 3], [1, 3])
     row = finished(row, admin, clock)
     assert (sorted(states(row)), row.state) == (["done", "skipped"], "done")
-    assert row.problem == "1 moves were not made: each says why"
+    assert row.problem == "1 of 2 moves could not be made: each says why. Propose again for what is left"
     assert replicas_in(admin, topic)[0] == (2, 3)
 
 
@@ -328,3 +339,20 @@ def test_a_plan_says_that_it_cannot_regard_racks_that_some_brokers_do_not_name(a
     Broker.objects.filter(cluster=cluster, broker_id=4).update(rack="")
     row = proposed(cluster, clock, draining=[1], goals=[])
     assert "racks are not regarded: brokers 4 do not name theirs" in row.summary["notes"]
+
+
+def test_a_broker_that_does_not_answer_takes_nothing_though_nobody_has_missed_it_yet(
+    admin, cluster, clock, place, monkeypatch
+):
+    place(admin, [1, 2])
+    answers = FakePlacement.disks
+    monkeypatch.setattr(
+        FakePlacement, "disks", lambda door, brokers, places=None: answers(door, set(brokers) - {3, 4}, places)
+    )
+    row = proposed(cluster, clock, draining=[1], goals=[])
+    assert [move.after for move in row.moves.all()] == [[2, 1]], "only the leader changes"
+    assert row.summary["stuck_count"] == 1
+    assert (
+        "brokers that do not answer get no replicas, and what is on their disks is not known: 3, 4"
+        in row.summary["notes"]
+    )
