@@ -100,8 +100,17 @@ class Draft:
         self.effects.append(Gradually(effects))
 
     def heard_of(self, member: Member) -> None:
-        """Its session begins anew."""
-        self.effects.append(session_of(member))
+        """Its session begins anew; that of a member that waits begins with its answer."""
+        if not self.group.waits(member.member_id):
+            self.effects.append(session_of(member))
+
+    def waits(self, member: Member) -> None:
+        """Its session stands still, or it could end when the wait is over, and the answer, which comes gradually, is not there.
+
+        A new member has no session yet, but the time for its first answer, which goes on.
+        """
+        if not self.group.is_new(member):
+            self.cancel_timer(session_timer(member.member_id))
 
     def put(self, member: Member) -> Member:
         """Add or replace a member (a new one goes last)."""
