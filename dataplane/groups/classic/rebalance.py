@@ -162,11 +162,11 @@ def answer_syncs(draft: Draft, answer: Callable[[str], SyncResult]) -> None:
 
 
 def _answers(group: Group, waiting: Mapping[str, int], answer: Callable[[str], Result]) -> Iterator[OfOne]:
-    """To those that wait, in the order of members; their sessions begin."""
+    """To those that wait, in the order of members; their sessions begin, before they can ask for anything else."""
     for member_id, member in group.members.items():
         if member_id in waiting:
-            yield Reply(waiting[member_id], answer(member_id))
             yield session_of(member)
+            yield Reply(waiting[member_id], answer(member_id))
 
 
 # --- completing -------------------------------------------------------------------------------------------------------
@@ -240,9 +240,9 @@ def _answer_joins(draft: Draft) -> None:
 def _joins(group: Group, waiting: Mapping[str, int]) -> Iterator[OfOne]:
     """Everybody's session begins, that of static members who are away as well."""
     for member_id, member in group.members.items():
+        yield session_of(member)
         if member_id in waiting:
             yield Reply(waiting[member_id], joined(group, member))
-        yield session_of(member)
 
 
 def joined(group: Group, member: Member, *, leader_sees_members: bool = True) -> JoinResult:
