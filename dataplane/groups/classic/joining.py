@@ -128,6 +128,7 @@ def _add(draft: Draft, ask: Join, member_id: str) -> None:
 
 def _park(draft: Draft, ask: Join, member_id: str) -> None:
     draft.group = replace(draft.group, joining=draft.group.joining.put(member_id, ask.token))
+    draft.waits(draft.group.members[member_id])
 
 
 def _replace_static(draft: Draft, ask: Join, holder: Member) -> None:

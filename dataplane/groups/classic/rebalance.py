@@ -100,8 +100,17 @@ class Draft:
         self.effects.append(Gradually(effects))
 
     def heard_of(self, member: Member) -> None:
-        """Its session begins anew."""
-        self.effects.append(session_of(member))
+        """Its session begins anew; that of a member that waits begins with its answer."""
+        if not self.group.waits(member.member_id):
+            self.effects.append(session_of(member))
+
+    def waits(self, member: Member) -> None:
+        """Its session stands still, or it could end when the wait is over, and the answer, which comes gradually, is not there.
+
+        A new member has no session yet, but the time for its first answer, which goes on.
+        """
+        if not self.group.is_new(member):
+            self.cancel_timer(session_timer(member.member_id))
 
     def put(self, member: Member) -> Member:
         """Add or replace a member (a new one goes last)."""
@@ -153,11 +162,11 @@ def answer_syncs(draft: Draft, answer: Callable[[str], SyncResult]) -> None:
 
 
 def _answers(group: Group, waiting: Mapping[str, int], answer: Callable[[str], Result]) -> Iterator[OfOne]:
-    """To those that wait, in the order of members; their sessions begin."""
+    """To those that wait, in the order of members; their sessions begin, before they can ask for anything else."""
     for member_id, member in group.members.items():
         if member_id in waiting:
-            yield Reply(waiting[member_id], answer(member_id))
             yield session_of(member)
+            yield Reply(waiting[member_id], answer(member_id))
 
 
 # --- completing -------------------------------------------------------------------------------------------------------
@@ -231,9 +240,9 @@ def _answer_joins(draft: Draft) -> None:
 def _joins(group: Group, waiting: Mapping[str, int]) -> Iterator[OfOne]:
     """Everybody's session begins, that of static members who are away as well."""
     for member_id, member in group.members.items():
+        yield session_of(member)
         if member_id in waiting:
             yield Reply(waiting[member_id], joined(group, member))
-        yield session_of(member)
 
 
 def joined(group: Group, member: Member, *, leader_sees_members: bool = True) -> JoinResult:

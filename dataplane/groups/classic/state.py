@@ -151,6 +151,7 @@ def _park_sync(draft: Draft, ask: Sync) -> None:
         draft.reply(group.syncing[member_id], SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     group = replace(group, syncing=group.syncing.put(member_id, ask.token), synced=group.synced.put(member_id, None))
     draft.group = group
+    draft.waits(group.members[member_id])
     if member_id == group.leader and not group.storing:
         draft.group = replace(group, storing=True)
         value = _assignment_value(group, ask, draft.now_ms)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from dataplane.coordination.effects import Gradually, Reply, SetTimer
 from dataplane.groups.classic.events import SyncExpired
 from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.classic.model import FOLLOWS, GroupState
+from dataplane.groups.classic.state import handle
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.machine import RANGE, Machine
@@ -312,3 +314,47 @@ def test_a_member_offers_a_bounded_number_of_protocols():
     assert m.group.members == {}
     m.join(new_id="a", protocols=many[:-1])
     assert set(m.group.members) == {"a"}
+
+
+def test_a_session_does_not_run_while_its_member_waits_so_that_it_cannot_end_before_a_gradual_answer():
+    machine = Machine().stable("m1", "m2")
+    joined = machine.join("m2", protocols=(("range", b"others"),))
+    assert machine.waits(joined)
+    assert "session:m2" not in machine.timers
+    machine.heartbeat("m2")
+    assert "session:m2" not in machine.timers
+    machine.join("m1")
+    assert "session:m2" in machine.timers
+    synced = machine.sync("m2")
+    assert machine.waits(synced)
+    assert "session:m2" not in machine.timers
+    machine.sync("m1", assignments={"m1": b"1", "m2": b"2"})
+    assert "session:m2" in machine.timers
+
+
+def test_a_new_member_is_given_up_though_it_waits_and_has_asked_twice():
+    machine = Machine().stable("m1")
+    machine.join(new_id="m2")
+    machine.join("m2")
+    assert "session:m2" in machine.timers
+    machine.ring("session:m2")
+    assert "m2" not in machine.group.members
+
+
+def test_a_session_begins_before_the_answer_so_that_what_the_member_asks_next_comes_after_it():
+    machine = Machine().stable("m1", "m2")
+    gradual = []
+    perform = Machine.do
+
+    def do(event):
+        _, effects = handle(machine.group, event, machine.settings, machine.now_ms)
+        gradual.extend(list(effect.effects()) for effect in effects if isinstance(effect, Gradually))
+        perform(machine, event)
+
+    machine.do = do
+    machine.join("m2", protocols=(("range", b"others"),))
+    machine.join("m1")
+    machine.sync("m2")
+    machine.sync("m1", assignments={"m1": b"1", "m2": b"2"})
+    kinds = [[type(effect) for effect in effects] for effects in gradual]
+    assert kinds == [[SetTimer, Reply] * 2] * 2
