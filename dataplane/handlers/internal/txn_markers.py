@@ -1,8 +1,8 @@
 """WriteTxnMarkers: a coordinator says that transactions have ended, and their partitions' logs say so from then on.
 
-Internal listener only, and only from brokers (see the table). Each partition is answered for itself, when its marker is
-committed: what comes of one keeps no other from its own, and the coordinator asks again for those that have failed. A marker
-that is there already is written once more, and ends nothing.
+Internal listener only: from brokers, and from operators, who end what hangs by it (`kafka-transactions abort`). Each partition is
+answered for itself, when its marker is committed: what comes of one keeps no other from its own, and the coordinator asks again
+for those that have failed. A marker that is there already is written once more, and ends nothing.
 
 A marker in the topic of offsets is told to the groups as well, whose offsets wait for it.
 """

@@ -31,10 +31,7 @@ OF_BROKERS = {
     ApiKey.UPDATE_METADATA,
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.ALTER_PARTITION,
-    ApiKey.WRITE_TXN_MARKERS,
 }
-NAMELESS = {ApiKey.WRITE_TXN_MARKERS}
-"""Of them: what says by an epoch of its own whether it is late, and not from whom it is."""
 READING = {
     ApiKey.METADATA,
     ApiKey.DESCRIBE_CLUSTER,
@@ -71,12 +68,18 @@ def test_what_is_between_brokers_is_for_brokers_alone(key):
     assert {name for name, identity in EVERY.items() if may_send(identity, key)} == {"broker"}
 
 
+def test_a_transaction_that_hangs_is_ended_by_operators_as_by_its_coordinator_and_by_nobody_else():
+    allowed = {name for name, identity in EVERY.items() if may_send(identity, ApiKey.WRITE_TXN_MARKERS)}
+    assert allowed == {"broker", "operator"}
+
+
 def test_a_broker_asks_for_nothing_that_only_people_ask():
     allowed = {key for key in INTERNAL if may_send(broker(1), key)}
     assert allowed == OPEN | READING | OF_BROKERS | {
         ApiKey.PRODUCE,
         ApiKey.CREATE_TOPICS,
         ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.WRITE_TXN_MARKERS,
     }
 
 
@@ -87,6 +90,7 @@ def test_the_control_plane_writes_no_transactions_moves_nothing_between_disks_an
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.END_TXN,
         ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.WRITE_TXN_MARKERS,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
@@ -122,7 +126,7 @@ CLAIMING = [key for key in INTERNAL if in_the_name_of(key, 1) is not None]
 def test_every_request_that_names_its_sender_is_looked_at():
     """By the declarations: a field of this name that nobody looks at fails here."""
     assert {key for key in CLAIMING if claimed(in_the_name_of(key, 7)) != 7} == set()
-    assert set(CLAIMING) >= (OF_BROKERS - NAMELESS) | {
+    assert set(CLAIMING) >= OF_BROKERS | {
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -153,7 +157,7 @@ def test_consumers_name_nobody(key, number):
     assert not may_claim(None, in_the_name_of(key, number))
 
 
-@pytest.mark.parametrize("key", sorted(OF_BROKERS - NAMELESS), ids=lambda key: key.name)
+@pytest.mark.parametrize("key", sorted(OF_BROKERS), ids=lambda key: key.name)
 def test_between_brokers_nobody_is_not_a_name(key):
     assert not may_claim(broker(1), in_the_name_of(key, -1))
 
