@@ -78,6 +78,10 @@ def look_and_plan(operation: Operation) -> Finished:
 def move_partitions(operation: Operation) -> Finished | NotYet:
     """One round; there is another as long as something is to be done."""
     row = _row(operation)
+    if row.state in OVER:
+        return Finished(
+            note=rounds.outcome_of(row)
+        )  # it has failed, and its operation runs on: nothing is begun any more
     try:
         left = rounds.round_of(row, placement_door.door(row.cluster.address), now=SYSTEM_CLOCK.now())
     except ClusterUnavailable as error:

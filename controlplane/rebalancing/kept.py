@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 KEPT_S = 3600
+LONGEST_LOOK_S = 600
+"""After so long whoever was looking has died."""
 MOST_SHORT = 100
 """Tenants that are named; their number is, in any case."""
 
@@ -54,11 +56,15 @@ def document_of(balance: Balance) -> dict[str, Any]:
 def look(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """At every cluster. One that does not answer keeps what was seen of it last."""
     for cluster in cluster_list():
+        if not _begins(cluster):
+            continue
         try:
             document = document_of(balance_of(cluster))
         except ClusterUnavailable as error:
             LOG.warning("how evenly %s is loaded is not known: %s", cluster, error)
             continue
+        finally:
+            _ends(cluster)
         kept = {**document, "short": document["short"][:MOST_SHORT], "short_count": len(document["short"])}
         try:
             cache.set(_key(cluster), {"at": clock.now(), "document": kept}, timeout=KEPT_S)
@@ -76,5 +82,24 @@ def seen_last(cluster: PhysicalCluster) -> dict[str, Any] | None:
     return found
 
 
+def _begins(cluster: PhysicalCluster) -> bool:
+    """Whether nobody else is looking: with silent brokers a look takes longer than the minute until the next one."""
+    try:
+        return bool(cache.add(_looking(cluster), True, timeout=LONGEST_LOOK_S))
+    except (RedisError, OSError):
+        return True
+
+
+def _ends(cluster: PhysicalCluster) -> None:
+    try:
+        cache.delete(_looking(cluster))
+    except (RedisError, OSError) as error:
+        LOG.warning("the next look at %s has to wait: %s", cluster, error)
+
+
 def _key(cluster: PhysicalCluster) -> str:
     return f"balance:{cluster.pk}"
+
+
+def _looking(cluster: PhysicalCluster) -> str:
+    return f"balance:{cluster.pk}:looking"

@@ -10,9 +10,9 @@ from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.kafka.placing import Ongoing, Refusal
-from controlplane.rebalancing import carrying_out, services, upkeep
+from controlplane.rebalancing import carrying_out, kept, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
-from controlplane.rebalancing.selectors import progress_of
+from controlplane.rebalancing.selectors import balance_of, progress_of
 from tests.controlplane.fakes import FakePlacement
 
 from .conftest import MIB, begun, proposed, replicas_in, work
@@ -356,3 +356,29 @@ def test_a_broker_that_does_not_answer_takes_nothing_though_nobody_has_missed_it
         "brokers that do not answer get no replicas, and what is on their disks is not known: 3, 4"
         in row.summary["notes"]
     )
+
+
+def test_of_one_that_has_failed_nothing_is_begun_any_more(admin, cluster, clock, place):
+    topic = place(admin, [1, 2])
+    row = begun(cluster, clock, draining=[1], goals=[])
+    Rebalance.objects.filter(pk=row.pk).update(state=RebalanceState.FAILED)
+    row = work(row, clock)
+    assert (row.state, replicas_in(admin, topic), admin.placement.rate) == ("failed", [(1, 2)], None)
+
+
+def test_while_one_worker_looks_at_a_cluster_another_does_not(admin, cluster, clock, place, monkeypatch):
+    place(admin, [1, 2])
+    looks = []
+
+    def look_within_a_look(seen):
+        looks.append(seen)
+        if len(looks) == 1:
+            kept.look(clock=clock)
+        return balance_of(seen)
+
+    monkeypatch.setattr(kept, "balance_of", look_within_a_look)
+    kept.look(clock=clock)
+    assert looks == [cluster]
+    kept.look(clock=clock)
+    assert looks == [cluster, cluster]
+    assert kept.seen_last(cluster) is not None
