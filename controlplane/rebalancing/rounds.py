@@ -10,6 +10,7 @@ asked, moving           neither there nor on its way         asked for again, AS
 asked, moving           on its way elsewhere, or gone        failed; skipped
 cancelling              on its way                           called back
 cancelling              back, in another order               put in order: the first replica is to lead again
+cancelling              both old and new replicas are seen   nothing: metadata are late
 cancelling              there; not there                     done; cancelled
 waiting, as its turn    as the plan knew it                  marked as asked, named as throttled, asked for
 comes                   there already; otherwise             done; skipped
@@ -108,6 +109,8 @@ def _look(
         _end(move, MoveState.DONE, now)
     elif is_cancelling and list(seen.replicas) != move.before and set(seen.replicas) == set(move.before):
         acts.sort.append(move)
+    elif is_cancelling and move.added and set(seen.replicas) == {*move.before, *move.after}:
+        pass  # the controller has ended it, one way or the other; metadata will say in a moment which
     elif is_cancelling:
         _end(move, MoveState.CANCELLED, now)
     elif list(seen.replicas) == move.after:

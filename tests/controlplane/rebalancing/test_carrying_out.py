@@ -382,3 +382,16 @@ def test_while_one_worker_looks_at_a_cluster_another_does_not(admin, cluster, cl
     kept.look(clock=clock)
     assert looks == [cluster, cluster]
     assert kept.seen_last(cluster) is not None
+
+
+@pytest.mark.parametrize("state", ["done", "cancelled"])
+def test_what_is_called_back_is_judged_when_metadata_say_where_it_is(admin, cluster, clock, place, state):
+    topic = place(admin, [1, 2])
+    row = work(begun(cluster, clock, draining=[1], goals=[]), clock)
+    (after,) = (tuple(move.after) for move in row.moves.all())
+    services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
+    admin.placement.ongoing.clear()  # the controller has ended it, and metadata still show all of its replicas
+    row = work(row, clock)
+    assert (states(row), row.state) == (["moving"], "cancelling")
+    admin.placement._put((topic, 0), replicas=after if state == "done" else (1, 2), leader=2)
+    assert states(finished(row, admin, clock)) == [state]
