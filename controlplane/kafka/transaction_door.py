@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ROUND_S = 3.0
 FENCED_WITHIN_S, FENCE_EVERY_S = 5.0, 0.1
+TRANSACTIONS_TOPIC = "__transaction_state"
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 CONCURRENT_TRANSACTIONS, NOT_FOUND = 51, 105
 _PASSING = (COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS)
@@ -84,7 +85,7 @@ class KafkaTransactions:
     def described(self, transactional_ids: Sequence[str]) -> dict[str, Coordinated]:
         """See TransactionDoor. A broker that is away hides nothing that another one coordinates."""
         found: dict[str, Coordinated] = {}
-        unknown, failure = set(transactional_ids), problem_of(NOT_COORDINATOR)
+        unknown, failure = set(transactional_ids), NOBODY_COORDINATES
         request = wire.describe_request(sorted(unknown))
         for address in self._brokers().values():
             if not unknown:
@@ -101,9 +102,13 @@ class KafkaTransactions:
                     unknown.discard(name)
                 elif code != NOT_COORDINATOR:
                     failure = problem_of(code)
-        if unknown:
+        if unknown and (failure is not NOBODY_COORDINATES or self._has_coordinators()):
             raise failure
         return found
+
+    def _has_coordinators(self) -> bool:
+        """Whether there has been a transaction in this cluster: their topic comes into being with the first."""
+        return client.admin(self._cluster).layout(TRANSACTIONS_TOPIC) is not None
 
     def open_producers(self, places: Iterable[Place]) -> dict[Place, Mapping[int, int]]:
         """See TransactionDoor."""
@@ -166,6 +171,9 @@ def problem_of(code: int) -> ClusterUnavailable:
             "the broker that coordinates the transaction is changing: try again in a few seconds"
         )
     return ClusterUnavailable(f"the cluster cannot do this now (Kafka's error {code})")
+
+
+NOBODY_COORDINATES = problem_of(NOT_COORDINATOR)
 
 
 def door(cluster: ClusterAddress) -> TransactionDoor:

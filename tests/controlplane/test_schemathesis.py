@@ -135,6 +135,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
+    admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
         "organisation_id": instance.organisation_id,
@@ -150,6 +151,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "proposal_id": proposal["id"],
         "route_id": alice.api.post(f"/api/v1/instances/{instance.id}/routes", {"security": "ssl"}).json()["id"],
         "group": "readers",
+        "transactional_id": "copier",
         "member": "reader-1",
         "user": "ann",
         "issuer_id": token_issuer_row(instance).id,

@@ -35,6 +35,7 @@ def answers(monkeypatch):
 
     monkeypatch.setattr(transaction_door.KafkaTransactions, "_ask", ask)
     monkeypatch.setattr(transaction_door.KafkaTransactions, "_brokers", lambda _self: {1: ONE, 2: TWO})
+    monkeypatch.setattr(transaction_door.KafkaTransactions, "_has_coordinators", lambda _self: True)
     monkeypatch.setattr(transaction_door, "FENCE_EVERY_S", 0.0)
     return found
 
@@ -61,6 +62,19 @@ def test_the_broker_that_coordinates_an_id_is_found_among_all(door, answers):
 def test_a_broker_that_is_away_hides_nothing_that_another_coordinates(door, answers):
     answers |= {ONE: [None], TWO: [described(0)]}
     assert list(door.described(["k.copier"])) == ["k.copier"]
+
+
+def test_where_there_has_never_been_a_transaction_no_id_is_there(door, answers, monkeypatch):
+    monkeypatch.setattr(transaction_door.KafkaTransactions, "_has_coordinators", lambda _self: False)
+    answers |= {ONE: [described(NOT_COORDINATOR)], TWO: [described(NOT_COORDINATOR)]}
+    assert door.described(["k.copier"]) == {}
+
+
+def test_a_broker_that_is_away_may_know_an_id_that_no_other_coordinates(door, answers, monkeypatch):
+    monkeypatch.setattr(transaction_door.KafkaTransactions, "_has_coordinators", lambda _self: False)
+    answers |= {ONE: [None], TWO: [described(NOT_COORDINATOR)]}
+    with pytest.raises(client.ClusterChanging):
+        door.described(["k.copier"])
 
 
 def test_an_id_that_its_coordinator_does_not_know_is_not_there(door, answers):
