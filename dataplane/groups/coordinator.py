@@ -31,11 +31,10 @@ from dataplane.groups.consumer import epochs
 from dataplane.groups.heartbeats import ConsumerHeartbeats
 from dataplane.groups.machine import GroupMachine
 from dataplane.groups.pending import size_of
-from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard
+from dataplane.groups.shard import Entry, Forgetting, Groups, GroupShard, owner_of
 from dataplane.groups.sweeping import Sweeper
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, resolved
-from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,13 +250,14 @@ class GroupCoordinator:
 
     def _holds_too_much(self, group_id: str, ask: commits.Commit, plan: commits.CommitPlan) -> bool:
         """Whether an instance would have more offsets pending in transactions than it may, in all of its groups here."""
+        owner = owner_of(group_id)
+        if owner is None:  # the service's own groups have no limit
+            return False
         held = sum(shard.contents.bytes_held_with(group_id) for shard in self._runtime.shards())
         wanted = sum(size_of(ask.offsets[key].metadata) for key in plan.keys)
-        too_much = held + wanted > self.settings.pending_bytes_per_instance
-        owner = split_physical(group_id)
-        if not too_much or owner is None:  # the service's own groups have no limit
+        if held + wanted <= self.settings.pending_bytes_per_instance:
             return False
-        self.refusals[owner[0]] += 1
+        self.refusals[owner] += 1
         return True
 
     def _commit(self, shard: GroupShard, entry: Entry, plan: commits.CommitPlan, refuse: Refuse) -> Future[Errors]:

@@ -141,21 +141,29 @@ class TransactionCoordinator:
         if self._is_one_too_many(shard, transactional_id):
             return resolved(ProducerResult(ErrorCode.POLICY_VIOLATION))
         if entry is None or needs_producer_id(entry.transaction):
-            return Task(self._initialise_with_id(transactional_id, ask), "initialise a producer")
+            return Task(self._ask_with_id(transactional_id, ask, self._no_room), "initialise a producer")
         return self._ask(shard, transactional_id, ask, ProducerResult)
 
-    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> ProducerResult:
+    async def _ask_with_id(
+        self,
+        transactional_id: str,
+        ask: Initialise | EndAndRaise,
+        problem: Callable[[TransactionShard, str], ErrorCode],
+    ) -> ProducerResult:
+        """Of the state machine, with a producer id to give. `problem`: what may have come in the way meanwhile."""
         try:
             producer_id = await self._producer_ids.next()
         except ZooKeeperError:
             return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         shard = self._shard_of(transactional_id)  # which may have moved meanwhile
-        if isinstance(shard, ErrorCode):
-            return ProducerResult(shard)
-        if self._is_one_too_many(shard, transactional_id):
-            return ProducerResult(ErrorCode.POLICY_VIOLATION)
+        error = shard if isinstance(shard, ErrorCode) else problem(shard, transactional_id)
+        if isinstance(shard, ErrorCode) or error != ErrorCode.NONE:
+            return ProducerResult(error)
         asked = replace(ask, new_producer_id=producer_id)
         return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
+
+    def _no_room(self, shard: TransactionShard, transactional_id: str) -> ErrorCode:
+        return ErrorCode.POLICY_VIOLATION if self._is_one_too_many(shard, transactional_id) else ErrorCode.NONE
 
     def _is_one_too_many(self, shard: TransactionShard, transactional_id: str) -> bool:
         """Whether it would be a new one, of an instance that has as many as it may."""
@@ -208,21 +216,8 @@ class TransactionCoordinator:
         if entry is None:
             return resolved(ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         if needs_producer_id_to_go_on(entry.transaction):
-            return Task(self._end_with_id(transactional_id, ask), "end a transaction")
+            return Task(self._ask_with_id(transactional_id, ask, _is_missing), "end a transaction")
         return self._ask(shard, transactional_id, ask, ProducerResult)
-
-    async def _end_with_id(self, transactional_id: str, ask: EndAndRaise) -> ProducerResult:
-        try:
-            producer_id = await self._producer_ids.next()
-        except ZooKeeperError:
-            return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        shard = self._shard_of(transactional_id)  # which may have moved meanwhile
-        if isinstance(shard, ErrorCode):
-            return ProducerResult(shard)
-        if transactional_id not in shard.contents.entries:
-            return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        asked = replace(ask, new_producer_id=producer_id)
-        return await self._ask(shard, transactional_id, asked, ProducerResult)  # type: ignore[no-any-return]
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Sequence[Partition]
@@ -251,3 +246,8 @@ class TransactionCoordinator:
 def _is_there(transaction: Transaction) -> bool:
     """Whether it has been initialised, and is not about to be removed."""
     return transaction.producer_id >= 0 and transaction.pending is not TransactionState.DEAD
+
+
+def _is_missing(shard: TransactionShard, transactional_id: str) -> ErrorCode:
+    known = transactional_id in shard.contents.entries
+    return ErrorCode.NONE if known else ErrorCode.INVALID_PRODUCER_ID_MAPPING
