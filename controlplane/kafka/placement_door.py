@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
 
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.kafka.placing import Disk, Ongoing, Place, Refusal
+    from controlplane.kafka.flexible import Place
+    from controlplane.kafka.placing import Disk, Ongoing, Refusal
 
 TIMEOUT_S = 10.0
 _TIMEOUT_MS = int(TIMEOUT_S * 1000)

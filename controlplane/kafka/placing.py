@@ -4,8 +4,7 @@
     IncrementalAlterConfigs v0 (KIP-339), likewise: confluent_kafka cannot name all brokers at once
     DescribeLogDirs v4 (KIP-827), of each broker
 
-Those of reassignments and log directories are flexible versions: lengths are variable, one more than they are (0: null), and
-each structure ends with its tagged fields, of which none is sent and all are passed over. https://kafka.apache.org/protocol
+Those of reassignments and log directories are flexible versions (`flexible`). https://kafka.apache.org/protocol
 """
 
 from __future__ import annotations
@@ -15,10 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from controlplane.kafka import leaving
+from controlplane.kafka.flexible import NO_TAGS, Reader, array, by_topic, string
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from controlplane.kafka.flexible import Place
 
 ELECT_LEADERS, DESCRIBE_LOG_DIRS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS, ALTER_CONFIGS = 43, 35, 45, 46, 44
 TOPIC, BROKER = 2, 4
@@ -27,12 +29,8 @@ SET, DELETE = 0, 1
 UNKNOWN_TOPIC = 3
 PREFERRED = 0
 NO_ERROR, NOT_CONTROLLER, ELECTION_NOT_NEEDED, NO_REASSIGNMENT = 0, 41, 84, 85
-NO_TAGS = b"\0"
 CLIENT_ID = "sluice-rebalancing"
 """Not the one by which brokers take what the control plane asks for a tenant's: tenants may not throttle replication."""
-
-Place = tuple[str, int]
-"""A topic and a partition's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +67,14 @@ def alter(
     connection: socket.socket, targets: Mapping[Place, Sequence[int] | None], *, timeout_ms: int
 ) -> tuple[int, dict[Place, Refusal]]:
     """Begin, replace or (None) cancel; Kafka's error code for all of it, and what was refused. Raises OSError, struct.error."""
-    topics = _by_topic(targets)
-    body = struct.pack(">i", timeout_ms) + _array(
-        _string(topic)
-        + _array(struct.pack(">i", index) + _brokers(targets[topic, index]) + NO_TAGS for index in indexes)
+    topics = by_topic(targets)
+    body = struct.pack(">i", timeout_ms) + array(
+        string(topic)
+        + array(struct.pack(">i", index) + _brokers(targets[topic, index]) + NO_TAGS for index in indexes)
         + NO_TAGS
         for topic, indexes in topics.items()
     )
-    answer = _Reader(_ask(connection, ALTER_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
+    answer = _answer(_ask(connection, ALTER_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
     answer.tags()
     answer.skip(4)  # the throttle time
     code, _ = answer.int16(), answer.string()
@@ -95,7 +93,7 @@ def alter(
 def under_way(connection: socket.socket, *, timeout_ms: int) -> tuple[int, dict[Place, Ongoing]]:
     """Every reassignment that has not ended; as `alter`."""
     body = struct.pack(">i", timeout_ms) + b"\0"  # topics: null, all of them
-    answer = _Reader(_ask(connection, LIST_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
+    answer = _answer(_ask(connection, LIST_REASSIGNMENTS, 0, NO_TAGS + body + NO_TAGS))
     answer.tags()
     answer.skip(4)
     code, _ = answer.int16(), answer.string()
@@ -112,12 +110,12 @@ def under_way(connection: socket.socket, *, timeout_ms: int) -> tuple[int, dict[
 
 def elect(connection: socket.socket, places: Collection[Place], *, timeout_ms: int) -> tuple[int, dict[Place, Refusal]]:
     """Have the preferred replicas lead; as `alter`. Where one leads already nothing is refused."""
-    topics = _by_topic(places)
+    topics = by_topic(places)
     body = struct.pack(">bi", PREFERRED, len(topics)) + b"".join(
         leaving.text_of(topic) + struct.pack(f">i{len(indexes)}i", len(indexes), *indexes)
         for topic, indexes in topics.items()
     )
-    answer = _Reader(_ask(connection, ELECT_LEADERS, 1, body + struct.pack(">i", timeout_ms)))
+    answer = _answer(_ask(connection, ELECT_LEADERS, 1, body + struct.pack(">i", timeout_ms)))
     answer.skip(4)
     code = answer.int16()
     refusals: dict[Place, Refusal] = {}
@@ -140,7 +138,7 @@ def configure(
         for key, value in members.items():
             text = struct.pack(">h", -1) if value is None else leaving.text_of(value)
             body += leaving.text_of(key) + struct.pack(">b", DELETE if value is None else SET) + text
-    answer = _Reader(_ask(connection, ALTER_CONFIGS, 0, body + b"\0"))  # not only to be looked at
+    answer = _answer(_ask(connection, ALTER_CONFIGS, 0, body + b"\0"))  # not only to be looked at
     answer.skip(4)
     refusals: dict[str, Refusal] = {}
     for _ in range(answer.int32()):
@@ -156,11 +154,11 @@ def log_dirs(connection: socket.socket, places: Collection[Place] | None) -> Dis
     """What is on a broker's disks, of these partitions or (None) of all. Raises OSError, struct.error."""
     topics = b"\0"
     if places is not None:
-        topics = _array(
-            _string(topic) + _array(struct.pack(">i", index) for index in indexes) + NO_TAGS
-            for topic, indexes in _by_topic(places).items()
+        topics = array(
+            string(topic) + array(struct.pack(">i", index) for index in indexes) + NO_TAGS
+            for topic, indexes in by_topic(places).items()
         )
-    answer = _Reader(_ask(connection, DESCRIBE_LOG_DIRS, 4, NO_TAGS + topics + NO_TAGS))
+    answer = _answer(_ask(connection, DESCRIBE_LOG_DIRS, 4, NO_TAGS + topics + NO_TAGS))
     answer.tags()
     answer.skip(4 + 2)  # the throttle time; an error of all, which the control plane has not
     sizes: dict[Place, int] = {}
@@ -189,99 +187,9 @@ def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> byte
     return leaving.ask(connection, key, version, body, CLIENT_ID)
 
 
-def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in places:
-        topics.setdefault(topic, []).append(index)
-    return topics
-
-
-# --- compact forms ----------------------------------------------------------------------------------------------------
-
-
-def _count(number: int) -> bytes:
-    """A length as flexible versions write it: one more, in groups of seven bits."""
-    number += 1
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return _count(len(data)) + data
-
-
-def _array(items: Iterable[bytes]) -> bytes:
-    written = list(items)
-    return _count(len(written)) + b"".join(written)
-
-
 def _brokers(brokers: Sequence[int] | None) -> bytes:
-    return b"\0" if brokers is None else _array(struct.pack(">i", broker) for broker in brokers)
+    return b"\0" if brokers is None else array(struct.pack(">i", broker) for broker in brokers)
 
 
-class _Reader:
-    """An answer, from its beginning. What it lacks is a struct.error."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def skip(self, size: int) -> None:
-        self._at += size
-
-    def int16(self) -> int:
-        return self._number(">h", 2)
-
-    def int32(self) -> int:
-        return self._number(">i", 4)
-
-    def int64(self) -> int:
-        return self._number(">q", 8)
-
-    def int32s(self) -> tuple[int, ...]:
-        return tuple(self.int32() for _ in range(self.count()))
-
-    def count(self) -> int:
-        """Of an array or string; null is as good as empty."""
-        return max(0, self._varint() - 1)
-
-    def string(self) -> str:
-        return self._text(self.count())
-
-    def old_string(self) -> str:
-        """Of a version that is not flexible."""
-        return self._text(max(0, self.int16()))
-
-    def tags(self) -> None:
-        """Passed over."""
-        for _ in range(self._varint()):
-            self._varint()
-            self.skip(self._varint())
-
-    def _text(self, size: int) -> str:
-        data = self._data[self._at : self._at + size]
-        if len(data) < size:
-            raise struct.error("the answer ends within a text")
-        self._at += size
-        return data.decode(errors="replace")
-
-    def _number(self, form: str, size: int) -> int:
-        (found,) = struct.unpack_from(form, self._data, self._at)
-        self._at += size
-        return int(found)
-
-    def _varint(self) -> int:
-        found = shift = 0
-        while True:
-            if self._at >= len(self._data) or shift > 28:
-                raise struct.error("the answer ends within a number")
-            byte = self._data[self._at]
-            self._at += 1
-            found |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return found
+def _answer(data: bytes) -> Reader:
+    return Reader(data, errors="replace")  # a text says why something was refused

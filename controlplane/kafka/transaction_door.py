@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from controlplane.clusters.address import ClusterAddress
     from controlplane.clusters.identification import Identification
-    from controlplane.kafka.transaction_bytes import Place
+    from controlplane.kafka.flexible import Place
 
     Found = TypeVar("Found")
 

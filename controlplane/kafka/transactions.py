@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.kafka.transaction_bytes import Place, Transaction
+    from controlplane.kafka.flexible import Place
+    from controlplane.kafka.transaction_bytes import Transaction
     from controlplane.kafka.transaction_door import Coordinated, TransactionDoor
     from quota.contracts.namespace import InstanceNames
 

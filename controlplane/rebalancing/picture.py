@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from controlplane.clusters.models import PhysicalCluster
+    from controlplane.kafka.flexible import Place
     from controlplane.kafka.placement_door import Placed
-    from controlplane.kafka.placing import Disk, Place
+    from controlplane.kafka.placing import Disk
 
 AT_ONCE = 50
 """Instances that a master is asked about in one question."""

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from controlplane.kafka.flexible import Place
     from controlplane.kafka.placement_door import Placed, PlacementDoor
-    from controlplane.kafka.placing import Ongoing, Place, Refusal
+    from controlplane.kafka.placing import Ongoing, Refusal
 
 ASKED_AT_MOST = 20
 LEADERS_AT_ONCE = 200

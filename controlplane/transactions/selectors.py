@@ -19,7 +19,8 @@ from controlplane.kafka import transactions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controlplane.kafka.transaction_bytes import Place, Transaction
+    from controlplane.kafka.flexible import Place
+    from controlplane.kafka.transaction_bytes import Transaction
     from controlplane.tenants.models import Organisation
 
 SECOND_MS = 1000
