@@ -118,13 +118,23 @@ class _Answer(Later[Encoded]):
 
     def give_up(self) -> None:
         """Wait no longer."""
-        if self.stop is not None and not self.done:
-            self.stop()
+        stop = self.stop
+        self._let_go()
+        if stop is not None and not self.done:
+            stop()
 
     def look_again(self) -> None:
         """Wait no longer where it is refused now."""
         if self.look is not None and not self.done:
             self.look()
+
+    def _wake(self) -> None:
+        self._let_go()
+        super()._wake()
+
+    def _let_go(self) -> None:
+        """Of the fetch, which has this: as a cycle all that was asked for would stay in memory (`garbage`)."""
+        self.stop = self.look = None
 
 
 class _Fetch:
