@@ -35,7 +35,7 @@ class Message(Protocol):
 class Encoded:
     """A whole frame, as it goes out."""
 
-    parts: list[bytes | Splice] | list[Buffer | Splice]
+    parts: list[Buffer | Splice]
 
 
 Now: TypeAlias = Message | Encoded

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import mmap
+from dataplane.network.memory import mapped
 
 ARENA_BYTES = 4 * 2**20
 RECEIVE_BYTES = 512 * 2**10
@@ -15,11 +14,7 @@ class Arena:
     __slots__ = ("_memory", "_used")
 
     def __init__(self) -> None:
-        memory = mmap.mmap(-1, ARENA_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with contextlib.suppress(OSError):  # a kernel without them
-                memory.madvise(mmap.MADV_HUGEPAGE)  # all of it is read, checked and written in every turn
-        self._memory = memoryview(memory)
+        self._memory = memoryview(mapped(ARENA_BYTES))  # all of it is read, checked and written in every turn
         self._used = 0
 
     def space(self) -> memoryview:

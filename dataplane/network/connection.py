@@ -185,13 +185,12 @@ class SocketConnection(Sender):
             if partial is None:
                 received = self._socket.recv_into(arena.space())
                 rest = received
-            elif singly or len(partial.memory) < partial.size:  # what follows is of this frame
-                received = self._socket.recv_into(partial.memory[partial.filled :])
-                rest = -1
+            elif singly or not partial.is_in_reach:  # what follows is of this frame
+                received = self._socket.recv_into(partial.free_space())
+                rest = 0
             else:
-                missing = partial.memory[partial.filled :]
-                received = self._socket.recvmsg_into([missing, arena.space()])[0]
-                rest = received - len(missing)
+                received = self._socket.recvmsg_into([partial.free_space(), arena.space()])[0]
+                rest = max(0, received - partial.missing)
         except BlockingIOError:
             return
         except OSError as error:
@@ -202,10 +201,7 @@ class SocketConnection(Sender):
             return
         self._loop.accounts.received(self._account, received)
         if partial is not None:
-            partial.filled += received if rest < 0 else received - max(rest, 0)
-            if partial.filled < partial.size:
-                if partial.filled == len(partial.memory):
-                    partial.grow(self._hold)
+            if not partial.received(received - rest, self._hold):
                 return
             self._partial = None
             partial.free(self._hold)

@@ -2,16 +2,24 @@
 
 A small one gets all of its memory at once; a large one as its bytes arrive, for what four bytes announce nobody has paid
 yet. What they hold is told to the account of their connection, which has a budget (`accounts`). A peer that we have chosen
-is another broker: what it announces comes, so its frames get their memory at once, large or small, and nothing of them is
-copied twice.
+is another broker: what it announces comes, so its frames get their memory at once, large or small.
+
+Large memory is mapped, and grows where it is: nothing is copied, and the system gives a page when the first of its bytes
+arrives, so that no turn waits for all of them (100 MiB at once took 65 to 90 ms on a virtual machine).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from dataplane.network.memory import Mapped, mapped
+
 WHOLE_BELOW_BYTES = 128 * 2**10
 """An incomplete frame of at most this size gets all its memory at once."""
+MAPPED_FROM_BYTES = 2 * 2**20
+"""Smaller memory comes from the heap, which has it from the frames before."""
+AT_ONCE_BYTES = 2**20
+"""Of a large frame no more is received in one call: it is memory that nobody has touched yet."""
 
 Hold = Callable[[int], None]
 """Told how many bytes more are held, or fewer."""
@@ -29,13 +37,38 @@ class IncompleteFrame:
         self.memory = memoryview(b"")
         self._make_room(size if is_chosen else min(size, max(WHOLE_BELOW_BYTES, 4 * len(data))), data, hold)
 
-    def grow(self, hold: Hold) -> None:
-        """The memory is full and the frame is larger."""
-        self._make_room(min(self.size, 4 * len(self.memory)), self.memory, hold)
+    def free_space(self) -> memoryview:
+        """Where the next bytes go. Let go of it before the frame grows."""
+        return self.memory[self.filled : self.filled + AT_ONCE_BYTES]
+
+    @property
+    def missing(self) -> int:
+        """Bytes."""
+        return self.size - self.filled
+
+    @property
+    def is_in_reach(self) -> bool:
+        """Whether there is free space for all that is missing."""
+        return len(self.memory) == self.size and self.missing <= AT_ONCE_BYTES
+
+    def received(self, count: int, hold: Hold) -> bool:
+        """So many bytes were put into the free space; whether the frame is whole. If not, there is space again."""
+        self.filled += count
+        if self.filled == self.size:
+            return True
+        if self.filled == len(self.memory):
+            self._make_room(min(self.size, 4 * len(self.memory)), self.memory, hold)
+        return False
 
     def _make_room(self, room: int, data: memoryview, hold: Hold) -> None:
         hold(room - len(self.memory))
-        memory = memoryview(bytearray(room))
+        before = self.memory.obj
+        if isinstance(before, Mapped):
+            self.memory.release()
+            before.resize(room)
+            self.memory = memoryview(before)
+            return
+        memory = memoryview(mapped(room) if room >= MAPPED_FROM_BYTES else bytearray(room))
         memory[: len(data)] = data
         self.memory = memory
 

@@ -18,10 +18,10 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from dataplane.protocol.api import APIS, Api, ApiKey
-from dataplane.protocol.codec import decode, decoder, encoder, encoder_in_steps
+from dataplane.protocol.codec import cut, decode, decoder, encoder, encoder_in_steps
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
-from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, skip_tagged_fields
+from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, size_of, skip_tagged_fields
 from quota.contracts.namespace import ClusterNames, Names
 
 SIZE_BYTES = 4
@@ -115,7 +115,7 @@ def prefixed(data: bytes) -> bytes:
 
 def encode_frame(
     api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
-) -> list[bytes | Splice]:
+) -> list[Buffer | Splice]:
     """An answer: size, header and body, with the splices in their places (a fetch: bytes, file range, bytes, …).
 
     Raises ValueError for a version that the API does not have, ForeignNameError for a name of somebody else.
@@ -123,12 +123,8 @@ def encode_frame(
     out = begin_answer(api, version)
     splices: Splices = []
     encoder(api.response, version)(message, out, names, splices)
-    if not splices:
-        _ANSWER.pack_into(out, 0, len(out) - _SIZE.size, correlation_id)
-        return [bytes(out)]
-    spliced = sum(splice.size for _, splice in splices)
-    _ANSWER.pack_into(out, 0, len(out) - _SIZE.size + spliced, correlation_id)
-    return _cut(out, splices)
+    _ANSWER.pack_into(out, 0, _size_after(out, splices), correlation_id)
+    return cut(out, splices)
 
 
 def encode_frame_in_steps(
@@ -138,24 +134,13 @@ def encode_frame_in_steps(
     out = begin_answer(api, version)
     splices: Splices = []
     yield from encoder_in_steps(api.response, version)(message, out, names, splices)
-    spliced = sum(splice.size for _, splice in splices)
-    _ANSWER.pack_into(out, 0, len(out) - _SIZE.size + spliced, correlation_id)
-    return list(_cut(out, splices)) if splices else [out]
+    _ANSWER.pack_into(out, 0, _size_after(out, splices), correlation_id)
+    return cut(out, splices) if splices else [out]
 
 
-def _cut(out: bytearray, splices: Splices) -> list[bytes | Splice]:
-    view = memoryview(out)
-    parts: list[bytes | Splice] = []
-    done = 0
-    for position, splice in splices:
-        if position > done:
-            parts.append(bytes(view[done:position]))
-        if splice.size:
-            parts.append(splice)
-        done = position
-    if done < len(out):
-        parts.append(bytes(view[done:]))
-    return parts
+def _size_after(out: bytearray, splices: Splices) -> int:
+    """What the size in front of an answer says."""
+    return len(out) - _SIZE.size + sum(size_of(splice) for _, splice in splices)
 
 
 def encode_request(

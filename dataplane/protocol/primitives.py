@@ -29,7 +29,7 @@ def size_of(records: Buffer | Splice | None) -> int:
     return len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size
 
 
-Splices = list[tuple[int, Splice]]
+Splices = list[tuple[int, Buffer | Splice]]
 """(position in the encoded bytes, what belongs there), in order."""
 
 

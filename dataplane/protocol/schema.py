@@ -58,6 +58,7 @@ class Wire:
     entity: str | None
     element: type | Wire | None  # of an array or struct
     flexible: bool = True  # False: never compact, even in a flexible version (client id of request headers)
+    spliced: bool = False  # of long bytes no copy is made: they leave from where they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def _field(
     entity: str | None = None,
     element: type | Wire | None = None,
     flexible: bool = True,
+    spliced: bool = False,
 ) -> Any:
     wire = Wire(
         kind,
@@ -90,6 +92,7 @@ def _field(
         entity,
         element,
         flexible,
+        spliced,
     )
     return dataclasses.field(default=default, metadata={"wire": wire})
 
@@ -144,9 +147,13 @@ def binary(
     nullable: str | None = None,
     tagged: str | None = None,
     tag: int | None = None,
+    spliced: bool = False,
 ) -> Any:
-    """Bytes with their length in front; decoded as `bytes`."""
-    return _field("bytes", versions, default, nullable=nullable, tagged=tagged, tag=tag)
+    """Bytes with their length in front; decoded as `bytes`.
+
+    `spliced` is for what is kept in memory anyhow and may be long in all (not in a tagged field): it is not copied.
+    """
+    return _field("bytes", versions, default, nullable=nullable, tagged=tagged, tag=tag, spliced=spliced)
 
 
 def records(versions: str = "0+", *, nullable: str | None = None) -> Any:

@@ -27,7 +27,7 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, each
 from dataplane.replication.replica.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
@@ -36,7 +36,7 @@ from dataplane.tenancy.access import Operation, is_kept_from
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
-_NAME_US, _REPLICA_US, _LOG_US = 2, 4, 8
+_NAME_US, _REPLICA_US, _LOG_US, _TOPIC_US = 2, 4, 8, 2
 TENANTS_DIRECTORY = "/kafka-logs"
 _Topics = dict[str, list[DescribeLogDirsPartition]]
 
@@ -64,15 +64,15 @@ def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsReques
                 topics = by_directory.setdefault(path, {})
                 topics.setdefault(replica.topic, []).append(_partition(replica, log))
     if not ctx.session.is_internal:
-        return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, by_directory),))
-    return DescribeLogDirsResponse(
-        results=tuple(
-            _with_space(ctx, _directory(path, by_directory))
-            if error is None
-            else DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
-            for path, error in ctx.broker.logs.directories()
-        )
-    )
+        return DescribeLogDirsResponse(results=((yield from _directory(TENANTS_DIRECTORY, by_directory, pace)),))
+    results: list[DescribeLogDirsResult] = []
+    for path, error in ctx.broker.logs.directories():
+        if error is None:
+            directory = yield from _directory(path, by_directory, pace)
+            results.append(_with_space(ctx, directory))
+        else:
+            results.append(DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path))
+    return DescribeLogDirsResponse(results=tuple(results))
 
 
 def _named(ctx: RequestContext, topics: Iterable[DescribableLogDirTopic], pace: Pace) -> Steps[list[Partition]]:
@@ -104,10 +104,13 @@ def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeL
     return replace(result, total_bytes=total, usable_bytes=usable)
 
 
-def _directory(path: str, by_directory: dict[str, _Topics]) -> DescribeLogDirsResult:
-    found = by_directory.get(path, {})
-    topics = tuple(DescribeLogDirsTopic(topic, tuple(partitions)) for topic, partitions in found.items())
-    return DescribeLogDirsResult(log_dir=path, topics=topics)
+def _directory(path: str, by_directory: dict[str, _Topics], pace: Pace) -> Steps[DescribeLogDirsResult]:
+    def described(found: tuple[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsTopic:
+        topic, partitions = found
+        return DescribeLogDirsTopic(topic, tuple(partitions))
+
+    topics = yield from each(by_directory.get(path, {}).items(), described, _TOPIC_US, pace)
+    return DescribeLogDirsResult(log_dir=path, topics=tuple(topics))
 
 
 def _partition(replica: Partition, log: Log) -> DescribeLogDirsPartition:

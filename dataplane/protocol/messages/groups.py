@@ -36,7 +36,7 @@ class JoinGroupRequest:
 class JoinGroupResponseMember:
     member_id: str = string()
     group_instance_id: str | None = string("5+", nullable="5+", default=None)
-    metadata: bytes = binary()
+    metadata: bytes = binary(spliced=True)
 
 
 @message(api_key=11, versions="0-9", flexible="6+")

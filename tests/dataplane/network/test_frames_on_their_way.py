@@ -1,6 +1,6 @@
 """Memory for a frame of which only the beginning has come: by what the peer has sent, unless we have chosen the peer."""
 
-from dataplane.network.incomplete import WHOLE_BELOW_BYTES, IncompleteFrame
+from dataplane.network.incomplete import AT_ONCE_BYTES, MAPPED_FROM_BYTES, WHOLE_BELOW_BYTES, IncompleteFrame
 
 LARGE = 64 * WHOLE_BELOW_BYTES
 BEGINNING = memoryview(b"begun")
@@ -17,12 +17,22 @@ def test_a_large_frame_of_a_client_gets_memory_as_its_bytes_arrive_and_says_so()
     held = []
     frame = IncompleteFrame(LARGE, BEGINNING, held.append)
     rooms = [len(frame.memory)]
-    while rooms[-1] < LARGE:
-        frame.memory[-1] = len(rooms)
-        frame.grow(held.append)
-        assert frame.memory[rooms[-1] - 1] == len(rooms), "what has come is kept"
-        rooms.append(len(frame.memory))
+    come = bytearray(BEGINNING)
+    is_whole = False
+    while not is_whole:
+        space = frame.free_space()
+        assert 0 < len(space) <= AT_ONCE_BYTES
+        part = bytes([len(come) // AT_ONCE_BYTES % 256]) * len(space)
+        space[:] = part
+        come += part
+        del space
+        is_whole = frame.received(len(part), held.append)
+        assert is_whole or frame.is_in_reach == (LARGE - len(come) <= AT_ONCE_BYTES)
+        if len(frame.memory) > rooms[-1]:
+            rooms.append(len(frame.memory))
+    assert frame.memory == come, "what has come is kept"
     assert rooms == [WHOLE_BELOW_BYTES * 4**step for step in range(4)]
+    assert MAPPED_FROM_BYTES in rooms, "it grows in both kinds of memory"
     assert sum(held) == LARGE
     frame.free(held.append)
     assert sum(held) == 0

@@ -13,13 +13,16 @@ from dataplane.protocol.headers import (
     decode_request,
     decode_response,
     encode_frame,
+    encode_frame_in_steps,
     encode_request,
     parse_request_header,
 )
 from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
+from dataplane.protocol.messages.groups import JoinGroupResponse, JoinGroupResponseMember
 from dataplane.protocol.messages.headers import RequestHeader as RequestHeaderMessage
 from dataplane.protocol.primitives import DecodeError
+from dataplane.records.steps import run_through
 from tests.dataplane.protocol.kio_twins import kio_bytes
 from tests.dataplane.protocol.strategies import messages
 
@@ -145,6 +148,20 @@ def test_record_bytes_in_files_are_sent_from_their_place(version):
     on_the_wire = b"".join(contents[part.name] if isinstance(part, FilePart) else part for part in parts)
     (whole,) = encode_frame(api, version, 6, fetched(contents["one"], b"in memory", contents["two"]))
     assert on_the_wire == whole
+
+
+@pytest.mark.parametrize("version", [0, 5, 9])
+def test_long_metadata_of_members_is_sent_from_its_place(version):
+    long, short = bytes(range(256)) * 64, b"short"
+    members = tuple(JoinGroupResponseMember(f"member-{each[:1]!r}", None, each) for each in (short, long, b"", long))
+    answer = JoinGroupResponse(members=members)
+    parts = encode_frame(APIS[ApiKey.JOIN_GROUP], version, 6, answer)
+    assert sum(part is long for part in parts) == 2
+    whole = b"".join(parts)
+    assert decode_response(APIS[ApiKey.JOIN_GROUP], version, whole[4:]) == (6, answer)
+    assert int.from_bytes(whole[:4]) == len(whole) - 4
+    assert whole.endswith(encode(answer, version)), "in one piece it is the same"
+    assert b"".join(run_through(encode_frame_in_steps(APIS[ApiKey.JOIN_GROUP], version, 6, answer))) == whole
 
 
 def test_an_empty_file_range_is_not_sent():
