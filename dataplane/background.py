@@ -6,11 +6,12 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from dataplane import apart
 from dataplane.doors import Loop
-from dataplane.tasks import Future
+from dataplane.tasks import Future, without_traceback
 
 T = TypeVar("T")
 
@@ -52,8 +53,7 @@ class ThreadBackground:
         try:
             value = work()
         except Exception as error:  # noqa: BLE001 - the future carries it
-            failure = error
-            self._loop.call_threadsafe(lambda: future.fail(failure))
+            self._loop.call_threadsafe(partial(future.fail, without_traceback(error)))
         else:
             self._loop.call_threadsafe(lambda: future.resolve(value))
 

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dataplane.tasks import CancelledError, Future, Later
+from dataplane.tasks import CancelledError, Future, Later, without_frames
 
 if TYPE_CHECKING:
     from dataplane.doors import Background, Loop
@@ -172,7 +172,7 @@ class Slices:
             job.resolve(stop.value)
         except Exception as failure:  # noqa: BLE001 - the future carries it
             self._ended(job)
-            job.fail(failure)
+            job.fail(without_frames(failure, 2))  # this one and `_step`'s
         job.is_running = False
         return done
 

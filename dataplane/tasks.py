@@ -12,12 +12,33 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 
 _log = logging.getLogger(__name__)
 
 
 class CancelledError(Exception):
     """Thrown into a task by `Task.cancel`, and the error of a task that ended by it."""
+
+
+def without_frames(error: E, count: int) -> E:
+    """An error that goes into a future, without the outermost frames of its traceback: they have the future, a cycle."""
+    traceback = error.__traceback__
+    for _ in range(count):
+        traceback = traceback.tb_next if traceback is not None else None
+    error.__traceback__ = traceback
+    return error
+
+
+def without_traceback(error: E) -> E:
+    """The same where the code in between is no generator: each of its frames has the one behind it. A note says where it was."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is not None:
+        code = traceback.tb_frame.f_code
+        error.add_note(f"raised in {code.co_qualname}, {code.co_filename}:{traceback.tb_lineno}")
+    return error.with_traceback(None)
 
 
 class Future(Generic[T]):
@@ -48,7 +69,10 @@ class Future(Generic[T]):
         """The value; raises the error. Only when done."""
         self._observed = True
         if self._error is not None:
-            raise self._error
+            try:
+                raise self._error
+            finally:
+                del self  # the error would have it, in this frame: a cycle, which stays in memory (`garbage`)
         assert self.done
         return self._value  # type: ignore[return-value]
 
@@ -74,7 +98,10 @@ class Future(Generic[T]):
     def __await__(self) -> Generator[Future[T], None, T]:
         if not self.done:
             yield self
-        return self.result()
+        try:
+            return self.result()
+        finally:
+            del self
 
 
 class Later(Future[T]):
@@ -118,7 +145,7 @@ class Task(Future[T]):
         except StopIteration as stop:
             self.resolve(stop.value)
         except Exception as failure:  # noqa: BLE001 - the future carries it
-            self.fail(failure)
+            self.fail(without_frames(failure, 1))
         else:
             self._waiting_for = waits_for
             waits_for.then(self._resume)
@@ -151,10 +178,16 @@ async def gather(futures: list[Future[T]]) -> list[T]:
     """All values, in order; raises the first error in that order once all are done."""
     for future in futures:
         if not future.done:
-            try:
-                await future
-            except Exception:  # noqa: BLE001, S112 - raised below, in order
-                continue
+            over: Future[None] = Future()
+            future.then(lambda _, over=over: over.resolve(None))  # type: ignore[misc]
+            await over
+    failures = [error for error in [future.error for future in futures] if error is not None]
+    if failures:
+        first = failures[0]
+        try:
+            raise first
+        finally:
+            del futures, future, failures, first  # the error has this frame: as in `Future.result`
     return [future.result() for future in futures]
 
 

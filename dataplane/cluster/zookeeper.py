@@ -179,7 +179,7 @@ class KazooZooKeeper:
         try:
             value = convert(done.value)
         except ZooKeeperError as refused:
-            future.fail(refused)
+            future.fail(refused.with_traceback(None))  # its frames have the future
         else:
             future.resolve(value)
 
@@ -260,7 +260,7 @@ def _converted(read: Future[Answer], convert: Callable[[Answer], T]) -> Future[T
         try:
             future.resolve(convert(read.result()))
         except ZooKeeperError as refused:
-            future.fail(refused)
+            future.fail(refused.with_traceback(None))  # its frames have the future
 
     read.then(answered)
     return future

@@ -129,6 +129,10 @@ class _LinkDoor:
         return self._loop.clock.monotonic()
 
 
+def _nothing() -> None:
+    """There is nothing to give up."""
+
+
 class _LinkConnection:
     """A connection, or one that is being made; also the protocol on it."""
 
@@ -144,10 +148,11 @@ class _LinkConnection:
     ) -> None:
         self._on_open, self._on_data, self._on_closed = on_open, on_data, on_closed
         self._connection: Connection | None = None
-        self._give_up = connect(host, port, self._opened, lambda _reason: on_closed(), tls)
+        self._give_up: Callable[[], None] = connect(host, port, self._opened, self.closed, tls)
 
     def _opened(self, connection: Connection) -> _LinkConnection:
         self._connection = connection
+        self._give_up = _nothing
         self._on_open()
         return self
 
@@ -156,7 +161,8 @@ class _LinkConnection:
         self._on_data(frame(bytes(data)))
 
     def closed(self, _reason: str) -> None:
-        """The master, or this side, has ended it."""
+        """The master, or this side, has ended it; or it never came to be."""
+        self._give_up = _nothing  # it has this: a cycle would stay in memory (`garbage`)
         self._on_closed()
 
     def send(self, data: bytes) -> None:

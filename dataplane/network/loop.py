@@ -468,7 +468,8 @@ class EpollLoop:
         now = self.clock.monotonic()
         timers = self._timers
         while timers and timers[0][0] <= now:
-            callback = heapq.heappop(timers)[2].callback
+            timer = heapq.heappop(timers)[2]
+            callback, timer.callback = timer.callback, None  # who keeps a timer that has fired is no cycle (`garbage`)
             if callback is not None:
                 self._call(callback)
 

@@ -238,11 +238,11 @@ class Sender:
 
     def _brought(self, part: FileRange, found: Future[Brought | None]) -> None:
         self._waits_for_disk = False
-        try:
-            piece = found.result()
-        except OSError as error:
+        error = found.error
+        if isinstance(error, OSError):
             self._gone(error.strerror or "reading from the disk failed")
             return
+        piece = found.result()
         assert piece is not None
         if self._fd < 0:
             piece.let_go()

@@ -204,13 +204,14 @@ class TlsConnection(SocketConnection):
         layer = self._layer
         assert layer is not None
         self._steps_beside = False
-        try:
-            is_over = step.result()
-        except Exception as error:  # noqa: BLE001 - whatever a thread had met
+        error = step.error
+        if error is not None:  # whatever a thread had met
+            assert isinstance(error, Exception)
             layer.take_back(is_over=False)
             if self._fd >= 0:
                 self._failed(error)
             return
+        is_over = step.result()
         layer.take_back(is_over=is_over)
         if self._fd >= 0:
             began = self._loop.clock.monotonic()

@@ -145,7 +145,7 @@ class ClientConnection:
         self.answers.drop()
         self.turnstile.give_up()
         if self._paying is not None:
-            self._paying.fail(CancelledError())
+            self._paying.resolve(None)
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
         if self._introduction is not None:
@@ -359,7 +359,9 @@ class ClientConnection:
             )
             self._paying = paid
             try:
-                await paid  # fails when the connection ends
+                await paid  # or the connection has ended
+                if self.answers.is_closed:
+                    raise CancelledError
             finally:
                 self._paying = None
                 waiting.give_up()
@@ -452,6 +454,12 @@ class ClientConnection:
         if self.answers.is_closed:
             if future.error is None:
                 _give_up(future.result())
+            return
+        error = future.error
+        if error is not None:
+            self._connection.close()
+            if not isinstance(error, (DecodeError, CloseConnectionError)):
+                _log.error("%s was not answered", row.api.key.name, exc_info=error)
             return
         try:
             reply: Outcome = future.result()

@@ -29,7 +29,7 @@ from dataplane.security.known import KnownUsers
 from dataplane.security.oauthbearer import OauthBearer
 from dataplane.security.plain import Plain
 from dataplane.security.scram import NONCE_BYTES, Scram
-from dataplane.tasks import Future, Later
+from dataplane.tasks import Future, Later, without_traceback
 from dataplane.tenancy.verifying import Verifying
 from quota.contracts.instance import Route
 from quota.contracts.users import ScramMechanism
@@ -87,7 +87,7 @@ class Pending(Later[Any]):
         try:
             found = reply()
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
-            self.fail(error)
+            self.fail(without_traceback(error))
             return
         if isinstance(found, Pending):
             self.forget = found.give_up

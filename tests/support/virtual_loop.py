@@ -87,8 +87,9 @@ class VirtualTimer:
             self.loop.post(self._run)
 
     def _run(self) -> None:
-        if self.callback is not None:
-            self.callback()
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
 
 
 @dataclass

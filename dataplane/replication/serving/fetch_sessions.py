@@ -394,5 +394,9 @@ class FetchSession:
         self.is_closed = True
         for row in self.partitions():
             row.unhang()
+        self._topics, self.on_stir = (
+            {},
+            None,
+        )  # each partition has this: as a cycle all would stay in memory (`garbage`)
         self.due.clear()
         self.wake()

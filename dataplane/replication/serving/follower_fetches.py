@@ -55,7 +55,7 @@ class ReplicaFetches:
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._waiting: dict[int, Callable[[], None]] = {}  # by follower: answer it now
+        self._waiting: dict[int, tuple[_FollowerFetch, Callable[[], None]]] = {}  # by follower, with "answer it now"
         self._sessions: dict[int, FetchSession] = {}  # by follower
         self._last_session = replicas.loop.clock.now_ms() & 0x3FFFFFFF  # our former life's have other numbers
         self._broker_epochs: dict[int, int] = {}  # the newest broker epoch of each follower
@@ -65,7 +65,7 @@ class ReplicaFetches:
         follower = follower_of(request)
         waiting = self._waiting.pop(follower, None)
         if waiting is not None:
-            waiting()
+            waiting[1]()
         session = self._session_of(request, follower)
         if isinstance(session, ErrorCode):
             done(FetchResponse(error_code=session))
@@ -78,8 +78,14 @@ class ReplicaFetches:
             done(self._told(fetch, found))
             return
 
+        # None of these has itself, or the fetch that has it, when all is over: a cycle would stay in memory (`garbage`).
+        def is_waiting() -> bool:
+            waiting = self._waiting.get(follower)
+            return waiting is not None and waiting[0] is fetch
+
         def finish() -> None:
-            if self._waiting.get(follower) is give_up:
+            fetch.on_brought = None
+            if is_waiting():
                 del self._waiting[follower]
             done(self._told(fetch, fetch.look(count_progress=False)))
 
@@ -88,11 +94,11 @@ class ReplicaFetches:
             finish()
 
         def brought() -> None:
-            if self._waiting.get(follower) is give_up:
-                give_up()
+            if is_waiting():
+                self._waiting[follower][1]()
 
         cancel = fetch.wait(found, finish)
-        self._waiting[follower] = give_up
+        self._waiting[follower] = (fetch, give_up)
         fetch.on_brought = brought
 
     def _is_stale(self, request: FetchRequest, follower: int) -> bool:

@@ -63,18 +63,18 @@ class Housekeeping:
         self, name: str, things: Iterator[T], work: Callable[[T], object], done: Callable[[], object] | None = None
     ) -> None:
         """Do `work` with all of them, half a millisecond's worth in each turn; not before the last round has ended."""
-        loop = self._replicas.loop
         self._under_way[name] = None
+        self._go_on(name, things, work, done)
 
-        def go_on() -> None:
-            if name not in self._timers or self._slice(name, things, work):
-                del self._under_way[name]
-                if name in self._timers and done is not None:  # else it was stopped
-                    done()
-            else:
-                loop.call_soon(go_on)
-
-        go_on()
+    def _go_on(
+        self, name: str, things: Iterator[T], work: Callable[[T], object], done: Callable[[], object] | None
+    ) -> None:
+        if name not in self._timers or self._slice(name, things, work):
+            del self._under_way[name]
+            if name in self._timers and done is not None:  # else it was stopped
+                done()
+        else:
+            self._replicas.loop.call_soon(lambda: self._go_on(name, things, work, done))
 
     def _slice(self, name: str, things: Iterator[T], work: Callable[[T], object]) -> bool:
         """A turn's worth; whether that was the last. Never raises: the round would be under way for ever."""
