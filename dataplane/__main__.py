@@ -19,6 +19,7 @@ from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
 from dataplane.garbage import Garbage
 from dataplane.network.loop import EpollLoop
+from dataplane.network.memory import keep_freed_memory
 from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.cold import THREADS, ColdReads
 from dataplane.storage.files import SystemFiles
@@ -42,6 +43,7 @@ def main(arguments: list[str]) -> int:
         return 1
     config = _within_descriptors(config)
     sys.setswitchinterval(_SWITCH_S)
+    keep_freed_memory()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)

@@ -36,7 +36,7 @@ from dataplane.tenancy.access import Operation, is_kept_from
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
-_NAME_US, _REPLICA_US, _LOG_US, _TOPIC_US = 2, 4, 8, 2
+_NAME_US, _REPLICA_US, _LOG_US, _TOPIC_US, _MOVE_US = 2, 4, 8, 2, 8
 TENANTS_DIRECTORY = "/kafka-logs"
 _Topics = dict[str, list[DescribeLogDirsPartition]]
 
@@ -125,17 +125,24 @@ def _partition(replica: Partition, log: Log) -> DescribeLogDirsPartition:
 
 def handle_alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
+) -> Steps[AlterReplicaLogDirsResponse]:
     """Each replica by itself: it goes on serving, and is there when DescribeLogDirs says so."""
+    pace = Pace()
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
+            rows = results.setdefault(topic.name, [])
             for index in topic.partitions:
+                if pace.over(_MOVE_US):
+                    yield None
                 code = _move(ctx, directory.path, topic.name, index)
-                results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(index, code))
-    return AlterReplicaLogDirsResponse(
-        results=tuple(AlterReplicaLogDirTopicResult(topic, tuple(found)) for topic, found in results.items())
-    )
+                rows.append(AlterReplicaLogDirPartitionResult(index, code))
+
+    def result(moved: tuple[str, list[AlterReplicaLogDirPartitionResult]]) -> AlterReplicaLogDirTopicResult:
+        topic, rows = moved
+        return AlterReplicaLogDirTopicResult(topic, tuple(rows))
+
+    return AlterReplicaLogDirsResponse(results=tuple((yield from each(results.items(), result, _TOPIC_US, pace))))
 
 
 def _move(ctx: RequestContext, path: str, topic: str, index: int) -> ErrorCode:

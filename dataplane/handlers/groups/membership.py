@@ -56,13 +56,13 @@ from dataplane.tasks import Future, gather, resolved
 from dataplane.tenancy.access import CLUSTER, Operation, of_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dataplane.handlers.context import RequestContext
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
-LEAVE_AT_ONCE = 256
+LEAVE_AT_ONCE = 32
 _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
@@ -139,9 +139,23 @@ def _join_response(ctx: RequestContext, result: JoinResult) -> JoinGroupResponse
 # --- SyncGroup, Heartbeat, LeaveGroup ---------------------------------------------------------------------------------
 
 
-def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Future[SyncGroupResponse]:
-    """Answered when the leader's assignment is committed."""
+def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Reply:
+    """The leader brings everybody's assignment; each is told its own when that is committed."""
+    if ctx.is_long:
+        return _sync_of_many(ctx, request)
+    return _sync(ctx, request, {each.member_id: each.assignment for each in request.assignments})
 
+
+def _sync_of_many(ctx: RequestContext, request: SyncGroupRequest) -> Steps[Future[SyncGroupResponse]]:
+    pace, assignments = Pace(), dict[str, bytes]()
+    for given in request.assignments:
+        if pace.over(_NAME_US):
+            yield None
+        assignments[given.member_id] = given.assignment
+    return _sync(ctx, request, assignments)
+
+
+def _sync(ctx: RequestContext, request: SyncGroupRequest, assignments: dict[str, bytes]) -> Future[SyncGroupResponse]:
     def answer(result: SyncResult) -> SyncGroupResponse:
         return SyncGroupResponse(
             error_code=result.error,
@@ -163,7 +177,7 @@ def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Future[
         request.group_instance_id,
         request.protocol_type,
         request.protocol_name,
-        {assignment.member_id: assignment.assignment for assignment in request.assignments},
+        assignments,
     )
     return _then(ctx.broker.groups.sync(request.group_id, ask), answer)
 
@@ -211,12 +225,19 @@ async def _many_leave(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveG
     for first in range(0, len(request.members), LEAVE_AT_ONCE):
         some = request.members[first : first + LEAVE_AT_ONCE]
         names = tuple((member.member_id, member.group_instance_id) for member in some)
-        result = await ctx.broker.groups.leave(request.group_id, Leave(names))
+        leave = partial(ctx.broker.groups.leave, request.group_id, Leave(names))
+        result = await (await ctx.broker.slices.run(ctx.owner, _in_a_step(leave)))
         if result.error:
             return LeaveGroupResponse(error_code=result.error)
         steps = each(result.members, lambda member: MemberResponse(*member), _NAME_US)
         told += await ctx.broker.slices.run(ctx.owner, steps)
     return LeaveGroupResponse(members=tuple(told))
+
+
+def _in_a_step(work: Callable[[], A]) -> Steps[A]:
+    """In a slice of its own where this turn has had its part of long work."""
+    yield None
+    return work()
 
 
 # --- the administrators' view -----------------------------------------------------------------------------------------
@@ -289,8 +310,8 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps
     pace = Pace()
     groups, error = ctx.broker.groups.groups()
     sees_all = ctx.may(Operation.DESCRIBE, CLUSTER)
-    states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))
-    types = frozenset((yield from each(request.types_filter, str.lower, _NAME_US, pace)))
+    states = yield from _distinct(request.states_filter, pace)
+    types = yield from _distinct(request.types_filter, pace)
     listed = []
     for entry in groups:
         if pace.over(_NAME_US):
@@ -303,6 +324,16 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps
         if sees_all or ctx.may(Operation.DESCRIBE, of_group(row.group_id)):
             listed.append(row)
     return ListGroupsResponse(error_code=error, groups=tuple(listed))
+
+
+def _distinct(names: Iterable[str], pace: Pace) -> Steps[set[str]]:
+    """Whatever is written large or small."""
+    distinct: set[str] = set()
+    for name in names:
+        if pace.over(_NAME_US):
+            yield None
+        distinct.add(name.lower())
+    return distinct
 
 
 def _listed(entry: Entry) -> ListedGroup:

@@ -41,10 +41,8 @@ async def handle_elect_leaders(ctx: RequestContext, request: ElectLeadersRequest
         left_s = max(0.0, deadline - clock.monotonic())
         found = await ctx.broker.controller.elect(some, kind, left_s)
         outcomes |= dict.fromkeys(_all(ctx) if some is None else some, _NOT_CONTROLLER) if found is None else found
-    topics = await in_slices(ctx, by_topic(outcomes, _result))
-    return ElectLeadersResponse(
-        replica_election_results=tuple(ReplicaElectionResult(topic, rows) for topic, rows in topics.items())
-    )
+    results = await in_slices(ctx, by_topic(outcomes, _result, ReplicaElectionResult))
+    return ElectLeadersResponse(replica_election_results=results)
 
 
 def _all(ctx: RequestContext) -> Sequence[Key]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from dataplane.records.steps import Pace, Steps
+from dataplane.records.steps import Pace, Steps, each
 
 Key = tuple[str, int]
 """Topic and partition."""
 AT_ONCE = 500
 """Partitions that the controller is asked about at once: one to three milliseconds of its work."""
 _KEY_US, _ROW_US = 1, 2
+A = TypeVar("A")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -27,11 +28,13 @@ def keys_of(topics: Iterable[tuple[str, Sequence[int]]]) -> Steps[list[Key]]:
     return list(keys)
 
 
-def by_topic(outcomes: Mapping[Key, T], row: Callable[[int, T], R]) -> Steps[dict[str, tuple[R, ...]]]:
-    """What came of each partition, as its row of an answer, under its topic."""
+def by_topic(
+    outcomes: Mapping[Key, T], row: Callable[[int, T], R], result: Callable[[str, tuple[R, ...]], A]
+) -> Steps[tuple[A, ...]]:
+    """What came of each partition, as its row of an answer, in the result of its topic."""
     pace, topics = Pace(), dict[str, list[R]]()
     for (topic, index), outcome in outcomes.items():
         topics.setdefault(topic, []).append(row(index, outcome))
         if pace.over(_ROW_US):
             yield None
-    return {topic: tuple(rows) for topic, rows in topics.items()}
+    return tuple((yield from each(topics.items(), lambda each: result(each[0], tuple(each[1])), _ROW_US, pace)))

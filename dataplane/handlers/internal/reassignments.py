@@ -48,10 +48,8 @@ async def handle_alter_partition_reassignments(
         if begun is None:
             return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
         outcomes |= begun
-    topics = await in_slices(ctx, by_topic(outcomes, _response))
-    return AlterPartitionReassignmentsResponse(
-        responses=tuple(ReassignableTopicResponse(topic, rows) for topic, rows in topics.items())
-    )
+    responses = await in_slices(ctx, by_topic(outcomes, _response, ReassignableTopicResponse))
+    return AlterPartitionReassignmentsResponse(responses=responses)
 
 
 def _looked_through(

@@ -21,7 +21,7 @@ from dataplane.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from dataplane.records.control import Marker, build_marker
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, each
 from dataplane.replication.appending import ALL_IN_SYNC
 from dataplane.tasks import Future
 from dataplane.transactions.model import RAISING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 10.0
 """For its followers: the coordinator asks again soon after."""
-_PARTITION_US = 30
+_PARTITION_US, _ROW_US = 30, 2
 
 _Row = tuple[str, list[WritableTxnMarkerPartitionResult]]
 
@@ -108,14 +108,21 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
-            self.answer.resolve(
-                WriteTxnMarkersResponse(
-                    tuple(
-                        WritableTxnMarkerResult(
-                            producer_id,
-                            tuple(WritableTxnMarkerTopicResult(name, tuple(rows)) for name, rows in topics),
-                        )
-                        for producer_id, topics in self._results
-                    )
-                )
+            told = self._ctx.broker.slices.run(self._ctx.owner, self._response())
+            told.then(
+                lambda done: self.answer.resolve(done.result()) if done.error is None else self.answer.fail(done.error)
             )
+
+    def _response(self) -> Steps[WriteTxnMarkersResponse]:
+        pace = Pace()
+        markers: list[WritableTxnMarkerResult] = []
+
+        def result(told: _Row) -> WritableTxnMarkerTopicResult:
+            return WritableTxnMarkerTopicResult(told[0], tuple(told[1]))
+
+        for producer_id, topics in self._results:
+            if pace.over(_ROW_US):
+                yield None
+            rows = yield from each(topics, result, _ROW_US, pace)
+            markers.append(WritableTxnMarkerResult(producer_id, tuple(rows)))
+        return WriteTxnMarkersResponse(tuple(markers))

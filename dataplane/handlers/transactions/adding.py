@@ -8,11 +8,13 @@ themselves (its second part). One partition that cannot be added keeps out the o
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import topic_exists
+from dataplane.handlers.ownership import in_slices
 from dataplane.handlers.transaction_charges import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from dataplane.transactions.model import Partition
 
 OF_BROKERS_SINCE = 4
-_TOPIC_US, _PARTITION_US, _NAME_US = 10, 3, 1
+_TOPIC_US, _PARTITION_US, _NAME_US, _TRANSACTION_US = 10, 3, 1, 40
+_TRANSACTIONS_AT_ONCE = 64
+"""They wait for the log together; more than brokers ask for at once."""
 
 Errors = dict["Partition", ErrorCode]
 
@@ -78,10 +82,25 @@ async def _for_brokers(
     refusal = ctx.refusal(Operation.CLUSTER_ACTION, CLUSTER)
     if refusal:
         return AddPartitionsToTxnResponse(error_code=refusal)
-    asked = [_Asked(t.transactional_id, t.producer_id, t.producer_epoch, t.topics, t.verify_only) for t in transactions]
-    rows = await gather([Task(_added(ctx, one, ErrorCode.NONE), "add partitions") for one in asked])
-    results = zip((one.transactional_id for one in asked), rows, strict=True)
-    return AddPartitionsToTxnResponse(results_by_transaction=tuple(AddPartitionsToTxnResult(*row) for row in results))
+    results: list[AddPartitionsToTxnResult] = []
+    for first in range(0, len(transactions), _TRANSACTIONS_AT_ONCE):
+        some = transactions[first : first + _TRANSACTIONS_AT_ONCE]
+        rows = await gather(await in_slices(ctx, each(some, partial(_begun, ctx), _TRANSACTION_US)))
+        results += (AddPartitionsToTxnResult(t.transactional_id, row) for t, row in zip(some, rows, strict=True))
+    return AddPartitionsToTxnResponse(results_by_transaction=tuple(results))
+
+
+def _begun(
+    ctx: RequestContext, transaction: AddPartitionsToTxnTransaction
+) -> Task[tuple[AddPartitionsToTxnTopicResult, ...]]:
+    asked = _Asked(
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.topics,
+        transaction.verify_only,
+    )
+    return Task(_added(ctx, asked, ErrorCode.NONE), "add partitions")
 
 
 async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tuple[AddPartitionsToTxnTopicResult, ...]:

@@ -24,6 +24,7 @@ from dataplane.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 from dataplane.records.steps import run_through
+from dataplane.tasks import resolved
 from tests.dataplane.groups.support import FixedTopics
 from tests.dataplane.replication import cluster as replicated
 
@@ -134,12 +135,13 @@ def begin_mark(cluster, broker_id, producer, *, committed=True):
     """The transaction's coordinator sends the leader a marker; what becomes of it, once it is known."""
     broker, answers = cluster[broker_id], []
     doors = SimpleNamespace(clock=broker.loop.clock)
-    rooms = SimpleNamespace(groups=broker.groups, replicas=broker.replicas, doors=doors)
+    slices = SimpleNamespace(run=lambda _owner, steps: resolved(run_through(steps)))
+    rooms = SimpleNamespace(groups=broker.groups, replicas=broker.replicas, doors=doors, slices=slices)
     topics = (WritableTxnMarkerTopic(OFFSETS_TOPIC, (0,)),)
     request = WriteTxnMarkersRequest((WritableTxnMarker(producer.id, producer.epoch, committed, topics, 0),))
 
     def write():
-        run_through(handle_write_txn_markers(SimpleNamespace(broker=rooms), request)).then(
+        run_through(handle_write_txn_markers(SimpleNamespace(broker=rooms, owner=""), request)).then(
             lambda answered: answers.append(answered.result().markers[0].topics[0].partitions[0].error_code)
         )
 

@@ -1,0 +1,41 @@
+"""Freed memory stays with the process, up to a bound: another frame of the same size finds its pages there."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dataplane.network.memory import FROM_HEAP_BYTES, KEPT_BYTES
+
+FAULTS = """
+import resource, sys
+from dataplane.network.memory import keep_freed_memory
+if sys.argv[1] == "kept" and not keep_freed_memory():
+    sys.exit("no mallopt")
+frame = memoryview(bytearray(2 * 2**20))
+for _ in range(5):
+    bytes(frame), bytes(frame[::2])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    held = [bytes(frame) for _ in range(4)]
+    del held
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def page_faults(how):
+    done = subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, timeout=60, check=False)
+    if "no mallopt" in done.stderr:
+        pytest.skip("not glibc")
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_frames_of_the_same_size_take_their_pages_once():
+    pages = 20 * 4 * 2 * 2**20 // 4096
+    assert page_faults("kept") < pages / 10
+    assert page_faults("by default") > pages / 2, "else there is nothing to be done here"
+
+
+def test_what_is_kept_holds_some_large_frames_and_no_more():
+    assert FROM_HEAP_BYTES < KEPT_BYTES <= 64 * 2**20
