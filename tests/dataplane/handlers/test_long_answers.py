@@ -17,7 +17,17 @@ from dataplane.handlers.context import RequestContext
 from dataplane.handlers.groups.rows import PORTION
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages import configs, discovery, fetch, groups, log_dirs, offsets, produce
+from dataplane.protocol.messages import (
+    configs,
+    discovery,
+    fetch,
+    groups,
+    log_dirs,
+    offsets,
+    produce,
+    reassignment,
+    transactions,
+)
 from dataplane.protocol.messages.control import UpdateMetadataPartitionState, UpdateMetadataTopicState
 from dataplane.protocol.schema import message_info
 from dataplane.records.batch import Record, build_batch
@@ -486,3 +496,58 @@ def test_a_fetch_of_many_partitions_waits_and_is_woken(world: World) -> None:
     rows = {row.partition_index: row for row in answer.result().responses[0].partitions}
     assert rows[mine[-1]].records
     assert len(rows) == len(mine)
+
+
+# --- what brokers and operators ask for -------------------------------------------------------------------------------
+
+
+def test_moves_between_directories(world: World) -> None:
+    topics = tuple(log_dirs.AlterReplicaLogDirTopic(name, (0, 1)) for name in [*TOPICS, *NOWHERE])
+    request = log_dirs.AlterReplicaLogDirsRequest((log_dirs.AlterReplicaLogDir("/nowhere", topics),))
+    answer = world.ask_long(request, 2, at_least=100)
+    assert [topic.topic_name for topic in answer.results] == [*TOPICS, *NOWHERE]
+    assert {row.error_code for topic in answer.results for row in topic.partitions} == {ErrorCode.LOG_DIR_NOT_FOUND}
+
+
+def test_elections_where_no_controller_is(world: World) -> None:
+    topics = tuple(reassignment.TopicPartitions(name, (0, 1)) for name in [*TOPICS, *NOWHERE])
+    other = next(broker for broker in world.cluster.brokers.values() if not broker.controller.is_active)
+    before, world.broker = world.broker, other
+    try:
+        answer = world.ask_long(reassignment.ElectLeadersRequest(0, topics, 1_000), 1, at_least=50)
+    finally:
+        world.broker = before
+    assert [topic.topic for topic in answer.replica_election_results] == [*TOPICS, *NOWHERE]
+    codes = {row.error_code for topic in answer.replica_election_results for row in topic.partition_result}
+    assert codes == {ErrorCode.NOT_CONTROLLER}
+
+
+def test_partitions_for_many_transactions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestContext, "refusal", lambda *_: ErrorCode.NONE)  # a broker asks
+    topics = (transactions.AddPartitionsToTxnTopic(ORDERS, (0,)),)
+    asked = tuple(
+        transactions.AddPartitionsToTxnTransaction(f"{KEY}.none-{number}", number, 0, True, topics)
+        for number in range(1_000)
+    )
+    answer = world.ask_long(transactions.AddPartitionsToTxnRequest(asked), 4, at_least=100, most=3 * MOST_CALLS)
+    assert [one.transactional_id for one in answer.results_by_transaction] == [one.transactional_id for one in asked]
+
+
+def test_markers_for_many_partitions(world: World) -> None:
+    topics = tuple(transactions.WritableTxnMarkerTopic(name, (0, 1)) for name in NOWHERE)
+    request = transactions.WriteTxnMarkersRequest((transactions.WritableTxnMarker(1, 0, True, topics, 0),))
+    answer = world.ask_long(request, 1, at_least=100)
+    assert [topic.name for topic in answer.markers[0].topics] == NOWHERE
+    codes = {row.error_code for topic in answer.markers[0].topics for row in topic.partitions}
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_assignments_of_more_members_than_there_are(world: World) -> None:
+    given = tuple(groups.SyncGroupRequestAssignment(f"member-{number}", b"all") for number in range(5_000))
+    request = groups.SyncGroupRequest(f"{KEY}.nobody", 1, "member-0", assignments=given)
+    assert world.ask_long(request, 3, at_least=50).error_code
+
+
+def test_groups_in_states_that_do_not_exist(world: World) -> None:
+    states = tuple(f"State{number}" for number in range(5_000))
+    assert world.ask_long(groups.ListGroupsRequest(states_filter=states), 4, at_least=50).groups == ()
