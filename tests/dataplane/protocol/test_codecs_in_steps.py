@@ -10,6 +10,7 @@ from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.codec import (
     ELEMENTS_PER_STEP,
     MAX_ELEMENTS,
+    NUMBERS_PER_STEP,
     SHORT_ELEMENTS,
     ManyElementsError,
     decoder,
@@ -33,6 +34,8 @@ from dataplane.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
 )
 from dataplane.protocol.primitives import DecodeError
 from dataplane.records.steps import run_through
@@ -127,6 +130,18 @@ def test_they_pause_after_so_many_elements_of_all_arrays_together(topics, partit
     assert len(list(decoder_in_steps(OffsetCommitRequest, 8)(data, 0, PHYSICAL))) == elements // ELEMENTS_PER_STEP
     pauses = list(encoder_in_steps(OffsetCommitRequest, 8)(request, bytearray(), PHYSICAL, []))
     assert len(pauses) == elements // ELEMENTS_PER_STEP
+
+
+@pytest.mark.parametrize(
+    "count", [NUMBERS_PER_STEP - 1, NUMBERS_PER_STEP, NUMBERS_PER_STEP + 1, 3 * NUMBERS_PER_STEP + 5]
+)
+@pytest.mark.parametrize("version", [1, 7])
+def test_numbers_are_read_some_thousand_at_a_time(version, count):
+    topics = (OffsetFetchRequestTopic("orders", tuple(range(count))), OffsetFetchRequestTopic("bills", (1, 2)))
+    data = encode(OffsetFetchRequest("g", topics), version)
+    both(OffsetFetchRequest, version, data)
+    pauses = sum(1 for _ in decoder_in_steps(OffsetFetchRequest, version)(data, 0, PHYSICAL))
+    assert pauses == (count - 1) // NUMBERS_PER_STEP
 
 
 def test_a_short_decoder_says_at_the_first_count_that_there_is_too_much():
