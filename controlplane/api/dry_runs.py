@@ -1,7 +1,7 @@
 """``?dry_run=true``: what the call would do, without doing it.
 
-A view names its methods that can do so in `dry_run_methods`. Every other change refuses the parameter (accounts/permissions.py): who
-asks for a dry run must not find the change made.
+A view names its methods that can do so in `dry_run_methods`. Every other change refuses the parameter
+(accounts/permissions.py): who asks for a dry run must not find the change made.
 """
 
 from __future__ import annotations

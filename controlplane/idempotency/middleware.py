@@ -45,15 +45,16 @@ class IdempotencyMiddleware:
         text = request.headers.get(HEADER)
         if text is None or request.method not in MUTATING or not request.path.startswith(PREFIX):
             return self._get_response(request)
-        if dry_runs.is_asked(request):
-            return self._get_response(request)  # whose view makes it, or refuses it
         caller = _caller(request)
         if caller is None or not caller.may_change or _size(request) > MOST_BYTES:
             return self._get_response(request)  # which refuses it
         try:
+            key = services.key_digest(text)
+            if dry_runs.is_asked(request):
+                return self._get_response(request)  # whose view makes it, or refuses it
             claim = services.call_begin(
                 caller=caller,
-                key=services.key_digest(text),
+                key=key,
                 request=services.request_digest(str(request.method), request.get_full_path(), request.body),
             )
         except SluiceError as error:

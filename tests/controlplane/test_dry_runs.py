@@ -238,6 +238,14 @@ def test_a_key_is_neither_kept_nor_answered_from(alice, brokers):
     assert keys.count() == 1
 
 
+def test_a_key_that_cannot_be_one_is_refused_alike(alice, brokers, unwritten):
+    bad = {"HTTP_IDEMPOTENCY_KEY": "two words"}
+    alice.api.get(URL)
+    with unwritten:
+        tried = problem(alice.api.post(URL + DRY, WANTED, **bad), 400, "invalid")
+    assert tried == alice.api.post(URL, WANTED, **bad).json()
+
+
 class TestTopics:
     """The brokers are asked to look only (validate_only)."""
 
