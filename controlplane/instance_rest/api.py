@@ -85,7 +85,7 @@ class InstancesApi(APIView):
         """A new instance. The operation says when it can be used."""
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        who = {"organisation": caller_of(request).organisation, "actor": caller_of(request).actor}
+        who: dict[str, Any] = {"organisation": caller_of(request).organisation, "actor": caller_of(request).actor}
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(outlooks.buying(**who, **body.validated_data))
         instance, operation = purchases.instance_buy(**who, **body.validated_data)

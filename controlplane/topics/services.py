@@ -6,7 +6,7 @@ for the cluster and not for the tenant.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.core import audit
 from controlplane.core.dry_runs import Outlook, differences
@@ -145,7 +145,7 @@ def topic_whitelist_set(
 
 def _shape_of_new(
     instance: Instance, name: str, partitions: int | None, replication_factor: int | None
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """With what is not said. Raises Invalid, AlreadyExists, LimitReached."""
     problem = topic_name_problem(name)
     if problem:
