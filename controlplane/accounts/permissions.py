@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
 from controlplane.accounts.selectors import Caller
+from controlplane.api import dry_runs
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.tenants.models import Role
 
@@ -24,18 +25,19 @@ def caller_of(request: Request) -> Caller:
 
 
 class RolePermission(BasePermission):
-    """Everyone looks; viewers change nothing."""
+    """Everyone looks; viewers change nothing. A change of which a dry run is asked for that it has not is refused here."""
 
     looks_only = False
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Raises what is to be answered; True otherwise."""
-        del view
         caller = caller_of(request)
         changes = request.method not in SAFE_METHODS and not self.looks_only
         caller.admit(changes=changes)
         if caller.role == Role.VIEWER and changes:
             raise Forbidden("viewers may look, but not change anything")
+        if request.method not in SAFE_METHODS:
+            dry_runs.refuse_unknown(request, view)
         return True
 
 

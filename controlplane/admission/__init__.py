@@ -5,4 +5,5 @@ installed  what the installation's settings say of room, caps and prices
 selectors  what is taken, and what may be: of clusters, of organisations
 services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
+dry_runs   what buying, changing or deleting an instance would do
 """

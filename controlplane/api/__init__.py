@@ -4,5 +4,7 @@ problems             errors as application/problem+json: the one mapping
 pagination ranges    pages by cursor; spans of time by ?from= and ?to=
 parsers serializers  bodies of bounded size and depth; fields that refuse what they do not know
 negotiation schema   one representation; what every operation of the published schema has in common
+dry_runs             what a call would do, by ?dry_run=true
+preconditions        ETag, If-Match and If-None-Match of what has a generation
 operations audit     REST of operations, and the health of this process; of the audit trail
 """

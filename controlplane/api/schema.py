@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
+from controlplane.api import dry_runs
 from controlplane.api.serializers import ProblemSerializer, StrictSerializer
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
@@ -25,7 +26,10 @@ class ProblemAwareSchema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         """What every call takes that changes something."""
         declared = super().get_override_parameters()
-        return [*declared, IDEMPOTENCY_KEY] if self.method in MUTATING and "/api/" in self.path else declared
+        if self.method not in MUTATING or "/api/" not in self.path:
+            return declared
+        has_dry_run = self.method in getattr(self.view, "dry_run_methods", ())
+        return [*declared, *([dry_runs.PARAMETER] if has_dry_run else []), IDEMPOTENCY_KEY]
 
     def _get_response_bodies(self, direction: str = "response") -> Any:
         bodies = super()._get_response_bodies(direction)

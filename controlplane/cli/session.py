@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.cli.operations import Call
     from controlplane.cli.tables import Columns
 
+DRY_RUN = {"dry_run": "true"}
 INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8,12}")
 
 
@@ -82,18 +83,37 @@ class Session:
         """All pages, or the first `limit` items; in a table each as `readable` makes it."""
         self.output.pages(self.client.pages(call, self._ids(ids), limit=limit, query=query), columns, readable)
 
-    def change(self, call: Call, *, done: str = "", body: Mapping[str, Any] | None = None, **ids: str) -> Any:
+    def change(
+        self,
+        call: Call,
+        *,
+        done: str = "",
+        dry_run: bool = False,
+        body: Mapping[str, Any] | None = None,
+        **ids: str,
+    ) -> Any:
         """A change that is made when it is answered; `done` is said where the answer has no content."""
-        answer = self._called(call, ids, body=body)
+        answer = self._called(call, ids, query=DRY_RUN if dry_run else None, body=body)
         self.output.document(answer)
         if answer is None and done:
             self.output.note(done)
         return answer
 
-    def start(self, call: Call, *, wait: bool, body: Mapping[str, Any] | None = None, **ids: str) -> dict[str, Any]:
-        """A change that an operation makes: its answer, which is printed when the operation has succeeded."""
-        answer: dict[str, Any] = self._called(call, ids, body=body)
-        if wait:
+    def start(
+        self,
+        call: Call,
+        *,
+        wait: bool,
+        dry_run: bool = False,
+        body: Mapping[str, Any] | None = None,
+        **ids: str,
+    ) -> dict[str, Any]:
+        """A change that an operation makes: its answer, which is printed when the operation has succeeded.
+
+        With `dry_run` the answer is what would be changed, and there is no operation.
+        """
+        answer: dict[str, Any] = self._called(call, ids, query=DRY_RUN if dry_run else None, body=body)
+        if wait and not dry_run:
             awaited(self.client, answer["operation_id"], output=self.output, clock=self.clock)
         self.output.document(answer)
         return answer

@@ -2,6 +2,7 @@
 
 errors          every error that a caller may be told, as one tree
 operations      long work in visible steps, which survives the death of its worker
+dry_runs        what a change would do: made, and taken back
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
 ids clock text  identifiers; time, handed in; what names may hold

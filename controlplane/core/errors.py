@@ -15,6 +15,7 @@
     │   ├── OrganisationCapReached  409  organisation_cap  more than the organisation may have; `members` as above
     │   ├── PriceUnconfirmed     409  price_unconfirmed    dear enough to be asked for twice
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
+    ├── PreconditionFailed       412  precondition_failed  it is no longer as the caller has seen it (If-Match)
     ├── TooManyAttempts          429  too_many_attempts    `retry_after_s` says how long to wait; retriable
     ├── BandwidthUsedUp          429  bandwidth_used_up    what was read or written is to be paid for first; retriable
     ├── Unsupported              501  unsupported          the cluster cannot do it yet
@@ -145,6 +146,12 @@ class ConcurrentChange(Conflict):
     """Compare-and-set lost too often."""
 
     code, title, retriable = "concurrent_change", "Changed by someone else", True
+
+
+class PreconditionFailed(SluiceError):
+    """Someone has changed it since the caller has looked."""
+
+    http_status, code, title = 412, "precondition_failed", "Changed since it was read"
 
 
 class TooManyAttempts(SluiceError):

@@ -1,7 +1,7 @@
 """Around every mutating call of REST that carries an `Idempotency-Key`. Whoever may not make a call may not repeat it either.
 
 The role is looked at here as it is behind: a viewer's call goes on to be refused. An answer that forbids to be stored
-(`Cache-Control: no-store`) holds a secret, and is not kept.
+(`Cache-Control: no-store`) holds a secret, and is not kept. A dry run does nothing that could be done twice, and keeps no key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from django.http import HttpResponse
 
 from controlplane.accounts.authentication import ApiKeyAuthentication
-from controlplane.api import problems
+from controlplane.api import dry_runs, problems
 from controlplane.api.parsers import MOST_BYTES
 from controlplane.core.errors import SluiceError
 from controlplane.idempotency import services
@@ -49,9 +49,12 @@ class IdempotencyMiddleware:
         if caller is None or not caller.may_change or _size(request) > MOST_BYTES:
             return self._get_response(request)  # which refuses it
         try:
+            key = services.key_digest(text)
+            if dry_runs.is_asked(request):
+                return self._get_response(request)  # whose view makes it, or refuses it
             claim = services.call_begin(
                 caller=caller,
-                key=services.key_digest(text),
+                key=key,
                 request=services.request_digest(str(request.method), request.get_full_path(), request.body),
             )
         except SluiceError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import purchases
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination, preconditions
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
 from controlplane.instance_rest.serializers import (
@@ -25,6 +26,7 @@ from controlplane.instance_rest.serializers import (
     WhitelistSerializer,
 )
 from controlplane.instances import selectors, services
+from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_get, flows_get
@@ -59,8 +61,15 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", InstanceSerializer(instances, many=True).data)  # a list, with many=True
 
 
+def etag_of(instance: Instance) -> str:
+    """Of what is shown of it, but for what is measured."""
+    return preconditions.etag_of(instance.generation, instance.state, usual=InstanceState.RUNNING)
+
+
 class InstancesApi(APIView):
     """/api/v1/instances."""
+
+    dry_run_methods: ClassVar = ("POST",)
 
     @extend_schema(responses=InstancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
@@ -69,48 +78,82 @@ class InstancesApi(APIView):
         instances, following = pagination.rows_page(request, rows)
         return Response(pagination.body(shown(instances), following))
 
-    @extend_schema(request=InstanceCreateSerializer, responses={202: CreatedSerializer}, tags=TAGS)
+    @extend_schema(
+        request=InstanceCreateSerializer, responses={200: dry_runs.ANSWER, 202: CreatedSerializer}, tags=TAGS
+    )
     def post(self, request: Request) -> Response:
         """A new instance. The operation says when it can be used."""
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        instance, operation = purchases.instance_buy(
-            organisation=caller_of(request).organisation, actor=caller_of(request).actor, **body.validated_data
-        )
+        who: dict[str, Any] = {"organisation": caller_of(request).organisation, "actor": caller_of(request).actor}
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(outlooks.buying(**who, **body.validated_data))
+        instance, operation = purchases.instance_buy(**who, **body.validated_data)
         return Response({"id": instance.id, "operation_id": operation.id}, status=202)
 
 
 class InstanceApi(APIView):
     """/api/v1/instances/{id}."""
 
-    @extend_schema(responses=InstanceSerializer, tags=TAGS)
-    def get(self, request: Request, instance_id: str) -> Response:
-        """One instance."""
-        instance = selectors.instance_get(organisation=caller_of(request).organisation, instance_id=instance_id)
-        return Response(shown([instance])[0])
+    dry_run_methods: ClassVar = ("PATCH", "DELETE")
 
-    @extend_schema(request=InstanceChangeSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    @extend_schema(
+        responses={200: InstanceSerializer, 304: OpenApiResponse(description="As `If-None-Match` says.")},
+        parameters=[preconditions.ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """One instance. Its `ETag` is for `If-Match`, by which a change is refused if somebody was faster."""
+        instance = selectors.instance_get(organisation=caller_of(request).organisation, instance_id=instance_id)
+        headers = {"ETag": etag_of(instance)}
+        if preconditions.is_known(request, headers["ETag"]):
+            return Response(status=304, headers=headers)
+        return Response(shown([instance])[0], headers=headers)
+
+    @extend_schema(
+        request=InstanceChangeSerializer,
+        responses={200: dry_runs.ANSWER, 202: AcceptedSerializer},
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     def patch(self, request: Request, instance_id: str) -> Response:
         """Another name, bandwidth, storage or number of partitions."""
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        _, operation = purchases.instance_change(
-            organisation=caller_of(request).organisation,
-            actor=caller_of(request).actor,
-            instance_id=instance_id,
-            accept_full_storage=body.validated_data.pop("accept_full_storage", False),
-            confirm_price=body.validated_data.pop("confirm_price", False),
-            changes=body.validated_data,
-        )
+        asked = {
+            **_asked(request, instance_id),
+            "accept_full_storage": body.validated_data.pop("accept_full_storage", False),
+            "confirm_price": body.validated_data.pop("confirm_price", False),
+            "changes": body.validated_data,
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(outlooks.changing(**asked))
+        _, operation = purchases.instance_change(**asked)
         return Response({"operation_id": operation.id}, status=202)
 
-    @extend_schema(responses={202: AcceptedSerializer}, tags=TAGS)
+    @extend_schema(
+        responses={200: dry_runs.ANSWER, 202: AcceptedSerializer},
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the instance and all its data."""
-        operation = services.instance_delete(
-            organisation=caller_of(request).organisation, actor=caller_of(request).actor, instance_id=instance_id
-        )
+        asked = _asked(request, instance_id)
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(outlooks.deleting(**asked))
+        operation = services.instance_delete(**asked)
         return Response({"operation_id": operation.id}, status=202)
+
+
+def _asked(request: Request, instance_id: str) -> dict[str, Any]:
+    """Who asks for a change of which instance, and at which generation."""
+    caller = caller_of(request)
+    return {
+        "organisation": caller.organisation,
+        "actor": caller.actor,
+        "instance_id": instance_id,
+        "at_generations": preconditions.generations_of(request),
+    }
 
 
 class InstanceWhitelistApi(APIView):

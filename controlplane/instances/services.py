@@ -26,6 +26,7 @@ from controlplane.core.errors import (
     FieldProblem,
     Forbidden,
     Invalid,
+    PreconditionFailed,
 )
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import validation
@@ -40,7 +41,7 @@ from quota.contracts.instance import GIB
 from quota.contracts.sizes import size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from controlplane.accounts.selectors import Caller
     from controlplane.tenants.models import Organisation
@@ -113,11 +114,13 @@ def instance_update(
     instance_id: str,
     changes: Mapping[str, Any],
     accept_full_storage: bool = False,
+    at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
     """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config. Raises Invalid, NotFound, Conflict.
 
-    Less storage than is used refuses all producers, so it must be accepted.
+    Less storage than is used refuses all producers, so it must be accepted. At another generation than those given (None: any)
+    it raises PreconditionFailed.
     """
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
@@ -125,9 +128,15 @@ def instance_update(
     present = instance_get(organisation=organisation, instance_id=instance_id)
     others = validation.config_problems(config, brokers=broker_count(present.cluster))
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
+    _check_generation(present, at_generations)
     if "storage_gib" in changes and not accept_full_storage:
         _check_use(present, changes["storage_gib"])
-    instance = instance_row_change(organisation, instance_id, lambda instance: _with_config(instance, changes))
+
+    def change(instance: Instance) -> dict[str, Any]:
+        _check_generation(instance, at_generations)
+        return _with_config(instance, changes)
+
+    instance = instance_row_change(organisation, instance_id, change)
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, actor=actor, clock=clock)
@@ -168,10 +177,19 @@ def instance_limits_set(
 
 @transaction.atomic
 def instance_delete(
-    *, organisation: Organisation, actor: str, instance_id: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    at_generations: Collection[int] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Operation:
-    """Take an instance and all its data away. Asked again meanwhile, it answers the operation that is at it."""
+    """Take an instance and all its data away. Asked again meanwhile, it answers the operation that is at it.
+
+    At another generation than those given (None: any) it raises PreconditionFailed.
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
+    _check_generation(instance, at_generations)
     begun = (
         Operation.objects.for_organisation(organisation)
         .filter(target=instance.id, kind=DELETE, state=OperationState.RUNNING)
@@ -180,7 +198,10 @@ def instance_delete(
     if begun:
         return begun
     rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
-    rows.update(state=InstanceState.DELETING)
+    if at_generations is not None:
+        rows = rows.filter(generation__in=at_generations)
+    if not rows.update(state=InstanceState.DELETING):
+        raise _changed_since(instance_get(organisation=organisation, instance_id=instance_id))
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, actor=actor, clock=clock)
     audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
@@ -277,21 +298,41 @@ def instance_row_change(
     raise ConcurrentChange("the instance is being changed by others; try again")
 
 
+def _check_generation(instance: Instance, wanted: Collection[int] | None) -> None:
+    """Raises PreconditionFailed."""
+    if wanted is not None and instance.generation not in wanted:
+        raise _changed_since(instance)
+
+
+def _changed_since(instance: Instance) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"{instance.id} is not as it was when you read it: get it again, look at what has changed, and send its new ETag in "
+        "If-Match if you still want this"
+    )
+
+
 def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
     """What is not named of `config` stays as it is."""
     merged = {"config": {**instance.config, **changes["config"]}} if "config" in changes else {}
     return {**changes, **merged}
 
 
-def _check_use(instance: Instance, storage_gib: float) -> None:
-    """Raises Conflict where a smaller storage would be full at once. Where use is not known, its health will tell."""
+def use_problem(instance: Instance, storage_gib: float) -> str | None:
+    """What is said of a smaller storage that would be full at once. Where use is not known, its health will tell."""
     used = master.storage_used_bytes(instance.cluster.address, instance.id)
     if used is None or storage_gib >= instance.storage_gib or used < storage_gib * GIB:
-        return
-    detail = (
+        return None
+    return (
         f"{size_text(used)} are used: with {size_text(round(storage_gib * GIB))} producing would be refused at once, until "
         "topics are deleted or records expire"
     )
+
+
+def _check_use(instance: Instance, storage_gib: float) -> None:
+    """Raises Conflict."""
+    detail = use_problem(instance, storage_gib)
+    if detail is None:
+        return
     raise Conflict(
         f"{detail}. If that is meant, ask again with accept_full_storage",
         code="storage_below_use",

@@ -90,15 +90,23 @@ class Admin(Protocol):
         """One topic; None if there is none."""
         ...
 
-    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Raises AlreadyExists, Invalid, LimitReached."""
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        config: Mapping[str, str],
+        validate_only: bool = False,
+    ) -> None:
+        """Raises AlreadyExists, Invalid, LimitReached. With `validate_only`, here and below, nothing else happens."""
         ...
 
     def delete(self, names: Sequence[str]) -> None:
         """Topics that are gone already are no error."""
         ...
 
-    def grow(self, name: str, partitions: int) -> None:
+    def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
         """Raise the number of partitions. Raises NotFound, Invalid, Unsupported."""
         ...
 
@@ -106,7 +114,7 @@ class Admin(Protocol):
         """What was set for this topic. Raises NotFound."""
         ...
 
-    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+    def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         """Set members; None takes one back to its default. Raises NotFound, Invalid, Unsupported."""
         ...
 
@@ -146,10 +154,21 @@ class KafkaAdmin:
     def layout(self, name: str) -> Layout | None:
         return next(iter(self.layouts([name])), None)
 
-    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        config: Mapping[str, str],
+        validate_only: bool = False,
+    ) -> None:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
         futures = self._client.create_topics(
-            [topic], operation_timeout=CONTROLLER_TIMEOUT_S - 1, request_timeout=CONTROLLER_TIMEOUT_S
+            [topic],
+            operation_timeout=CONTROLLER_TIMEOUT_S - 1,
+            request_timeout=CONTROLLER_TIMEOUT_S,
+            validate_only=validate_only,
         )
         _result(futures[name], name)
 
@@ -165,11 +184,12 @@ class KafkaAdmin:
             except NotFound:
                 continue
 
-    def grow(self, name: str, partitions: int) -> None:
+    def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
         futures = self._client.create_partitions(
             [NewPartitions(name, partitions)],
             operation_timeout=CONTROLLER_TIMEOUT_S - 1,
             request_timeout=CONTROLLER_TIMEOUT_S,
+            validate_only=validate_only,
         )
         _result(futures[name], name)
 
@@ -184,7 +204,7 @@ class KafkaAdmin:
             if entry.source in (own, ConfigSource.DYNAMIC_TOPIC_CONFIG) and entry.value is not None
         }
 
-    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+    def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         entries = [
             ConfigEntry(
                 key,
@@ -194,7 +214,9 @@ class KafkaAdmin:
             for key, value in changes.items()
         ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
-        futures = self._client.incremental_alter_configs([resource], request_timeout=CONTROLLER_TIMEOUT_S)
+        futures = self._client.incremental_alter_configs(
+            [resource], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
+        )
         _result(next(iter(futures.values())), name)
 
 

@@ -109,6 +109,27 @@ def create(
     _look_until(cluster, lambda admin: ready(admin.layout(physical)), clock)
 
 
+def create_check(
+    cluster: ClusterAddress,
+    instance_id: str,
+    name: str,
+    *,
+    partitions: int,
+    replication_factor: int,
+    config: Mapping[str, str],
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """Raises what `create` would raise; nothing is made."""
+    physical = _physical(instance_id, name)
+
+    def check(admin: Admin, _again: bool) -> None:
+        admin.create(
+            physical, partitions=partitions, replication_factor=replication_factor, config=config, validate_only=True
+        )
+
+    patiently(cluster, check, clock)
+
+
 def _is_ours(layout: Layout | None, partitions: int, replication_factor: int) -> bool:
     """Whether a topic that is there after an attempt without an answer is what that attempt was to make."""
     if layout is None:
@@ -152,6 +173,14 @@ def grow(cluster: ClusterAddress, instance_id: str, name: str, partitions: int, 
     _look_until(cluster, grown, clock)
 
 
+def grow_check(
+    cluster: ClusterAddress, instance_id: str, name: str, partitions: int, *, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Raises what `grow` would raise; nothing is changed."""
+    physical = _physical(instance_id, name)
+    patiently(cluster, lambda admin, _again: admin.grow(physical, partitions, validate_only=True), clock)
+
+
 def config(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, str]:
     """What was set for a topic. Raises NotFound."""
     physical = _physical(instance_id, name)
@@ -169,6 +198,19 @@ def config_set(
     """Set or (None) reset members. Raises NotFound, Invalid, Unsupported."""
     physical = _physical(instance_id, name)
     patiently(cluster, lambda admin, _again: admin.config_set(physical, changes), clock)
+
+
+def config_check(
+    cluster: ClusterAddress,
+    instance_id: str,
+    name: str,
+    changes: Mapping[str, str | None],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """Raises what `config_set` would raise; nothing is changed."""
+    physical = _physical(instance_id, name)
+    patiently(cluster, lambda admin, _again: admin.config_set(physical, changes, validate_only=True), clock)
 
 
 def _look_until(cluster: ClusterAddress, seen: Callable[[Admin], bool], clock: Clock) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.topics import selectors, services
 from controlplane.topics.serializers import (
     TopicChangeSerializer,
@@ -28,6 +28,8 @@ TAGS = ["topics"]
 class TopicsApi(APIView):
     """/api/v1/instances/{id}/topics."""
 
+    dry_run_methods: ClassVar = ("POST",)
+
     @extend_schema(responses=TopicPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Topics of the instance by name, as the cluster has them at this moment."""
@@ -35,49 +37,63 @@ class TopicsApi(APIView):
         page, following = pagination.items_page(request, views, lambda view: view.topic.name)
         return Response(pagination.body(TopicSummarySerializer(page, many=True).data, following))
 
-    @extend_schema(request=TopicCreateSerializer, responses={201: TopicSerializer}, tags=TAGS)
+    @extend_schema(request=TopicCreateSerializer, responses={200: dry_runs.ANSWER, 201: TopicSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
         """A new topic, ready for use when this answers."""
         body = TopicCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        view = services.topic_create(
-            organisation=request.user.organisation,
-            actor=request.user.actor,
-            instance_id=instance_id,
-            **body.validated_data,
-        )
+        asked = {"organisation": request.user.organisation, "instance_id": instance_id, **body.validated_data}
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(services.topic_create_check(**asked))
+        view = services.topic_create(actor=request.user.actor, **asked)
         return Response(TopicSerializer(view).data, status=201)
 
 
 class TopicApi(APIView):
     """/api/v1/instances/{id}/topics/{topic}."""
 
+    dry_run_methods: ClassVar = ("PATCH", "DELETE")
+
     @extend_schema(responses=TopicSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str, topic: str) -> Response:
-        """A topic with each partition's leader, replicas and in-sync replicas."""
+        """A topic with each partition's leader, replicas and in-sync replicas.
+
+        It has no ETag: brokers keep no version of a topic that a change could be compared with.
+        """
         view = selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic)
         return Response(TopicSerializer(view).data)
 
-    @extend_schema(request=TopicChangeSerializer, responses=TopicSerializer, tags=TAGS)
+    @extend_schema(
+        request=TopicChangeSerializer,
+        responses=PolymorphicProxySerializer(
+            component_name="TopicChanged",
+            serializers=[TopicSerializer, dry_runs.DryRunSerializer],
+            resource_type_field_name=None,
+        ),
+        tags=TAGS,
+    )
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """More partitions, other config (null takes a member back to its default)."""
         body = TopicChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        view = services.topic_update(
-            organisation=request.user.organisation,
-            actor=request.user.actor,
-            instance_id=instance_id,
-            name=topic,
+        asked = {
+            "organisation": request.user.organisation,
+            "instance_id": instance_id,
+            "name": topic,
             **body.validated_data,
-        )
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(services.topic_update_check(**asked))
+        view = services.topic_update(actor=request.user.actor, **asked)
         return Response(TopicSerializer(view).data)
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, topic: str) -> Response:
         """Delete a topic and its data."""
-        services.topic_delete(
-            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, name=topic
-        )
+        asked = {"organisation": request.user.organisation, "instance_id": instance_id, "name": topic}
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(services.topic_delete_check(**asked))
+        services.topic_delete(actor=request.user.actor, **asked)
         return Response(status=204)
 
 

@@ -6,9 +6,10 @@ for the cluster and not for the tenant.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.core import audit
+from controlplane.core.dry_runs import Outlook, differences
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
+    from controlplane.kafka.topics import Topic
     from controlplane.tenants.models import Organisation
 
 
@@ -39,24 +41,27 @@ def topic_create(
     Raises Invalid, AlreadyExists, LimitReached, Conflict, ClusterUnavailable.
     """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    problem = topic_name_problem(name)
-    if problem:
-        raise Invalid.field("name", problem)
-    defaults = config_of(instance.config)
-    partitions = defaults["default_partitions"] if partitions is None else partitions
-    replication_factor = defaults["default_replication_factor"] if replication_factor is None else replication_factor
-    _check_limit(instance, adding=partitions * replication_factor, creating=name)
-    topics.create(
-        instance.cluster.address,
-        instance.id,
-        name,
-        partitions=partitions,
-        replication_factor=replication_factor,
-        config=config or {},
-    )
-    detail = {"partitions": partitions, "replication_factor": replication_factor, "config": dict(config or {})}
+    shape = _shape_of_new(instance, name, partitions, replication_factor)
+    topics.create(instance.cluster.address, instance.id, name, **shape, config=config or {})
+    detail = {**shape, "config": dict(config or {})}
     _audit(organisation, actor, "topic.create", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_create_check(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    name: str,
+    partitions: int | None = None,
+    replication_factor: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> Outlook:
+    """What topic_create would do. Raises what it would raise; nothing is made."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    shape = _shape_of_new(instance, name, partitions, replication_factor)
+    topics.create_check(instance.cluster.address, instance.id, name, **shape, config=config or {})
+    return Outlook(differences({}, {"name": name, **shape, **_dotted(config or {})}))
 
 
 def topic_update(
@@ -69,16 +74,8 @@ def topic_update(
     config: Mapping[str, str | None] | None = None,
 ) -> TopicView:
     """Add partitions, set config. Raises NotFound, Invalid, Conflict, LimitReached, Unsupported, ClusterUnavailable."""
-    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    _check_whose(name)
-    if partitions is None and config is None:
-        raise Invalid("nothing to change: give partitions, config or both")
-    topic = topics.get(instance.cluster.address, instance.id, name)
-    if partitions is not None and partitions < topic.partitions:
-        raise Invalid.field("partitions", f"the topic has {topic.partitions}; partitions cannot be taken away")
-    more = 0 if partitions is None else partitions - topic.partitions
-    if more:
-        _check_limit(instance, adding=more * topic.replication_factor)
+    instance, topic = _to_change(organisation, instance_id, name, partitions, config)
+    more = partitions is not None and partitions > topic.partitions
     if config:
         topics.config_set(instance.cluster.address, instance.id, name, config)
     if partitions is not None and more:
@@ -86,6 +83,26 @@ def topic_update(
     detail: dict[str, object] = {"partitions": partitions, "config": dict(config or {})}
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_update_check(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    name: str,
+    partitions: int | None = None,
+    config: Mapping[str, str | None] | None = None,
+) -> Outlook:
+    """What topic_update would do. Raises what it would raise; nothing is changed."""
+    instance, topic = _to_change(organisation, instance_id, name, partitions, config)
+    cluster = instance.cluster.address
+    if config:
+        topics.config_check(cluster, instance.id, name, config)
+    if partitions is not None and partitions > topic.partitions:
+        topics.grow_check(cluster, instance.id, name, partitions)
+    before = {"partitions": topic.partitions, **_dotted(topics.config(cluster, instance.id, name))}
+    after = {**before, **_dotted(config or {}), **({} if partitions is None else {"partitions": partitions})}
+    return Outlook(differences(before, after))
 
 
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
@@ -100,6 +117,20 @@ def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, na
         )
 
 
+def topic_delete_check(*, organisation: Organisation, instance_id: str, name: str) -> Outlook:
+    """What topic_delete would do. Raises what it would raise; nothing is deleted."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_whose(name)
+    topic = topics.get(instance.cluster.address, instance.id, name)
+    before = {
+        "name": name,
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        "whitelist": instance.topic_whitelists.get(name),
+    }
+    return Outlook(differences(before, {}), problems=("its records would be deleted for good",))
+
+
 def topic_whitelist_set(
     *, organisation: Organisation, actor: str, instance_id: str, name: str, cidrs: Sequence[object] | None
 ) -> TopicView:
@@ -110,6 +141,45 @@ def topic_whitelist_set(
         organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
     )
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def _shape_of_new(
+    instance: Instance, name: str, partitions: int | None, replication_factor: int | None
+) -> dict[str, Any]:
+    """With what is not said. Raises Invalid, AlreadyExists, LimitReached."""
+    problem = topic_name_problem(name)
+    if problem:
+        raise Invalid.field("name", problem)
+    defaults = config_of(instance.config)
+    partitions = defaults["default_partitions"] if partitions is None else partitions
+    replication_factor = defaults["default_replication_factor"] if replication_factor is None else replication_factor
+    _check_limit(instance, adding=partitions * replication_factor, creating=name)
+    return {"partitions": partitions, "replication_factor": replication_factor}
+
+
+def _to_change(
+    organisation: Organisation,
+    instance_id: str,
+    name: str,
+    partitions: int | None,
+    config: Mapping[str, str | None] | None,
+) -> tuple[Instance, Topic]:
+    """Raises NotFound, Invalid, Conflict, LimitReached."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_whose(name)
+    if partitions is None and config is None:
+        raise Invalid("nothing to change: give partitions, config or both")
+    topic = topics.get(instance.cluster.address, instance.id, name)
+    if partitions is not None and partitions < topic.partitions:
+        raise Invalid.field("partitions", f"the topic has {topic.partitions}; partitions cannot be taken away")
+    more = 0 if partitions is None else partitions - topic.partitions
+    if more:
+        _check_limit(instance, adding=more * topic.replication_factor)
+    return instance, topic
+
+
+def _dotted(config: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {f"config.{name}": value for name, value in config.items()}
 
 
 def _check_whose(name: str) -> None:

@@ -284,12 +284,22 @@ class FakeAdmin:
         self._check()
         return self.topics.get(name)
 
-    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        config: Mapping[str, str],
+        validate_only: bool = False,
+    ) -> None:
         self._check()
         if name in self.topics:
             raise AlreadyExists("Topic exists", code="topic_exists")
         if replication_factor > 3:
             raise Invalid("more replicas than brokers", code="invalid_replication_factor")
+        if validate_only:
+            return
         replicas = tuple(range(1, replication_factor + 1))
         self.topics[name] = Layout(
             name, tuple(Partition(number, replicas[0], replicas, replicas) for number in range(partitions))
@@ -301,8 +311,10 @@ class FakeAdmin:
         for name in names:
             self.topics.pop(name, None)
 
-    def grow(self, name: str, partitions: int) -> None:
+    def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
         self._check()
+        if validate_only:
+            return
         old = self.topics[name].partitions
         more = (Partition(number, 1, old[0].replicas, old[0].isr) for number in range(len(old), partitions))
         self.topics[name] = Layout(name, (*old, *more))
@@ -313,8 +325,10 @@ class FakeAdmin:
             raise NotFound("no such topic")
         return self.configs[name]
 
-    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+    def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         self._check()
+        if validate_only:
+            return
         for key, value in changes.items():
             if value is None:
                 self.configs[name].pop(key, None)

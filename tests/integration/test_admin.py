@@ -325,3 +325,38 @@ def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant
         door.config_set(name, {"min.insync.replicas": "4"})
     with pytest.raises(NotFound):
         door.config_set(f"{tenant.key}.ghost", {"retention.ms": "1"})
+
+
+def test_what_the_control_planes_door_only_looks_at_is_refused_like_the_act_and_changes_nothing(new_tenant, cluster):
+    from controlplane.clusters.identification import Identification
+    from controlplane.core.errors import Invalid, LimitReached, NotFound
+    from controlplane.kafka.client import KafkaAdmin
+
+    tenant = new_tenant(limits=Limits(None, None, None, partitions=9))
+    create_topic(tenant, "orders", 1)
+    name, other = f"{tenant.key}.orders", f"{tenant.key}.paid"
+    door = KafkaAdmin(
+        ",".join(f"127.0.0.1:{broker.ports['internal']}" for broker in cluster.brokers.values()),
+        Identification(credential(SECRET, "controlplane")),
+    )
+    look = {"validate_only": True}
+    door.create(other, partitions=2, replication_factor=3, config={"retention.ms": "1"}, **look)
+    door.grow(name, 3, **look)
+    door.config_set(name, {"retention.ms": "3600000"}, **look)
+    for of_looks in ({}, look):
+        with pytest.raises(LimitReached, match="holds 3 and this topic needs 9"):
+            door.create(other, partitions=3, replication_factor=3, config={}, **of_looks)
+        with pytest.raises(Invalid):
+            door.create(other, partitions=1, replication_factor=4, config={}, **of_looks)
+        with pytest.raises(Invalid):
+            door.create(other, partitions=1, replication_factor=1, config={"retention.ms": "soon"}, **of_looks)
+        with pytest.raises(LimitReached, match="needs 9 more"):
+            door.grow(name, 4, **of_looks)
+        with pytest.raises(Invalid, match="3 at most"):
+            door.config_set(name, {"min.insync.replicas": "4"}, **of_looks)
+        with pytest.raises(NotFound):
+            door.config_set(f"{tenant.key}.ghost", {"retention.ms": "1"}, **of_looks)
+    time.sleep(1)
+    assert door.layout(other) is None
+    assert len(door.layout(name).partitions) == 1
+    assert door.config(name) == {}

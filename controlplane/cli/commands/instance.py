@@ -10,7 +10,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, Instance, Limit, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -76,6 +76,7 @@ def create(
     partitions: Annotated[int, Partitions],
     cidrs: Cidrs = None,
     confirm_price: ConfirmPrice = None,
+    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Buy an instance, and wait until it can be used. Without --cidr nobody may connect yet."""
@@ -88,8 +89,8 @@ def create(
         whitelist=cidrs or [],
         confirm_price=confirm_price,
     )
-    answer = session.start(ops.INSTANCE_CREATE, wait=wait, body=body)
-    if wait:
+    answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)
+    if wait and not dry_run:
         session.output.note(f"Ready: sluice instance show {answer['id']}")
 
 
@@ -105,6 +106,7 @@ def resize(
         typer.Option("--accept-full-storage", help="Less storage than is used is meant: producing is refused then."),
     ] = None,
     confirm_price: ConfirmPrice = None,
+    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Other sizes; what is not named stays."""
@@ -112,15 +114,19 @@ def resize(
     if not sizes:
         raise Misused("name --bandwidth, --storage or --partitions")
     words = said(accept_full_storage=accept_full_storage, confirm_price=confirm_price)
-    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={**sizes, **words}, instance_id=instance)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={**sizes, **words}, instance_id=instance)
 
 
 @app.add("rename")
 def rename(
-    ctx: typer.Context, instance: Instance, name: Annotated[str, typer.Argument(metavar="NAME")], wait: Wait = True
+    ctx: typer.Context,
+    instance: Instance,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    dry_run: DryRun = False,
+    wait: Wait = True,
 ) -> None:
     """Another name; its id and addresses stay."""
-    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={"name": name}, instance_id=instance)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"name": name}, instance_id=instance)
 
 
 @app.add("config")
@@ -145,6 +151,7 @@ def config(
     audit: Annotated[
         bool | None, typer.Option(help="Whether brokers write what happens to the topic __sluice_audit.")
     ] = None,
+    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Settings for topics that do not say, for ACLs and the audit. Without options: how they are."""
@@ -161,18 +168,20 @@ def config(
     if not wanted:
         session.output.document(session.call(ops.INSTANCE, instance_id=instance)["config"])
         return
-    session.start(ops.INSTANCE_CHANGE, wait=wait, body={"config": wanted}, instance_id=instance)
+    session.start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"config": wanted}, instance_id=instance)
 
 
 @app.add("delete")
-def delete(ctx: typer.Context, instance: Instance, yes: Yes = False, wait: Wait = True) -> None:
+def delete(
+    ctx: typer.Context, instance: Instance, yes: Yes = False, dry_run: DryRun = False, wait: Wait = True
+) -> None:
     """Delete an instance and all its data."""
     session = of(ctx)
     found = session.instance_id(instance)
-    if not yes:
+    if not yes and not dry_run:
         name = session.call(ops.INSTANCE, instance_id=found)["name"]
         session.confirm(f"This deletes the instance {name} ({found}) with all its topics and records.", name, yes=False)
-    session.start(ops.INSTANCE_DELETE, wait=wait, instance_id=found)
+    session.start(ops.INSTANCE_DELETE, wait=wait, dry_run=dry_run, instance_id=found)
 
 
 @app.add("whitelist")

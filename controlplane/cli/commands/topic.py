@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Settings, Topic, Yes
+from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Settings, Topic, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -37,10 +37,11 @@ def create(
     partitions: Annotated[int | None, typer.Option(help="By default as the instance's settings say.")] = None,
     replication_factor: Annotated[int | None, typer.Option(help="The same.")] = None,
     config: Settings = None,
+    dry_run: DryRun = False,
 ) -> None:
     """A new topic, ready for use when this ends."""
     body = said(name=name, partitions=partitions, replication_factor=replication_factor, config=settings(config))
-    of(ctx).change(ops.TOPIC_CREATE, body=body, instance_id=instance)
+    of(ctx).change(ops.TOPIC_CREATE, dry_run=dry_run, body=body, instance_id=instance)
 
 
 @app.add("alter")
@@ -53,21 +54,22 @@ def alter(
     reset: Annotated[
         list[str] | None, typer.Option(help="A setting that goes back to its default; again for more.")
     ] = None,
+    dry_run: DryRun = False,
 ) -> None:
     """More partitions, or other settings."""
     if config is None and reset is None and partitions is None:
         raise Misused("name --partitions, --config or --reset")
     changes = {**(settings(config) or {}), **dict.fromkeys(reset or [])}
     body = said(partitions=partitions, config=changes or None)
-    of(ctx).change(ops.TOPIC_CHANGE, body=body, instance_id=instance, topic=topic)
+    of(ctx).change(ops.TOPIC_CHANGE, dry_run=dry_run, body=body, instance_id=instance, topic=topic)
 
 
 @app.add("delete")
-def delete(ctx: typer.Context, instance: Instance, topic: Topic, yes: Yes = False) -> None:
+def delete(ctx: typer.Context, instance: Instance, topic: Topic, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Delete a topic and its records."""
     session = of(ctx)
-    session.confirm(f"This deletes the topic {topic} with all its records.", topic, yes=yes)
-    session.change(ops.TOPIC_DELETE, done=f"{topic} is deleted.", instance_id=instance, topic=topic)
+    session.confirm(f"This deletes the topic {topic} with all its records.", topic, yes=yes or dry_run)
+    session.change(ops.TOPIC_DELETE, done=f"{topic} is deleted.", dry_run=dry_run, instance_id=instance, topic=topic)
 
 
 @app.add("whitelist")

@@ -46,6 +46,32 @@ def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
     assert kinds == ["instance.create", *["instance.update"] * 3, "instance.delete"]
 
 
+def test_dry_runs_say_what_would_be_and_do_nothing(ok, as_alice, brokers, worker, admin):
+    tried = ok("instance", "create", "events", *WANTED, "--dry-run", "-o", "json").json
+    assert tried["changes"]["name"] == [None, "events"]
+    assert ok("instance", "list", "-o", "json").json["items"] == []
+
+    ok("instance", "create", "events", *WANTED)
+    ok("topic", "create", "events", "orders", "--partitions", 3)
+    nodes, waited = dict(admin.topics), len(worker.pauses)
+    resized = ok("instance", "resize", "events", "--bandwidth", 8, "--dry-run")
+    assert "changes.bandwidth_mib_per_s" in resized.out
+    assert "price.per_month_after" in resized.out
+    for arguments, changed in (
+        (("instance", "rename", "events", "other"), {"name": ["events", "other"]}),
+        (("instance", "config", "events", "--default-partitions", 7), {"config.default_partitions": [3, 7]}),
+        (("instance", "delete", "events"), {"state": ["running", "deleting"]}),
+        (("topic", "alter", "events", "orders", "--partitions", 4), {"partitions": [3, 4]}),
+    ):
+        assert ok(*arguments, "--dry-run", "-o", "json").json["changes"] == changed
+    ok("topic", "create", "events", "paid", "--dry-run")
+    ok("topic", "delete", "events", "orders", "--dry-run")
+    refused = as_alice("instance", "resize", "events", "--bandwidth", 401, "--dry-run")
+    assert refused.status == as_alice("instance", "resize", "events", "--bandwidth", 401).status == 1
+    assert (dict(admin.topics), len(worker.pauses)) == (nodes, waited)
+    assert ok("instance", "show", "events", "-o", "json").json["name"] == "events"
+
+
 def test_topics(ok, events):
     made = ok("topic", "create", events, "orders", "--partitions", 3, "-c", "retention.ms=60000", "-o", "json").json
     assert (made["partitions"], made["config"]) == (3, {"retention.ms": "60000"})
