@@ -19,7 +19,7 @@ _ADVICE = {
     "concurrent_change": "Load the page again and repeat the change.",
     "instance_deleting": "It can no longer be changed.",
     "instance_not_running": "Wait until it is running; its operation shows how far it is.",
-    "bandwidth_used_up": "The instance's own clients share it; its quota page shows who uses how much.",
+    "bandwidth_used_up": "The instance's own clients share it; its quota page shows what each broker carries, and why clients waited.",
     "storage_full": "Reading goes on meanwhile.",
     "unsupported": "The rest of the topic can be changed as usual.",
     "too_many_attempts": "Nothing was checked meanwhile; whoever is signed in stays so.",
