@@ -33,7 +33,7 @@ from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, Route, RouteState, SpecChangeKind
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
-from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS
+from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS, config_of
 from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.apart import whitelists_problem
 from quota.contracts.instance import GIB
@@ -115,16 +115,20 @@ def instance_update(
     accept_full_storage: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config. Raises Invalid, NotFound, Conflict.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config.
 
-    Less storage than is used refuses all producers, so it must be accepted.
+    Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it must be
+    accepted. Raises Invalid, NotFound, Conflict, LimitReached.
     """
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
     config = changes.get("config", {})
-    present = instance_get(organisation=organisation, instance_id=instance_id)
+    present = _locked(organisation, instance_id)
     others = validation.config_problems(config, brokers=broker_count(present.cluster))
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
+    begun = _update_begun(organisation, present, changes)
+    if begun:
+        return present, begun
     if "storage_gib" in changes and not accept_full_storage:
         _check_use(present, changes["storage_gib"])
     instance = instance_row_change(organisation, instance_id, lambda instance: _with_config(instance, changes))
@@ -132,7 +136,12 @@ def instance_update(
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, actor=actor, clock=clock)
     audit.record(
-        organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
+        organisation=organisation,
+        actor=actor,
+        action=UPDATE,
+        target=instance.id,
+        detail=_told(present, changes),
+        clock=clock,
     )
     return instance, operation
 
@@ -153,7 +162,7 @@ def instance_limits_set(
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
     instance = instance_row_change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
     operation = operations.start(
-        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, clock=clock
+        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, counted=False, clock=clock
     )
     audit.record(
         organisation=organisation,
@@ -182,7 +191,9 @@ def instance_delete(
     rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
     rows.update(state=InstanceState.DELETING)
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, actor=actor, clock=clock)
+    operation = operations.start(
+        organisation=organisation, kind=DELETE, target=instance.id, actor=actor, counted=False, clock=clock
+    )
     audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
     return operation
 
@@ -193,13 +204,14 @@ def instance_whitelist_set(
     """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
     with transaction.atomic():
+        before = _locked(organisation, instance_id).whitelist
         instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(
             organisation=organisation,
             actor=actor,
             action="instance.whitelist",
             target=instance.id,
-            detail={"cidrs": blocks},
+            detail=audit.changed({"cidrs": before}, {"cidrs": blocks}),
             clock=clock,
         )
     _put_in_force(instance)
@@ -223,13 +235,14 @@ def instance_topic_whitelist_set(
         return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
 
     with transaction.atomic():
+        before = _locked(organisation, instance_id).topic_whitelists.get(topic)
         instance = instance_row_change(organisation, instance_id, change)
         audit.record(
             organisation=organisation,
             actor=actor,
             action="topic.whitelist",
             target=f"{instance.id}/{topic}",
-            detail={"cidrs": blocks},
+            detail=audit.changed({"cidrs": before}, {"cidrs": blocks}),
             clock=clock,
         )
     _put_in_force(instance)
@@ -275,6 +288,31 @@ def instance_row_change(
                 setattr(instance, name, value)
             return instance
     raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _locked(organisation: Organisation, instance_id: str) -> Instance:
+    """The row as it is; until this transaction ends, nobody else changes it. Raises NotFound."""
+    found = instance_get(organisation=organisation, instance_id=instance_id)
+    rows = Instance.objects.for_organisation(organisation).select_related("cluster")
+    return rows.select_for_update(of=("self",)).get(pk=found.pk)
+
+
+def _update_begun(organisation: Organisation, instance: Instance, changes: Mapping[str, Any]) -> Operation | None:
+    """The newest update that is running, where the row has these changes already: it brings them to the brokers."""
+    wanted = _with_config(instance, changes)
+    if instance.state == InstanceState.DELETING or any(getattr(instance, name) != wanted[name] for name in wanted):
+        return None
+    rows = Operation.objects.for_organisation(organisation)
+    running = rows.filter(target=instance.id, kind=UPDATE, state=OperationState.RUNNING)
+    return running.order_by("-created_at", "-pk").first()
+
+
+def _told(before: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """For the audit trail: what each member was and is."""
+    sizes = {name: value for name, value in changes.items() if name != "config"}
+    told = audit.changed({name: getattr(before, name) for name in sizes}, sizes)
+    config = audit.changed(config_of(before.config), changes.get("config", {}))
+    return {**told, "config": config} if config else told
 
 
 def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,12 +36,25 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     return render(request, template, {"listing": page, "entries": entries})
 
 
-def _told(detail: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What it was changed to, a line each, without what is empty."""
+def _told(detail: Mapping[str, object], within: str = "") -> list[tuple[str, str]]:
+    """What was asked for, a line each, without what is empty; of a change what it was before and is now."""
     lines = []
     for name, value in detail.items():
-        many = value if isinstance(value, list) else [value]
-        text = ", ".join(str(each) for each in many if each not in (None, "", {}))
-        if text:
-            lines.append((name.replace("_", " "), text))
+        title = f"{within} {name}" if within else name.replace("_", " ")
+        if isinstance(value, dict) and set(value) == {"from", "to"}:
+            lines.append((title, f"{_state(value['from'])} → {_state(value['to'])}"))
+        elif isinstance(value, dict):
+            lines += _told(value, title)
+        elif text := _text(value):
+            lines.append((title, text))
     return lines
+
+
+def _state(value: object) -> str:
+    """Of a whitelist the two are far apart: not set lets in whoever may connect, and empty lets in nobody."""
+    return "not set" if value is None else _text(value) or "empty"
+
+
+def _text(value: object) -> str:
+    many = value if isinstance(value, list) else [value]
+    return ", ".join(str(each) for each in many if each not in (None, "", {}))

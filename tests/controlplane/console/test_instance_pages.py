@@ -159,7 +159,7 @@ def test_settings_send_on_what_was_changed_and_nothing_else(at_alice, instance):
     answer = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "7.5"})
     assert answer["Location"] == at_alice.address(f"instances/{instance.id}")
     entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="instance.update")
-    assert entry.detail == {"bandwidth_mib_per_s": 7.5}
+    assert entry.detail == {"bandwidth_mib_per_s": {"from": 5, "to": 7.5}}
     assert "A change is on its way" in text_of(at_alice.client.get(answer["Location"]))
 
 
