@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import purchases
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
 from controlplane.instance_rest.serializers import (
@@ -25,6 +25,7 @@ from controlplane.instance_rest.serializers import (
     WhitelistSerializer,
 )
 from controlplane.instances import selectors, services
+from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_get, flows_get
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 TAGS = ["instances"]
+STATES = [state.value for state in InstanceState if state != InstanceState.DELETED]
+"""Of instances that are shown."""
+PARAMETERS = [
+    filters.choice_parameter("state", STATES, "only instances in this state"),
+    filters.text_parameter("name", "only instances that are called so, whole"),
+    *pagination.PARAMETERS,
+]
 
 
 def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
@@ -62,10 +70,14 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
 class InstancesApi(APIView):
     """/api/v1/instances."""
 
-    @extend_schema(responses=InstancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=InstancePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
         """Instances of the organisation, oldest first."""
-        rows = selectors.instance_list(organisation=caller_of(request).organisation)
+        rows = selectors.instance_list(
+            organisation=caller_of(request).organisation,
+            state=filters.choice_of(request, "state", STATES),
+            name=filters.text_of(request, "name"),
+        )
         instances, following = pagination.rows_page(request, rows)
         return Response(pagination.body(shown(instances), following))
 
