@@ -10,14 +10,17 @@ from django.views.decorators.http import require_safe
 
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.core.audit_file import audit_file
 from controlplane.core.selectors import audit_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.http import HttpRequest, HttpResponse
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.core.models import AuditEntry
 
 
 @require_safe
@@ -25,15 +28,27 @@ if TYPE_CHECKING:
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Newest first, by whom, what, on what, or from where."""
     search = searched(request)
-    rows = audit_list(organisation=caller.organisation)
-    if search:
-        words = ("actor__icontains", "action__icontains", "target__icontains", "address", "key", "request_id")
-        rows = rows.filter(Q(*((word, search) for word in words), _connector=Q.OR))
+    rows = _found(caller, search)
     page = listing(request, rows, search=search)
     entries = [(entry, _told(entry.detail)) for entry in page.page.object_list]
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/audit_log_rows.html" if part else "console/organisation_audit.html"
     return render(request, template, {"listing": page, "entries": entries})
+
+
+@require_safe
+@tenant_page
+def file(request: HttpRequest, caller: Caller) -> StreamingHttpResponse:
+    """All of what the page shows with this search, as CSV."""
+    return audit_file(_found(caller, searched(request)))
+
+
+def _found(caller: Caller, search: str) -> QuerySet[AuditEntry]:
+    rows = audit_list(organisation=caller.organisation)
+    if not search:
+        return rows
+    words = ("actor__icontains", "action__icontains", "target__icontains", "address", "key", "request_id")
+    return rows.filter(Q(*((word, search) for word in words), _connector=Q.OR))
 
 
 def _told(detail: Mapping[str, object], within: str = "") -> list[tuple[str, str]]:
