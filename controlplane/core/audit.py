@@ -53,7 +53,7 @@ def record(
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """For `detail`: ``{"partitions": {"from": 60, "to": 90}}`` for each member of `after` that was another before, or was not there."""
+    """For `detail`: ``{"partitions": {"from": 60, "to": 90}}``, of each member of `after` that was another before."""
     return {
         name: {"from": before.get(name), "to": value}
         for name, value in after.items()

@@ -117,8 +117,8 @@ def instance_update(
 ) -> tuple[Instance, Operation]:
     """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config.
 
-    Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it must be
-    accepted. Raises Invalid, NotFound, Conflict, LimitReached.
+    Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it
+    must be accepted. Raises Invalid, NotFound, Conflict, LimitReached.
     """
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")

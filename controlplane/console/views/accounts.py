@@ -56,7 +56,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     form = SignUpForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            # Each makes an organisation, and where mail is on leads to one, to whatever address.
+            # Each makes an account and an organisation, and where the service sends mail, one to whatever address.
             attempts.asked(what="sign-up", address=address_of(request))
             user, organisation = joining.sign_up(**form.cleaned_data)
         except SluiceError as error:

@@ -44,7 +44,8 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     data = request.POST or None
     if ADD in request.POST:
         if covered or not address:
-            messages.info(request, "Nothing was changed: your address is on the list already.")
+            why = "your address is on the list already" if covered else "this server does not see your address"
+            messages.info(request, f"Nothing was changed: {why}.")
             return redirect("console:instance_access", caller.organisation.id, instance.id)
         data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(address))])}
     form = WhitelistForm(data, initial={"cidrs": instance.whitelist})

@@ -65,7 +65,7 @@ def test_whoever_has_used_the_bandwidth_up_is_sent_to_what_the_page_shows(at_ali
     flow_master.answers[instance.id] = flowing(produce=4 * MIB)
     advice = said(BandwidthUsedUp(3))
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
-    assert advice.endswith("its quota page shows what each broker carries, and why clients waited.")
+    assert advice.endswith("its quota page shows each broker's part and why clients waited.")
     assert "Broker Leads Carries" in text
     assert " Why " in text
 
