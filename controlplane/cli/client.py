@@ -97,9 +97,7 @@ class Client:
         """An answer that is no JSON: a file, metrics. Raises CliError."""
         return self._answered(call, ids).text
 
-    def content(
-        self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None
-    ) -> bytes:
+    def content(self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None) -> bytes:
         """A file that may hold any bytes. Raises CliError."""
         return self._answered(call, ids, query=query).content
 

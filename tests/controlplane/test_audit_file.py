@@ -14,8 +14,8 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 
 from .console.conftest import at_alice, at_charlie, at_viewer  # noqa: F401  # fixtures
-from .test_audit_trail import record
 from .test_audit_trail import URL as LIST
+from .test_audit_trail import record
 from .test_instances_api import problem
 
 URL = f"{LIST}.csv"

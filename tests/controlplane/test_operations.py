@@ -181,9 +181,7 @@ def test_a_short_wait_keeps_the_lease(operation, world, clock):
 
 
 def running(organisation, target: str, number: int, clock: ManualClock) -> list[Operation]:
-    return [
-        operations.start(organisation=organisation, kind=KIND, target=target, clock=clock) for _ in range(number)
-    ]
+    return [operations.start(organisation=organisation, kind=KIND, target=target, clock=clock) for _ in range(number)]
 
 
 def test_a_target_has_twenty_running_operations_at_most(alice, charlie, world, clock):
@@ -202,8 +200,10 @@ def test_other_targets_and_what_is_not_counted_are_let_through(alice, charlie, w
         operations.start(organisation=charlie.organisation, kind=KIND, target="t", clock=clock),
         operations.start(organisation=alice.organisation, kind=KIND, target="t", counted=False, clock=clock),
     ]
-    for _ in range(operations.MOST_RUNNING + 1):
-        others.append(operations.start(organisation=None, kind=KIND, target="t", clock=clock))
+    others += [
+        operations.start(organisation=None, kind=KIND, target="t", clock=clock)
+        for _ in range(operations.MOST_RUNNING + 1)
+    ]
     assert {operation.state for operation in others} == {"running"}
 
 

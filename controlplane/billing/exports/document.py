@@ -29,7 +29,11 @@ TITLES: Mapping[str, str] = {
     "stored": "Storage used",
 }
 """The items of a bill in words; the console says the same."""
-UNITS: Mapping[str, str] = {"hour": "hours", "100 GB hour": "x 100 GB-hours", "100 partitions hour": "x 100 partition-hours"}
+UNITS: Mapping[str, str] = {
+    "hour": "hours",
+    "100 GB hour": "x 100 GB-hours",
+    "100 partitions hour": "x 100 partition-hours",
+}
 """The units of a bill in words, beside how many of them; documents keep their own. The console says the same."""
 
 

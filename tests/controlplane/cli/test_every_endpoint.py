@@ -16,7 +16,19 @@ import yaml
 
 from controlplane.cli import commands, options
 from controlplane.cli import operations as ops
-from controlplane.cli.commands import access, acl, alarm, bill, group, instance, operation, receiver, route, rule, transaction
+from controlplane.cli.commands import (
+    access,
+    acl,
+    alarm,
+    bill,
+    group,
+    instance,
+    operation,
+    receiver,
+    route,
+    rule,
+    transaction,
+)
 from controlplane.cli.operations import Call
 from controlplane.core.models import OperationState
 from controlplane.env import ROOT
