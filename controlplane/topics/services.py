@@ -79,16 +79,15 @@ def topic_update(
     more = 0 if partitions is None else partitions - topic.partitions
     if more:
         _check_limit(instance, adding=more * topic.replication_factor)
-    before = topics.config(instance.cluster.address, instance.id, name) if config else {}
+    detail: dict[str, object] = {}
     if config:
+        present = topics.config(instance.cluster.address, instance.id, name)
+        detail["config"] = audit.changed({member: present.get(member) for member in config}, config)
         topics.config_set(instance.cluster.address, instance.id, name, config)
     if partitions is not None and more:
         topics.grow(instance.cluster.address, instance.id, name, partitions)
-    detail: dict[str, object] = {}
     if more:
         detail |= audit.changed({"partitions": topic.partitions}, {"partitions": partitions})
-    if config:
-        detail["config"] = audit.changed({member: before.get(member) for member in config}, config)
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
 
