@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -35,6 +35,7 @@ help:  ## this list
 	@echo "make leaks             what another tenant's things are answered with, and what does not exist: of every field   (ARGS=\"--api FETCH\")"
 	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
+	@echo "make screenshots       pictures of every console page, to be looked at; var/screenshots   (ARGS=\"-k phone\")"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
 	@echo "make planted           plants holes in security, one at a time: do tests find them?   (ARGS=\"authzid zones\" for some)"
@@ -93,6 +94,9 @@ leaks: venv-develop
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)
+
+screenshots: venv-develop
+	$(ISOLATED) $(RUN) -m pytest tests/browser/screenshots.py $(ARGS)
 
 chaos: venv-develop
 	$(ISOLATED) $(RUN) -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) --seconds $(or $(SECONDS),30) \

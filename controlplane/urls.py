@@ -85,6 +85,7 @@ urlpatterns = [
     path(f"{V1}/operations", operations.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),
     path(f"{V1}/audit", audit.AuditTrailApi.as_view()),
+    path(f"{V1}/audit.csv", audit.AuditTrailFileApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),

@@ -58,3 +58,11 @@ def test_the_files_that_a_life_passes_are_there():
     }
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", told))
     assert {name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in there)} == set()
+
+
+def test_make_help_lists_every_target():
+    text = (ROOT / "Makefile").read_text()
+    targets = set(re.search(r"^\.PHONY: (.*)$", text, flags=re.MULTILINE)[1].split())
+    told = set(re.findall(r'@echo "make ([a-z-]+)', text))
+    assert targets - told == {"help", "venv", "venv-develop"}
+    assert targets == set(re.findall(r"^([a-z-]+):", text, flags=re.MULTILINE))

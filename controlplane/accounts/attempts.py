@@ -1,6 +1,6 @@
 """How often someone may try to sign in: counted by account and by address, in the cache that all web processes share.
 
-Of what sends mails, by address: 20 in 15 minutes (`asked`).
+Of signing up and of what sends mails, by address: 20 in 15 minutes (`asked`).
 
 ============ ======== ==================================================================================
 counted by   in 15 min why
@@ -56,7 +56,7 @@ def attempt_begin(
 
 
 def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Count what an address asks for that leads to a mail. Raises TooManyAttempts."""
+    """Count what an address asks for that makes an account or leads to a mail. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
     if _counted(_key(what, "address", _network(address), now_s)) > MOST_ASKED:
         raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)

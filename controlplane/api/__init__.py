@@ -2,6 +2,7 @@
 
 problems             errors as application/problem+json: the one mapping
 pagination ranges    pages by cursor; spans of time by ?from= and ?to=
+filters              of lists, by ?state=, ?name= and their like
 parsers serializers  bodies of bounded size and depth; fields that refuse what they do not know
 negotiation schema   one representation; what every operation of the published schema has in common
 dry_runs             what a call would do, by ?dry_run=true

@@ -10,21 +10,33 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.core import selectors
+from controlplane.core.models import OperationState
 from controlplane.core.serializers import OperationPageSerializer, OperationSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
+PARAMETERS = [
+    filters.choice_parameter("state", OperationState.values, "only operations in this state"),
+    filters.text_parameter("target", "only operations on this, such as the id of an instance"),
+    *pagination.PARAMETERS,
+]
+
+
 class OperationsApi(APIView):
     """/api/v1/operations."""
 
-    @extend_schema(responses=OperationPageSerializer, parameters=pagination.PARAMETERS, tags=["operations"])
+    @extend_schema(responses=OperationPageSerializer, parameters=PARAMETERS, tags=["operations"])
     def get(self, request: Request) -> Response:
         """Operations of the organisation, oldest first."""
-        rows = selectors.operation_list(organisation=request.user.organisation)
+        rows = selectors.operation_list(
+            organisation=request.user.organisation,
+            state=filters.choice_of(request, "state", OperationState.values),
+            target=filters.text_of(request, "target"),
+        )
         operations, following = pagination.rows_page(request, rows)
         return Response(pagination.body(OperationSerializer(operations, many=True).data, following))
 

@@ -97,9 +97,9 @@ class Client:
         """An answer that is no JSON: a file, metrics. Raises CliError."""
         return self._answered(call, ids).text
 
-    def content(self, call: Call, ids: Mapping[str, str] = NO_IDS) -> bytes:
+    def content(self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None) -> bytes:
         """A file that may hold any bytes. Raises CliError."""
-        return self._answered(call, ids).content
+        return self._answered(call, ids, query=query).content
 
     def headers(
         self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None

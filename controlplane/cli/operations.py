@@ -44,6 +44,7 @@ ME = Call("GET", "/me")
 CAPS = Call("GET", "/caps")
 METRICS = Call("GET", "/metrics")
 AUDIT_TRAIL = Call("GET", "/audit")
+AUDIT_FILE = Call("GET", "/audit.csv")
 
 API_KEYS = Call("GET", "/api-keys")
 API_KEY_CREATE = Call("POST", "/api-keys")

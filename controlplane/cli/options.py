@@ -25,6 +25,7 @@ Route = Annotated[str, typer.Argument(metavar="ROUTE", help="Its id, such as def
 Rule = Annotated[str, typer.Argument(metavar="RULE", help="Its id.")]
 
 Limit = Annotated[int | None, typer.Option(min=1, help="So many at most; by default all, page after page.")]
+Prefix = Annotated[str | None, typer.Option(help="Only those whose names begin so.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the operation has ended.")]
 Cidrs = Annotated[list[str] | None, typer.Option("--cidr", help="An address or a CIDR block; again for more.")]

@@ -65,10 +65,10 @@ class Session:
         """A file."""
         self.output.text(self.client.text(call, self._ids(ids)))
 
-    def file(self, call: Call, **ids: str) -> None:
+    def file(self, call: Call, *, query: Mapping[str, Any] | None = None, **ids: str) -> None:
         """A file that is for programs to open. Raises CliError."""
         self.output.refuse_terminal()
-        self.output.content(self.client.content(call, self._ids(ids)))
+        self.output.content(self.client.content(call, self._ids(ids), query=query))
 
     def listed(
         self,
@@ -149,7 +149,8 @@ class Session:
         """The id of an instance that was named by its id or its name. Raises Missing, Misused."""
         if INSTANCE_ID.fullmatch(given):
             return given
-        pages = self.client.pages(ops.INSTANCES)
+        # What is not printable is no instance's name, and may be nothing that can be sent.
+        pages = self.client.pages(ops.INSTANCES, query={"name": given}) if given.isprintable() else ()
         found = [each["id"] for page in pages for each in page["items"] if each["name"] == given]
         if not found:
             raise Missing(f"there is no instance called {plain(given)}")

@@ -89,6 +89,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "caps": ("caps",),
     "keys": ("key list",),
     "organisation_audit": ("audit",),
+    "organisation_audit_file": ("audit --csv",),
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 

@@ -5,6 +5,7 @@ operations      long work in visible steps, which survives the death of its work
 dry_runs        what a change would do: made, and taken back
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
+audit_file      these rows as CSV
 ids clock text  identifiers; time, handed in; what names may hold
 addresses       which are public: where a tenant may have us connect to
 logs            what is not worth a line

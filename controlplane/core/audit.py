@@ -9,6 +9,7 @@ from controlplane.core.models import AuditEntry
 from controlplane.core.origin import current
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from controlplane.core.origin import Origin
@@ -49,6 +50,15 @@ def record(
     )
     entry.save(force_insert=True)
     return entry
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """For `detail`: ``{"partitions": {"from": 60, "to": 90}}``, of each member of `after` that was another before."""
+    return {
+        name: {"from": before.get(name), "to": value}
+        for name, value in after.items()
+        if name not in before or before[name] != value
+    }
 
 
 def _storable(value: Any) -> Any:

@@ -28,7 +28,7 @@ from django.db.models import Q, QuerySet
 
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import OperationFailed, SluiceError
+from controlplane.core.errors import LimitReached, OperationFailed, SluiceError
 from controlplane.core.models import Operation, OperationState, StepState
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ LONGEST_PAUSE_S = 30.0
 SHORT_WAIT_S = 0.5
 """A "not yet" of at most this is waited for in place, holding the lease: most waits end within a second or two."""
 WAITS_IN_PLACE = 10
+MOST_RUNNING = 20
+"""Operations of a tenant on one target at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,18 @@ def start(
     target: str,
     actor: str = audit.SYSTEM,
     arguments: dict[str, Any] | None = None,
+    counted: bool = True,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> Operation:
     """Write a new operation, inside the transaction that writes what it is about. Workers hear of it on commit.
 
-    Without an organisation it is the service's own: for its operators.
+    Without an organisation it is the service's own: for its operators. Raises LimitReached where a tenant has MOST_RUNNING on the
+    target already, unless it is not `counted`: what takes away, and what operators do, is never refused. The caller has written
+    the target's row in this transaction, so that of two who would be the last one the second waits, and counts the first.
     """
+    if counted and organisation is not None:
+        _check_running(organisation, target)
     operation = Operation(
         id=ids.operation_id(source or random.SystemRandom()),
         organisation_id=None if organisation is None else organisation.pk,
@@ -119,6 +126,15 @@ def start(
     operation.save(force_insert=True)
     transaction.on_commit(lambda: wake([operation.id]))
     return operation
+
+
+def _check_running(organisation: Tenant, target: str) -> None:
+    rows = Operation.objects.for_organisation(organisation).filter(target=target, state=OperationState.RUNNING)
+    if rows.count() >= MOST_RUNNING:
+        raise LimitReached(
+            f"{MOST_RUNNING} operations are running on {target}, and no more may: wait until one has ended",
+            code="too_many_operations",
+        )
 
 
 def wake(operation_ids: Sequence[str]) -> None:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from controlplane.core.scope import Tenant
 
 
-def operation_list(*, organisation: Tenant) -> QuerySet[Operation]:
-    """All operations of an organisation."""
-    return Operation.objects.for_organisation(organisation)
+def operation_list(*, organisation: Tenant, state: str = "", target: str = "") -> QuerySet[Operation]:
+    """Operations of an organisation: all, or those in a state, or on a target."""
+    wanted = {"state": state, "target": target}
+    rows = Operation.objects.for_organisation(organisation)
+    return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
 def operation_get(*, organisation: Tenant, operation_id: str, by_operator: bool = False) -> Operation:

@@ -55,7 +55,7 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     actor = serializers.CharField(help_text='an email, or "system"')
     action = serializers.CharField(help_text="such as topic.create")
     target = serializers.CharField(help_text="what was changed")
-    detail = serializers.DictField(help_text="what it was changed to; never a secret")
+    detail = serializers.DictField(help_text="what was asked for; of a change `{name: {from, to}}`; never a secret")
     address = serializers.CharField(help_text="where the request came from; empty: from none")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")

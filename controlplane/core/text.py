@@ -1,10 +1,12 @@
-"""What names that people give may hold: the one rule for instances, organisations, people and API keys. Pure."""
+"""What names that people give may hold: the one rule for instances, organisations, people and API keys. Cells of CSV. Pure."""
 
 from __future__ import annotations
 
 from controlplane.core.errors import Invalid
 
 LONGEST_NAME = 128
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001  # full-width ones, which some spreadsheets read alike
+"""How a text begins that a spreadsheet may compute."""
 
 
 def name_problem(value: object) -> str | None:
@@ -30,3 +32,8 @@ def name_checked(value: str, *, field: str = "name", may_be_empty: bool = False)
     if problem is not None:
         raise Invalid.field(field, problem)
     return value.strip()
+
+
+def cell_text(value: str) -> str:
+    """As a cell of CSV: what a spreadsheet would compute has an apostrophe before it."""
+    return f"'{value}" if value.lstrip().startswith(FORMULA) or value.startswith(FORMULA) else value

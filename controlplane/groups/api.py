@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.groups import selectors, services
 from controlplane.groups.serializers import (
     GROUP_EXAMPLE,
@@ -25,16 +25,19 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 TAGS = ["groups"]
+PREFIX = filters.text_parameter("prefix", "only groups whose names begin so")
 
 
 class GroupsApi(APIView):
     """/api/v1/instances/{id}/groups."""
 
-    @extend_schema(responses=GroupPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=GroupPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Consumer groups by name, with members and lag in records, as their coordinators have them at this moment."""
         organisation = caller_of(request).organisation
-        listed = selectors.group_names(organisation=organisation, instance_id=instance_id)
+        listed = selectors.group_names(
+            organisation=organisation, instance_id=instance_id, prefix=filters.text_of(request, "prefix")
+        )
         page, following = pagination.items_page(request, listed, lambda group: group.name)
         names = [group.name for group in page]
         views = selectors.group_summaries(organisation=organisation, instance_id=instance_id, names=names)

@@ -108,10 +108,10 @@ class GroupView(GroupSummary):
         return sorted({row.topic for row in self.partitions if row.offset is not None})
 
 
-def group_names(*, organisation: Organisation, instance_id: str) -> list[ListedGroup]:
-    """Name and state of every group, by name. Raises NotFound, ClusterUnavailable."""
+def group_names(*, organisation: Organisation, instance_id: str, prefix: str = "") -> list[ListedGroup]:
+    """Name and state of every group whose name begins so, by name. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return groups.list_all(instance.cluster.address, instance.id)
+    return [group for group in groups.list_all(instance.cluster.address, instance.id) if group.name.startswith(prefix)]
 
 
 def group_summaries(*, organisation: Organisation, instance_id: str, names: Sequence[str]) -> list[GroupSummary]:

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import purchases
-from controlplane.api import dry_runs, pagination, preconditions
+from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
 from controlplane.instance_rest.serializers import (
@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 TAGS = ["instances"]
+STATES = [state.value for state in InstanceState if state != InstanceState.DELETED]
+"""Of instances that are shown."""
+PARAMETERS = [
+    filters.choice_parameter("state", STATES, "only instances in this state"),
+    filters.text_parameter("name", "only instances that are called so, whole"),
+    *pagination.PARAMETERS,
+]
 
 
 def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
@@ -71,10 +78,14 @@ class InstancesApi(APIView):
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=InstancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=InstancePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
         """Instances of the organisation, oldest first."""
-        rows = selectors.instance_list(organisation=caller_of(request).organisation)
+        rows = selectors.instance_list(
+            organisation=caller_of(request).organisation,
+            state=filters.choice_of(request, "state", STATES),
+            name=filters.text_of(request, "name"),
+        )
         instances, following = pagination.rows_page(request, rows)
         return Response(pagination.body(shown(instances), following))
 

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 
-def instance_list(*, organisation: Organisation) -> QuerySet[Instance]:
-    """Instances of an organisation that are not gone, with their clusters."""
+def instance_list(*, organisation: Organisation, state: str = "", name: str = "") -> QuerySet[Instance]:
+    """Instances of an organisation that are not gone, with their clusters: all, or those in a state, or of a name."""
     rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
-    return rows.select_related("cluster")
+    wanted = {"state": state, "name": name}
+    return rows.filter(**{field: value for field, value in wanted.items() if value}).select_related("cluster")
 
 
 def instance_get(*, organisation: Organisation, instance_id: str) -> Instance:

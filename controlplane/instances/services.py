@@ -34,7 +34,7 @@ from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, Route, RouteState, SpecChangeKind
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
-from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS
+from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS, config_of
 from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.apart import whitelists_problem
 from quota.contracts.instance import GIB
@@ -117,18 +117,22 @@ def instance_update(
     at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config. Raises Invalid, NotFound, Conflict.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config.
 
-    Less storage than is used refuses all producers, so it must be accepted. At another generation than those given (None: any)
-    it raises PreconditionFailed.
+    Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it
+    must be accepted. At another generation than those given (None: any) it raises PreconditionFailed. Raises Invalid, NotFound,
+    Conflict, LimitReached.
     """
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
     config = changes.get("config", {})
-    present = instance_get(organisation=organisation, instance_id=instance_id)
+    present = _locked(organisation, instance_id)
     others = validation.config_problems(config, brokers=broker_count(present.cluster))
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
     _check_generation(present, at_generations)
+    begun = _update_begun(organisation, present, changes)
+    if begun:
+        return present, begun
     if "storage_gib" in changes and not accept_full_storage:
         _check_use(present, changes["storage_gib"])
 
@@ -141,7 +145,12 @@ def instance_update(
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, actor=actor, clock=clock)
     audit.record(
-        organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
+        organisation=organisation,
+        actor=actor,
+        action=UPDATE,
+        target=instance.id,
+        detail=_told(present, changes),
+        clock=clock,
     )
     return instance, operation
 
@@ -162,7 +171,7 @@ def instance_limits_set(
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
     instance = instance_row_change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
     operation = operations.start(
-        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, clock=clock
+        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, counted=False, clock=clock
     )
     audit.record(
         organisation=organisation,
@@ -203,7 +212,9 @@ def instance_delete(
     if not rows.update(state=InstanceState.DELETING):
         raise _changed_since(instance_get(organisation=organisation, instance_id=instance_id))
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, actor=actor, clock=clock)
+    operation = operations.start(
+        organisation=organisation, kind=DELETE, target=instance.id, actor=actor, counted=False, clock=clock
+    )
     audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
     return operation
 
@@ -214,13 +225,14 @@ def instance_whitelist_set(
     """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
     with transaction.atomic():
+        before = _locked(organisation, instance_id).whitelist
         instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(
             organisation=organisation,
             actor=actor,
             action="instance.whitelist",
             target=instance.id,
-            detail={"cidrs": blocks},
+            detail=audit.changed({"cidrs": before}, {"cidrs": blocks}),
             clock=clock,
         )
     _put_in_force(instance)
@@ -244,13 +256,14 @@ def instance_topic_whitelist_set(
         return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
 
     with transaction.atomic():
+        before = _locked(organisation, instance_id).topic_whitelists.get(topic)
         instance = instance_row_change(organisation, instance_id, change)
         audit.record(
             organisation=organisation,
             actor=actor,
             action="topic.whitelist",
             target=f"{instance.id}/{topic}",
-            detail={"cidrs": blocks},
+            detail=audit.changed({"cidrs": before}, {"cidrs": blocks}),
             clock=clock,
         )
     _put_in_force(instance)
@@ -309,6 +322,31 @@ def _changed_since(instance: Instance) -> PreconditionFailed:
         f"{instance.id} is not as it was when you read it: get it again, look at what has changed, and send its new ETag in "
         "If-Match if you still want this"
     )
+
+
+def _locked(organisation: Organisation, instance_id: str) -> Instance:
+    """The row as it is; until this transaction ends, nobody else changes it. Raises NotFound."""
+    found = instance_get(organisation=organisation, instance_id=instance_id)
+    rows = Instance.objects.for_organisation(organisation).select_related("cluster")
+    return rows.select_for_update(of=("self",)).get(pk=found.pk)
+
+
+def _update_begun(organisation: Organisation, instance: Instance, changes: Mapping[str, Any]) -> Operation | None:
+    """The newest update that is running, where the row has these changes already: it brings them to the brokers."""
+    wanted = _with_config(instance, changes)
+    if instance.state == InstanceState.DELETING or any(getattr(instance, name) != wanted[name] for name in wanted):
+        return None
+    rows = Operation.objects.for_organisation(organisation)
+    running = rows.filter(target=instance.id, kind=UPDATE, state=OperationState.RUNNING)
+    return running.order_by("-created_at", "-pk").first()
+
+
+def _told(before: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """For the audit trail: what each member was and is."""
+    sizes = {name: value for name, value in changes.items() if name != "config"}
+    told = audit.changed({name: getattr(before, name) for name in sizes}, sizes)
+    config = audit.changed(config_of(before.config), changes.get("config", {}))
+    return {**told, "config": config} if config else told
 
 
 def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:

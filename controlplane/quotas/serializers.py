@@ -23,7 +23,7 @@ class BrokerInputsSerializer(serializers.Serializer[Any]):
     initial_share = serializers.IntegerField(allow_null=True)
     flow = serializers.IntegerField()
     allocation = serializers.IntegerField(allow_null=True, help_text="in force while this flowed")
-    granted = serializers.IntegerField(allow_null=True, help_text="what was decided from this flow")
+    granted = serializers.IntegerField(allow_null=True, help_text="the new allocation, computed from this flow")
     branch = serializers.CharField(help_text="which branch of the algorithm decided")
     throttled_ms = serializers.IntegerField()
     waiting_bytes = serializers.IntegerField(help_text="let through and not paid for yet, at the period's end")

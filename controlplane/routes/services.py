@@ -176,6 +176,7 @@ def _started(kind: str, route: Route, actor: str, clock: Clock, detail: Mapping[
         target=route.instance_id,
         actor=actor,
         arguments={ROUTE: route.key},
+        counted=kind != DELETE,
         clock=clock,
     )
     audit.record(

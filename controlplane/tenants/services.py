@@ -71,9 +71,13 @@ def member_role_set(*, organisation: Organisation, actor: str, membership_id: in
     if role != Role.OWNER:
         _keep_an_owner(organisation, membership)
         invitations_end(organisation=organisation, actor=actor, membership=membership)
+    before = membership.role
     membership.role = role.value
     membership.save(update_fields=["role"])
-    _audit(organisation, actor, "member.role", membership.user, role)
+    detail = audit.changed({"role": before}, {"role": role.value})
+    audit.record(
+        organisation=organisation, actor=actor, action="member.role", target=membership.user.email, detail=detail
+    )
     return membership
 
 

@@ -8,7 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination
 from controlplane.topics import selectors, services
 from controlplane.topics.serializers import (
     TopicChangeSerializer,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 TAGS = ["topics"]
+PREFIX = filters.text_parameter("prefix", "only topics whose names begin so")
 
 
 class TopicsApi(APIView):
@@ -30,10 +31,12 @@ class TopicsApi(APIView):
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=TopicPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=TopicPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Topics of the instance by name, as the cluster has them at this moment."""
-        views = selectors.topic_list(organisation=request.user.organisation, instance_id=instance_id)
+        views = selectors.topic_list(
+            organisation=request.user.organisation, instance_id=instance_id, prefix=filters.text_of(request, "prefix")
+        )
         page, following = pagination.items_page(request, views, lambda view: view.topic.name)
         return Response(pagination.body(TopicSummarySerializer(page, many=True).data, following))
 

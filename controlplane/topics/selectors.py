@@ -23,10 +23,11 @@ class TopicView:
     config: dict[str, str] | None = None  # None: not asked for
 
 
-def topic_list(*, organisation: Organisation, instance_id: str) -> list[TopicView]:
-    """All topics, by name. Raises NotFound, ClusterUnavailable."""
+def topic_list(*, organisation: Organisation, instance_id: str, prefix: str = "") -> list[TopicView]:
+    """Topics whose names begin so, by name. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return [_view(instance, topic) for topic in topics.list_all(instance.cluster.address, instance.id)]
+    found = topics.list_all(instance.cluster.address, instance.id)
+    return [_view(instance, topic) for topic in found if topic.name.startswith(prefix)]
 
 
 def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> TopicView:

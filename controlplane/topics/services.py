@@ -76,11 +76,15 @@ def topic_update(
     """Add partitions, set config. Raises NotFound, Invalid, Conflict, LimitReached, Unsupported, ClusterUnavailable."""
     instance, topic = _to_change(organisation, instance_id, name, partitions, config)
     more = partitions is not None and partitions > topic.partitions
+    detail: dict[str, object] = {}
     if config:
+        present = topics.config(instance.cluster.address, instance.id, name)
+        detail["config"] = audit.changed({member: present.get(member) for member in config}, config)
         topics.config_set(instance.cluster.address, instance.id, name, config)
     if partitions is not None and more:
         topics.grow(instance.cluster.address, instance.id, name, partitions)
-    detail: dict[str, object] = {"partitions": partitions, "config": dict(config or {})}
+    if more:
+        detail |= audit.changed({"partitions": topic.partitions}, {"partitions": partitions})
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
 

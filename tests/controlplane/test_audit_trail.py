@@ -13,6 +13,8 @@ from django.test import Client
 from controlplane.core import audit, origin
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Role
 
 from .console.conftest import at_alice, at_charlie, at_viewer, text_of  # noqa: F401  # fixtures
 from .test_instances_api import problem
@@ -152,6 +154,50 @@ def test_the_page_shows_it_and_is_searched(alice, at_alice, at_viewer, at_charli
     assert "topic.create" not in found
     assert "No entry matches" in text_of(at_alice.get("audit?q=zzz"))
     assert at_charlie.client.get(at_alice.address("audit")).status_code == 404
+
+
+def detail_of(person, action):
+    return person.api.get(URL, {"action": action}).json()["items"][0]["detail"]
+
+
+def test_a_change_tells_what_was_before_and_what_is_now(alice, bob, instance):
+    path = f"/api/v1/instances/{instance.id}"
+    alice.api.patch(path, {"storage_gib": 20, "partitions": 60, "config": {"default_partitions": 6}})
+    assert detail_of(alice, "instance.update") == {
+        "storage_gib": {"from": 10, "to": 20},
+        "config": {"default_partitions": {"from": 3, "to": 6}},
+    }
+    alice.api.put(f"{path}/whitelist", {"cidrs": ["10.0.0.0/8"]})
+    assert detail_of(alice, "instance.whitelist") == {"cidrs": {"from": ["127.0.0.0/8"], "to": ["10.0.0.0/8"]}}
+
+    alice.api.post(f"{path}/topics", {"name": "orders", "partitions": 2, "config": {"retention.ms": "1000"}})
+    alice.api.patch(f"{path}/topics/orders", {"partitions": 4, "config": {"retention.ms": None, "segment.ms": "9000"}})
+    assert detail_of(alice, "topic.update") == {
+        "partitions": {"from": 2, "to": 4},
+        "config": {"retention.ms": {"from": "1000", "to": None}, "segment.ms": {"from": None, "to": "9000"}},
+    }
+    for cidrs, before in (([], None), (["10.0.0.7/32"], []), (None, ["10.0.0.7/32"])):
+        alice.api.put(f"{path}/topics/orders/whitelist", {"cidrs": cidrs})
+        assert detail_of(alice, "topic.whitelist") == {"cidrs": {"from": before, "to": cidrs}}
+
+    member = alice.organisation.memberships.get(user=bob.user)
+    tenants.member_role_set(
+        organisation=alice.organisation, actor="alice@example.com", membership_id=member.pk, role=Role.VIEWER
+    )
+    assert detail_of(alice, "member.role") == {"role": {"from": "member", "to": "viewer"}}
+
+
+def test_the_page_shows_both(alice, at_alice):  # noqa: F811
+    detail = {
+        "storage_gib": {"from": 10, "to": 20},
+        "config": {"audit": {"from": False, "to": True}},
+        "cidrs": {"from": None, "to": []},
+        "others": {"from": ["10.0.0.0/8", "::1/128"], "to": None},
+    }
+    record(alice, "instance.update", "ins-a", detail=detail)
+    page = text_of(at_alice.get("audit"))
+    assert "storage gib 10 → 20 config audit False → True cidrs not set → empty" in page
+    assert "others 10.0.0.0/8, ::1/128 → not set" in page
 
 
 def test_signing_in_is_told_to_each_organisation(db):

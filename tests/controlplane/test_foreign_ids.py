@@ -219,7 +219,7 @@ def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
 
 @pytest.mark.parametrize("text", WITHOUT)
 def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(charlie, theirs, text):
-    shown = charlie.api.get(f"/{PREFIX}{text}").content.decode()
+    shown = charlie.api.get(f"/{PREFIX}{text}").getvalue().decode()
     assert not any(value in shown for name, value in theirs.items() if name.startswith("<id:"))
     assert "alice" not in shown
 

@@ -53,7 +53,12 @@ def test_a_change_is_an_operation_that_ends_when_brokers_have_it(alice, instance
     spec = tree.spec(instance.id)
     assert (spec.auto_create_topics, spec.topic_defaults.max_message_bytes) == (True, 8_000_000)
     entry = AuditEntry.objects.for_organisation(alice.organisation).filter(action="instance.update").latest("at")
-    assert entry.detail == {"config": {"auto_create_topics": True, "max_message_bytes": 8_000_000}}
+    assert entry.detail == {
+        "config": {
+            "auto_create_topics": {"from": False, "to": True},
+            "max_message_bytes": {"from": 1_048_588, "to": 8_000_000},
+        }
+    }
 
 
 def test_what_is_not_named_stays(alice, instance):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.core.models import AuditEntry, Operation
 from quota.contracts.instance import InstanceSpec
 
 from .conftest import WANTED, run_to_the_end
@@ -77,6 +78,50 @@ def test_patch_changes_what_was_bought(alice, instance, tree):
     shown = alice.api.get(f"{URL}/{instance.id}").json()
     assert (shown["bandwidth_mib_per_s"], shown["partitions"], shown["storage_gib"]) == (7.5, 90, 10)
     assert stored(tree, instance).limits.consume_bytes_per_s == 7864320
+
+
+def started_of(instance, kind):
+    return Operation.objects.unscoped("a test").filter(target=instance.id, kind=kind)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bandwidth_mib_per_s": 7.5, "partitions": 90},
+        {"bandwidth_mib_per_s": 7.5},
+        {"name": "renamed"},
+        {"config": {"audit": True}},
+        {"config": {"audit": True}, "storage_gib": 20},
+    ],
+)
+def test_a_change_that_is_asked_for_twice_is_one_operation(alice, instance, change):
+    path = f"{URL}/{instance.id}"
+    first = alice.api.patch(path, change).json()["operation_id"]
+    again = alice.api.patch(path, change)
+    assert (again.status_code, again.json()["operation_id"]) == (202, first)
+    assert started_of(instance, "instance.update").count() == 1
+    assert AuditEntry.objects.for_organisation(alice.organisation).filter(action="instance.update").count() == 1
+    run_to_the_end(first)
+    assert alice.api.patch(path, change).json()["operation_id"] != first, "nothing is at it any more"
+
+
+def test_another_change_meanwhile_is_another_operation(alice, instance):
+    path = f"{URL}/{instance.id}"
+    asked = [{"partitions": 90}, {"partitions": 120}, {"partitions": 90}, {"config": {"audit": True}, "partitions": 90}]
+    found = [alice.api.patch(path, change).json()["operation_id"] for change in asked]
+    assert len(set(found)) == 4
+    assert alice.api.patch(path, {"partitions": 90}).json()["operation_id"] == found[-1], "the newest brings all of it"
+
+
+def test_an_instance_has_twenty_running_operations_and_can_be_deleted_all_the_same(alice, instance):
+    path = f"{URL}/{instance.id}"
+    for number in range(20):
+        assert alice.api.patch(path, {"partitions": 61 + number}).status_code == 202
+    body = problem(alice.api.patch(path, {"partitions": 99}), 409, "too_many_operations")
+    assert "20 operations are running" in body["detail"]
+    assert alice.api.get(path).json()["partitions"] == 80, "what is refused changes nothing"
+    problem(alice.api.post(f"{path}/routes", {"security": "plaintext"}), 409, "too_many_operations")
+    assert alice.api.delete(path).status_code == 202
 
 
 def test_delete_takes_it_away(alice, instance, tree):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controlplane.core import operations
-from controlplane.core.errors import ClusterUnavailable, Conflict
+from controlplane.core.errors import ClusterUnavailable, Conflict, LimitReached
 from controlplane.core.models import Operation
 from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 
@@ -178,6 +178,33 @@ def test_a_short_wait_keeps_the_lease(operation, world, clock):
     operations.run(operation.id, clock=clock)
     assert clock.slept == [0.5, 0.5]
     assert states(operation) == ["succeeded"] * 3
+
+
+def running(organisation, target: str, number: int, clock: ManualClock) -> list[Operation]:
+    return [operations.start(organisation=organisation, kind=KIND, target=target, clock=clock) for _ in range(number)]
+
+
+def test_a_target_has_twenty_running_operations_at_most(alice, charlie, world, clock):
+    first, *_ = running(alice.organisation, "t", operations.MOST_RUNNING, clock)
+    with pytest.raises(LimitReached, match="20 operations are running on t") as refused:
+        operations.start(organisation=alice.organisation, kind=KIND, target="t", clock=clock)
+    assert refused.value.code == "too_many_operations"
+    operations.run(first.id, clock=clock)
+    assert operations.start(organisation=alice.organisation, kind=KIND, target="t", clock=clock).state == "running"
+
+
+def test_other_targets_and_what_is_not_counted_are_let_through(alice, charlie, world, clock):
+    running(alice.organisation, "t", operations.MOST_RUNNING, clock)
+    others = [
+        operations.start(organisation=alice.organisation, kind=KIND, target="u", clock=clock),
+        operations.start(organisation=charlie.organisation, kind=KIND, target="t", clock=clock),
+        operations.start(organisation=alice.organisation, kind=KIND, target="t", counted=False, clock=clock),
+    ]
+    others += [
+        operations.start(organisation=None, kind=KIND, target="t", clock=clock)
+        for _ in range(operations.MOST_RUNNING + 1)
+    ]
+    assert {operation.state for operation in others} == {"running"}
 
 
 def test_redis_being_away_does_not_fail_the_request(monkeypatch, operation):

@@ -17,7 +17,7 @@ from controlplane.stack.config import (
     write_configuration,
     write_private_json,
 )
-from controlplane.stack.layout import PROJECT, Layout
+from controlplane.stack.layout import HIGHEST_BASE, LOWEST_BASE, PROJECT, Layout
 from dataplane import config as broker_config
 from quota.contracts.identity import credential
 from quota.master import config as master_config
@@ -41,6 +41,10 @@ def test_the_default_stack_lives_in_var_and_another_port_in_a_folder_of_its_own(
 def test_a_base_port_whose_range_does_not_fit_is_refused(base):
     with pytest.raises(ValueError, match="between 1024 and 30768"):
         Layout.of(base)
+
+
+def test_the_readme_says_which_base_ports_there_are():
+    assert f"`PORT` is from {LOWEST_BASE} to {HIGHEST_BASE}" in (PROJECT / "README.md").read_text()
 
 
 def test_every_port_lies_in_the_stacks_own_range_and_below_the_tenants(layout):

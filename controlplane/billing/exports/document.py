@@ -29,6 +29,17 @@ TITLES: Mapping[str, str] = {
     "stored": "Storage used",
 }
 """The items of a bill in words; the console says the same."""
+UNITS: Mapping[str, str] = {
+    "hour": "hours",
+    "100 GB hour": "x 100 GB-hours",
+    "100 partitions hour": "x 100 partition-hours",
+}
+"""The units of a bill in words, beside how many of them; documents keep their own. The console says the same."""
+
+
+def unit_name(unit: str) -> str:
+    """``x 100 GB-hours``; a unit without words of its own as it is."""
+    return UNITS.get(unit, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from enum import StrEnum
 
 from controlplane.billing.exports.document import Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
+from controlplane.core.text import cell_text
 
 VERSION = "1.2"
 Value = str | Decimal | datetime | int | None
@@ -119,8 +120,6 @@ UNITS: Mapping[str, Unit] = {
     "GB": Unit("GB", "GB"),
     "GB hour": Unit("GB-Hours", "GB-Hours"),
 }
-FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001  # full-width ones, which some spreadsheets read alike
-"""How a text begins that a spreadsheet may compute."""
 
 
 def focus_csv(document: InvoiceDocument) -> bytes:
@@ -218,7 +217,7 @@ def _text(value: Value) -> str:
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(value, int):
         return str(value)
-    return f"'{value}" if value.lstrip().startswith(FORMULA) or value.startswith(FORMULA) else value
+    return cell_text(value)
 
 
 class _Lines:

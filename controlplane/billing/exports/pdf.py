@@ -33,12 +33,12 @@ from reportlab.platypus import (
     TableStyle,
 )
 
-from controlplane.billing.exports.document import Charge, InvoiceDocument
+from controlplane.billing.exports.document import Charge, InvoiceDocument, unit_name
 from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
 from controlplane.billing.pricing.money import text_of, total_of
 
 HEADS = ("Item", "Quantity", "Unit", "Unit price", "Amount")
-WIDTHS = (64 * mm, 38 * mm, 32 * mm, 20 * mm, 26 * mm)
+WIDTHS = (60 * mm, 38 * mm, 36 * mm, 20 * mm, 26 * mm)
 PADDING = 6  # of a cell and of a page, left and right, in points
 MARGIN = 15 * mm
 LINE = colors.HexColor("#c8ccd2")
@@ -144,7 +144,9 @@ def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
     return [
         [Paragraph(f"{charge.number}. {charge.title}", _TEXT), Paragraph("<br/>".join(map(_safe, notes)), _SMALL)],
         *map(
-            _cell, (_plain(charge.quantity), charge.unit, _plain(charge.unit_price), _money(charge.amount)), WIDTHS[1:]
+            _cell,
+            (_plain(charge.quantity), unit_name(charge.unit), _plain(charge.unit_price), _money(charge.amount)),
+            WIDTHS[1:],
         ),
     ]
 

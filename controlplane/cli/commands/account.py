@@ -88,10 +88,16 @@ def audit(
     start: From = None,
     end: To = None,
     limit: Limit = None,
+    csv: Annotated[bool, typer.Option("--csv", help="All of it as a file, with what was changed: > FILE.")] = False,
 ) -> None:
     """Who asked for which change in the organisation, from where, the newest first."""
     query = said(**{"actor": actor, "action": action, "target": target, "from": start, "to": end})
-    of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query)
+    if csv and limit is not None:
+        raise Misused("the file holds all of it: --limit is of the list")
+    if csv:
+        of(ctx).file(ops.AUDIT_FILE, query=query)
+    else:
+        of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query)
 
 
 def caps(ctx: typer.Context) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Group, Instance, Limit, Yes
+from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -17,9 +17,9 @@ LISTED = columns("name", "state", "protocol", "lag_messages", members="members.#
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
     """Groups by name, with members and lag in records."""
-    of(ctx).listed(ops.GROUPS, LISTED, limit=limit, instance_id=instance)
+    of(ctx).listed(ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
 
 
 @app.add("show")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,9 +28,16 @@ AMOUNT = "A number; null is unlimited."
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    state: Annotated[
+        Literal["creating", "running", "failed", "deleting"] | None, typer.Option(help="By default all.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Only those that are called so, whole.")] = None,
+    limit: Limit = None,
+) -> None:
     """Instances of the organisation, oldest first."""
-    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit)
+    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=said(state=state, name=name))
 
 
 @app.add("show")

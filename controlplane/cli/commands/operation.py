@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
 from controlplane.cli.options import Commands, Limit
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
@@ -18,9 +19,14 @@ Id = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id.")]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    state: Annotated[Literal["running", "succeeded", "failed"] | None, typer.Option(help="By default all.")] = None,
+    target: Annotated[str | None, typer.Option(help="Only those on this, such as the id of an instance.")] = None,
+    limit: Limit = None,
+) -> None:
     """Operations of the organisation, oldest first."""
-    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit)
+    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit, query=said(state=state, target=target))
 
 
 @app.add("show")

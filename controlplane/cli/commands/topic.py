@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Settings, Topic, Yes
+from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Prefix, Settings, Topic, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -18,9 +18,9 @@ LISTED = columns("name", "partitions", "replication_factor", "whitelist")
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
     """Topics of the instance by name."""
-    of(ctx).listed(ops.TOPICS, LISTED, limit=limit, instance_id=instance)
+    of(ctx).listed(ops.TOPICS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
 
 
 @app.add("show")

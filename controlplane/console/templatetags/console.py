@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 
-from controlplane.billing.exports.document import TITLES
+from controlplane.billing.exports.document import TITLES, unit_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
@@ -168,17 +168,8 @@ def byte_hours(byte_seconds: int) -> str:
     return f"{in_bytes(byte_seconds / SECONDS_PER_HOUR)}-hours"
 
 
-UNITS_OF_BILLS = {"hour": "hours", "100 GB hour": "x 100 GB-hours", "100 partitions hour": "x 100 partition-hours"}
-"""How pages write the units of invoices, whose documents stay as they were issued."""
-
-
 register.filter("rule_name", rule_name)
-
-
-@register.filter
-def unit_name(unit: str) -> str:
-    """``x 100 GB-hours``: a unit of a bill beside how many of them."""
-    return UNITS_OF_BILLS.get(unit, unit)
+register.filter("unit_name", unit_name)
 
 
 @register.filter

@@ -10,14 +10,17 @@ from django.views.decorators.http import require_safe
 
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.core.audit_file import audit_file
 from controlplane.core.selectors import audit_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.http import HttpRequest, HttpResponse
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.core.models import AuditEntry
 
 
 @require_safe
@@ -25,10 +28,7 @@ if TYPE_CHECKING:
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Newest first, by whom, what, on what, or from where."""
     search = searched(request)
-    rows = audit_list(organisation=caller.organisation)
-    if search:
-        words = ("actor__icontains", "action__icontains", "target__icontains", "address", "key", "request_id")
-        rows = rows.filter(Q(*((word, search) for word in words), _connector=Q.OR))
+    rows = _found(caller, search)
     page = listing(request, rows, search=search)
     entries = [(entry, _told(entry.detail)) for entry in page.page.object_list]
     part = request.htmx  # type: ignore[attr-defined]
@@ -36,12 +36,40 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     return render(request, template, {"listing": page, "entries": entries})
 
 
-def _told(detail: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What it was changed to, a line each, without what is empty."""
+@require_safe
+@tenant_page
+def file(request: HttpRequest, caller: Caller) -> StreamingHttpResponse:
+    """All of what the page shows with this search, as CSV."""
+    return audit_file(_found(caller, searched(request)))
+
+
+def _found(caller: Caller, search: str) -> QuerySet[AuditEntry]:
+    rows = audit_list(organisation=caller.organisation)
+    if not search:
+        return rows
+    words = ("actor__icontains", "action__icontains", "target__icontains", "address", "key", "request_id")
+    return rows.filter(Q(*((word, search) for word in words), _connector=Q.OR))
+
+
+def _told(detail: Mapping[str, object], within: str = "") -> list[tuple[str, str]]:
+    """What was asked for, a line each, without what is empty; of a change what it was before and is now."""
     lines = []
     for name, value in detail.items():
-        many = value if isinstance(value, list) else [value]
-        text = ", ".join(str(each) for each in many if each not in (None, "", {}))
-        if text:
-            lines.append((name.replace("_", " "), text))
+        title = f"{within} {name}" if within else name.replace("_", " ")
+        if isinstance(value, dict) and set(value) == {"from", "to"}:
+            lines.append((title, f"{_state(value['from'])} → {_state(value['to'])}"))
+        elif isinstance(value, dict):
+            lines += _told(value, title)
+        elif text := _text(value):
+            lines.append((title, text))
     return lines
+
+
+def _state(value: object) -> str:
+    """Of a whitelist the two are far apart: not set lets in whoever may connect, and empty lets in nobody."""
+    return "not set" if value is None else _text(value) or "empty"
+
+
+def _text(value: object) -> str:
+    many = value if isinstance(value, list) else [value]
+    return ", ".join(str(each) for each in many if each not in (None, "", {}))

@@ -13,6 +13,8 @@ from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
 from controlplane.console.views.access.proposal import TRY, tried
+from controlplane.core import origin
+from controlplane.core.addresses import address_of
 from controlplane.core.errors import SluiceError
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from controlplane.accounts.selectors import Caller
 
+ADD = "add"
+"""The button that puts the caller's own address on the list, beside what stands there: what was typed is not looked at."""
 IN_FORCE = "It is in force within 2 seconds, for open connections too."
 
 
@@ -35,7 +39,16 @@ IN_FORCE = "It is in force within 2 seconds, for open connections too."
 def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The instance's."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    form = WhitelistForm(request.POST or None, initial={"cidrs": instance.whitelist})
+    address = _seen_at(request)
+    covered = covers(instance.whitelist, address)
+    data = request.POST or None
+    if ADD in request.POST:
+        if covered or not address:
+            why = "your address is on the list already" if covered else "this server does not see your address"
+            messages.info(request, f"Nothing was changed: {why}.")
+            return redirect("console:instance_access", caller.organisation.id, instance.id)
+        data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(address))])}
+    form = WhitelistForm(data, initial={"cidrs": instance.whitelist})
     if request.method == "POST" and form.is_valid():
         try:
             if TRY in request.POST:
@@ -51,13 +64,12 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
         else:
             messages.success(request, f"The whitelist was changed. {IN_FORCE}")
             return redirect("console:instance_access", caller.organisation.id, instance.id)
-    address = request.META.get("REMOTE_ADDR", "")
     context = {
         "instance": instance,
         "tab": "access",
         "form": form,
         "address": address,
-        "covered": covers(instance.whitelist, address),
+        "covered": covered,
         "routes": route_list(organisation=caller.organisation, instance_id=instance.id),
     }
     return render(request, "console/instance_access.html", context, status=422 if form.errors else 200)
@@ -87,6 +99,14 @@ def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
             return redirect("console:topic", caller.organisation.id, instance.id, topic)
     context = {"instance": instance, "tab": "topics", "view": view, "form": form}
     return render(request, "console/topic_access.html", context, status=422 if form.errors else 200)
+
+
+def _seen_at(request: HttpRequest) -> str:
+    """The address of whoever asks, as brokers would judge it; empty where it is none."""
+    try:
+        return str(address_of(origin.address_of(request)))
+    except ValueError:
+        return ""
 
 
 def covers(whitelist: Sequence[str], address: str) -> bool:

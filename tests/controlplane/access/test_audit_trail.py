@@ -66,7 +66,7 @@ def test_it_is_off_until_somebody_switches_it_on_and_brokers_are_told(alice, ins
     assert alice.api.get(f"{URL}/{instance.id}").json()["config"]["audit"] is True
     assert alice.api.get(url).json() == body | {"enabled": True}
     entry = AuditEntry.objects.for_organisation(alice.organisation).filter(action="instance.update").latest("at")
-    assert (entry.actor, entry.detail) == ("alice@example.com", {"config": {"audit": True}})
+    assert (entry.actor, entry.detail) == ("alice@example.com", {"config": {"audit": {"from": False, "to": True}}})
     run_to_the_end(alice.api.patch(f"{URL}/{instance.id}", {"config": {"audit": False}}).json()["operation_id"])
     assert not tree.spec(instance.id).audit
 

@@ -14,10 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controlplane.billing.exports.document import TITLES, Names
-from controlplane.billing.exports.focus import COLUMNS, FORMULA, UNITS, Kind, focus_csv
+from controlplane.billing.exports.focus import COLUMNS, UNITS, Kind, focus_csv
 from controlplane.billing.pricing.money import amount_of
 from controlplane.billing.pricing.plans import EDITIONS, PRO, TRAFFIC, hourly
 from controlplane.billing.pricing.rating import Adjusts, Line, Used
+from controlplane.core.text import FORMULA
 
 from .bills import rate_under
 from .documents import ISSUED, invoice, sealed, worked

@@ -43,11 +43,11 @@ def text(document) -> str:
 def test_the_worked_bill_is_one_page_with_every_line_and_total():
     shown = text(worked())
     for line in (
-        "1.Bandwidth2025-05-1513:00to2025-05-2010:00UTCPlanpro,version1117hour7.86919.62",
-        "2.Storagebought2025-05-1513:00to2025-05-2010:00UTCPlanpro,version11,170100GBhour0.25292.50",
-        "3.Partitionsbeyondthefreeones2025-05-1513:00to2025-05-2010:00UTCPlanpro,version1117100partitionshour0.3136.27",
-        "4.Bandwidth2025-05-2010:00to2025-05-2511:00UTCPlanpro,version1121hour9.401,137.40",
-        "5.Storagebought2025-05-2010:00to2025-05-2511:00UTCPlanpro,version13,630100GBhour0.25907.50",
+        "1.Bandwidth2025-05-1513:00to2025-05-2010:00UTCPlanpro,version1117hours7.86919.62",
+        "2.Storagebought2025-05-1513:00to2025-05-2010:00UTCPlanpro,version11,170x100GB-hours0.25292.50",
+        "3.Partitionsbeyondthefreeones2025-05-1513:00to2025-05-2010:00UTCPlanpro,version1117x100partition-hours0.3136.27",
+        "4.Bandwidth2025-05-2010:00to2025-05-2511:00UTCPlanpro,version1121hours9.401,137.40",
+        "5.Storagebought2025-05-2010:00to2025-05-2511:00UTCPlanpro,version13,630x100GB-hours0.25907.50",
         "Chargesof2025-05CNY3,293.29",
         "TotalCNY3,293.29",
     ):

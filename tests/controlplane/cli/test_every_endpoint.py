@@ -16,9 +16,23 @@ import yaml
 
 from controlplane.cli import commands, options
 from controlplane.cli import operations as ops
-from controlplane.cli.commands import access, acl, alarm, bill, group, receiver, route, rule, transaction
+from controlplane.cli.commands import (
+    access,
+    acl,
+    alarm,
+    bill,
+    group,
+    instance,
+    operation,
+    receiver,
+    route,
+    rule,
+    transaction,
+)
 from controlplane.cli.operations import Call
+from controlplane.core.models import OperationState
 from controlplane.env import ROOT
+from controlplane.instances.models import InstanceState
 from controlplane.kafka.transactions import STATES
 
 METHODS = {"get", "post", "put", "patch", "delete"}
@@ -173,6 +187,11 @@ def test_choices_are_the_schemas(typed, schema):
 
 def test_states_of_transactions_are_kafkas():
     assert of(transaction.listed, "state") == set(STATES)
+
+
+def test_states_of_instances_and_operations_are_the_services():
+    assert of(instance.listed, "state") == set(InstanceState.values) - {"deleted"}
+    assert of(operation.listed, "state") == set(OperationState.values)
 
 
 def test_plans_are_named():

@@ -159,7 +159,7 @@ def test_settings_send_on_what_was_changed_and_nothing_else(at_alice, instance):
     answer = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "7.5"})
     assert answer["Location"] == at_alice.address(f"instances/{instance.id}")
     entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="instance.update")
-    assert entry.detail == {"bandwidth_mib_per_s": 7.5}
+    assert entry.detail == {"bandwidth_mib_per_s": {"from": 5, "to": 7.5}}
     assert "A change is on its way" in text_of(at_alice.client.get(answer["Location"]))
 
 
@@ -224,6 +224,46 @@ def test_a_wrong_block_stands_beside_the_editor_with_what_was_typed(at_alice, in
     page = at_alice.post(f"instances/{instance.id}/access", {"cidrs": "10.1.0.0/16\n10.1.0.0/33"})
     assert problem_beside(page, "cidrs").startswith("Line 2: ")
     assert "10.1.0.0/33" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "added"),
+    [
+        ("192.0.2.7", "192.0.2.7/32"),
+        ("2001:db8::7", "2001:db8::7/128"),
+        ("::ffff:192.0.2.7", "192.0.2.7/32"),
+        ("fe80::7%eth0", "fe80::7/128"),
+    ],
+)
+def test_ones_own_address_is_added_to_what_is_on_the_list(at_alice, instance, tree, address, added):
+    path = f"instances/{instance.id}/access"
+    assert 'name="add"' in at_alice.get(path, REMOTE_ADDR=address).content.decode()
+    answer = at_alice.post(path, {"add": "1"}, REMOTE_ADDR=address, follow=True)
+    assert "The whitelist was changed." in text_of(answer)
+    assert tree.spec(instance.id).whitelist == ("127.0.0.0/8", added)
+    assert 'name="add"' not in at_alice.get(path, REMOTE_ADDR=address).content.decode()
+
+
+def test_an_address_that_is_on_the_list_cannot_be_added_and_the_list_stays(at_alice, instance, tree):
+    path = f"instances/{instance.id}/access"
+    assert 'name="add"' not in at_alice.get(path).content.decode()
+    assert "on the list already" in text_of(at_alice.post(path, {"add": "1"}, follow=True))
+    assert tree.spec(instance.id).whitelist == ("127.0.0.0/8",)
+
+
+def test_a_viewer_adds_no_address(at_viewer, instance, tree):
+    path = f"instances/{instance.id}/access"
+    assert 'name="add"' not in at_viewer.get(path, REMOTE_ADDR="192.0.2.7").content.decode()
+    assert at_viewer.post(path, {"add": "1"}, REMOTE_ADDR="192.0.2.7").status_code == 403
+    assert tree.spec(instance.id).whitelist == ("127.0.0.0/8",)
+
+
+def test_a_list_that_is_full_takes_no_address(at_alice, instance):
+    path = f"instances/{instance.id}/access"
+    at_alice.post(path, {"cidrs": "\n".join(f"10.0.{number // 256}.{number % 256}" for number in range(512))})
+    page = at_alice.post(path, {"add": "1"}, REMOTE_ADDR="192.0.2.7")
+    assert page.status_code == 422
+    assert "513 entries" in problem_beside(page, "cidrs")
 
 
 def test_a_whitelist_while_the_cluster_is_away_is_stored_and_said(at_alice, instance, tree):

@@ -103,6 +103,12 @@ def test_the_allocation_page_shows_each_brokers_figures_and_their_sum_against_th
     assert "Broker 1 1 1 MiB/s 4 MiB/s 5 MiB/s Burst" in text
 
 
+@pytest.mark.parametrize("page", ["/fleet", "/fleet/allocation"])
+def test_the_rules_own_name_stands_in_a_tooltip(at_staff, instance, flow_master, page):
+    flow_master.answers[instance.id] = flowing()
+    assert '<span title="Rule: headroom">Burst</span>' in at_staff.get(page).content.decode()
+
+
 def test_the_allocation_page_polls_for_its_rows_alone_with_its_search(at_staff, instance, flow_master):
     flow_master.answers[instance.id] = flowing()
     part = at_staff.get("/fleet/allocation?q=events", headers={"HX-Request": "true"}).content.decode()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
+from controlplane.console.advice import said
 from controlplane.console.views import quota
 from controlplane.console.waits import waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import BandwidthUsedUp
 from controlplane.throttle_rules.services import throttle_rule_create
 from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
 
@@ -50,6 +53,21 @@ def test_a_night_of_throttling_is_one_reason(at_alice, instance, record, ago):  
     assert "· waited 1 830 s in all At its worst: Producing waited 60.0 s on broker 2" in text
     assert "The latest reason." in text
     assert "may have begun earlier" not in text
+
+
+def test_the_details_of_a_reason_have_the_rules_own_name_in_a_tooltip(at_alice, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30)))
+    page = at_alice.get(f"instances/{instance.id}/quota").content.decode()
+    assert re.search(r'<td data-label="Rule"><span title="Rule: \w+">[A-Z][\w ]+</span></td>', page)
+
+
+def test_whoever_has_used_the_bandwidth_up_is_sent_to_what_the_page_shows(at_alice, instance, flow_master):
+    flow_master.answers[instance.id] = flowing(produce=4 * MIB)
+    advice = said(BandwidthUsedUp(3))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert advice.endswith("its quota page shows each broker's part and why clients waited.")
+    assert "Broker Leads Carries" in text
+    assert " Why " in text
 
 
 def test_where_not_all_is_read_the_page_says_so(at_alice, instance, record, ago, monkeypatch):  # noqa: F811

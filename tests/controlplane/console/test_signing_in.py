@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from controlplane.accounts import services
+from controlplane.accounts import attempts, services
 from controlplane.accounts.models import User
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.mail import outbox
 from controlplane.tenants.models import Membership, Organisation
 
 from .conftest import problem_beside, text_of
@@ -166,6 +167,17 @@ def test_an_address_is_judged_as_it_is_kept(browser):
     assert problem_beside(page, "email") == "Enter a valid email address."
     browser.post("/sign-up", SIGN_UP | {"email": "\N{KELVIN SIGN}ate@Example.com"})
     assert User.objects.get().email == "kate@example.com"
+
+
+def test_an_address_signs_up_twenty_times_in_a_quarter_of_an_hour_where_no_mail_is_sent(browser):
+    assert not outbox.is_on()
+    for _ in range(attempts.MOST_ASKED):
+        attempts.asked(what="sign-up", address="127.0.0.1")
+    page = browser.post("/sign-up", SIGN_UP)
+    assert page.status_code == 422
+    assert "Too many attempts: try again in" in text_of(page)
+    assert not User.objects.exists()
+    assert browser.post("/sign-up", SIGN_UP, REMOTE_ADDR="192.0.2.7").status_code == 302
 
 
 def test_whoever_signs_up_twice_at_once_has_one_account(browser, monkeypatch):

@@ -56,7 +56,7 @@ def test_what_is_changed_is_set_and_the_rest_stays(save, admin, physical):
         "max.message.bytes": "2097152",
     }
     entry = AuditEntry.objects.unscoped("a test").filter(action="topic.update").get()
-    assert entry.detail["config"]["min.insync.replicas"] == "2"
+    assert entry.detail["config"]["min.insync.replicas"]["to"] == "2"
 
 
 def test_empty_takes_a_setting_back_to_its_default_once_confirmed(save, admin, physical):

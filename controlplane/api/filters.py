@@ -1,0 +1,44 @@
+"""Filters of lists, asked for with ``?state=``, ``?name=``, ``?prefix=``: what cannot be asked is refused, not passed over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+
+from controlplane.api.pagination import can_be_asked
+from controlplane.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rest_framework.request import Request
+
+
+def text_parameter(name: str, description: str) -> OpenApiParameter:
+    """Of the published schema, for `text_of`."""
+    return OpenApiParameter(name, OpenApiTypes.STR, description=description)
+
+
+def choice_parameter(name: str, choices: Sequence[str], description: str) -> OpenApiParameter:
+    """Of the published schema, for `choice_of`."""
+    return OpenApiParameter(name, OpenApiTypes.STR, enum=list(choices), description=description)
+
+
+def text_of(request: Request, name: str) -> str:
+    """What is to be found; empty where it is not said. Raises Invalid for what no database takes."""
+    text: str = request.query_params.get(name, "")
+    if not can_be_asked(text):
+        raise Invalid.field(name, "is no text")
+    return text
+
+
+def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
+    """One of these words; empty where it is not said. Raises Invalid, which names them."""
+    if name not in request.query_params:
+        return ""
+    word: str = request.query_params[name]
+    if word not in choices:
+        raise Invalid.field(name, f"must be one of {', '.join(choices)}")
+    return word

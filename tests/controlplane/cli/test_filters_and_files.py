@@ -1,0 +1,67 @@
+"""Lists by state, name and prefix; the audit log as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from controlplane.core import audit
+from tests.controlplane.fakes import FakeGroup
+
+from .test_invoice_files import Stream
+from .test_whole_life import WANTED
+
+
+@pytest.fixture
+def events(ok, brokers):
+    return ok("instance", "create", "events", *WANTED, "-o", "json").json["id"]
+
+
+def listed(ok, *typed, field="id"):
+    return [row[field] for row in ok(*typed, "-o", "json").json["items"]]
+
+
+def test_instances_and_operations_by_state(ok, as_alice, events):
+    other = ok("instance", "create", "orders", *WANTED, "--no-wait", "-o", "json").json
+    assert listed(ok, "instance", "list", "--state", "running") == [events]
+    assert listed(ok, "instance", "list", "--name", "orders") == [other["id"]]
+    assert listed(ok, "operation", "list", "--state", "running") == [other["operation_id"]]
+    assert listed(ok, "operation", "list", "--target", events, field="target") == [events]
+    assert as_alice("instance", "list", "--state", "gone").status == 2
+
+
+def test_topics_and_groups_by_prefix(ok, events, admin):
+    for name in ("orders", "orders-late", "clicks"):
+        ok("topic", "create", "events", name, "--partitions", 1)
+        admin.groups.found[f"{events.removeprefix('ins-')}.{name}"] = FakeGroup()
+    for kind in ("topic", "group"):
+        assert listed(ok, kind, "list", "events", "--prefix", "orders", field="name") == ["orders", "orders-late"]
+
+
+@pytest.mark.parametrize("name", ["event", "EVENTS", "a\nb", "\udce9", ""])
+def test_what_is_no_instances_name_is_not_found(as_alice, events, name):
+    ran = as_alice("topic", "list", name)
+    assert (ran.status, ran.out) == (4, "")
+    assert "there is no instance called" in ran.err
+
+
+def test_the_audit_log_is_a_file(as_alice, alice, monkeypatch):
+    for target in ("ins-a/orders", "ins-a/clicks"):
+        audit.record(organisation=alice.organisation, actor="a", action="topic.create", target=target)
+    stream = Stream(terminal=False)
+    with monkeypatch.context() as here:
+        here.setattr("sys.stdout", stream)
+        assert as_alice("audit", "--csv", "--action", "topic").status == 0
+    rows = list(csv.DictReader(io.StringIO(stream.buffer.getvalue().decode(), newline="")))
+    assert [row["target"] for row in rows] == ["ins-a/clicks", "ins-a/orders"]
+
+
+def test_the_file_is_all_of_it_and_for_no_terminal(as_alice, monkeypatch):
+    assert "--limit is of the list" in as_alice("audit", "--csv", "--limit", "3").err
+    with monkeypatch.context() as here:
+        here.setattr("sys.stdout", Stream(terminal=True))
+        ran = as_alice("audit", "--csv")
+    assert ran.status == 2
+    assert "> FILE" in ran.err

@@ -1,0 +1,93 @@
+"""Lists by state, name, target and prefix, by REST: what fits and nothing else, page by page; what cannot be is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.core.models import Operation
+from controlplane.instances import services
+from tests.controlplane.fakes import FakeGroup
+
+from .conftest import WANTED
+from .test_instances_api import URL, problem
+
+OPERATIONS = "/api/v1/operations"
+
+
+def found(person, url, field="id", **query):
+    answer = person.api.get(url, query)
+    assert answer.status_code == 200, answer.content
+    return [row[field] for row in answer.json()["items"]]
+
+
+@pytest.fixture
+def coming(alice, instance):
+    """A second instance, which is being made."""
+    made, _ = services.instance_create(organisation=alice.organisation, actor="a", **{**WANTED, "name": "orders"})
+    return made
+
+
+def test_instances_by_state_and_by_name(alice, charlie, instance, coming):
+    assert found(alice, URL) == [instance.id, coming.id]
+    assert found(alice, URL, state="running") == [instance.id]
+    assert found(alice, URL, state="creating") == [coming.id]
+    assert found(alice, URL, state="failed") == []
+    assert found(alice, URL, name="orders") == [coming.id]
+    assert found(alice, URL, name="order") == [], "a name is whole"
+    assert found(alice, URL, name="orders", state="running") == []
+    assert found(charlie, URL, name="orders") == []
+
+
+def test_operations_by_state_and_by_target(alice, charlie, instance, coming):
+    made, making = Operation.objects.for_organisation(alice.organisation).order_by("created_at")
+    assert found(alice, OPERATIONS) == [made.id, making.id]
+    assert found(alice, OPERATIONS, state="succeeded") == [made.id]
+    assert found(alice, OPERATIONS, state="running") == [making.id]
+    assert found(alice, OPERATIONS, target=instance.id) == [made.id]
+    assert found(alice, OPERATIONS, target=instance.id, state="running") == []
+    assert found(charlie, OPERATIONS, target=instance.id) == []
+
+
+def test_topics_by_the_beginning_of_their_names(alice, instance):
+    url = f"{URL}/{instance.id}/topics"
+    for name in ("orders", "orders-late", "clicks", "Orders"):
+        assert alice.api.post(url, {"name": name, "partitions": 1}).status_code == 201
+    assert found(alice, url, "name", prefix="orders") == ["orders", "orders-late"]
+    assert found(alice, url, "name", prefix="late") == []
+    assert len(found(alice, url, "name", prefix="")) == 4
+    page = alice.api.get(url, {"prefix": "orders", "limit": 1}).json()
+    assert found(alice, url, "name", prefix="orders", limit=1, cursor=page["next"]) == ["orders-late"]
+
+
+def test_groups_by_the_beginning_of_their_names(alice, instance, admin):
+    key = instance.id.removeprefix("ins-")
+    for name in ("billing", "billing late", "audit"):
+        admin.groups.found[f"{key}.{name}"] = FakeGroup()
+    url = f"{URL}/{instance.id}/groups"
+    assert found(alice, url, "name", prefix="billing") == ["billing", "billing late"]
+    assert found(alice, url, "name", prefix=key) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "word", "words"),
+    [
+        (URL, "gone", "creating, running, failed, deleting"),
+        (URL, "deleted", "creating, running, failed, deleting"),
+        (URL, "", "creating, running, failed, deleting"),
+        (OPERATIONS, "Running", "running, succeeded, failed"),
+    ],
+)
+def test_a_state_that_does_not_exist_is_refused_with_those_that_do(alice, url, word, words):
+    body = problem(alice.api.get(url, {"state": word}), 400, "invalid")
+    assert body["errors"] == [{"field": "state", "detail": f"must be one of {words}"}]
+
+
+@pytest.mark.parametrize(("url", "field"), [(URL, "name"), (OPERATIONS, "target")])
+def test_what_no_database_takes_is_refused(alice, url, field):
+    assert problem(alice.api.get(url, {field: "a\0b"}), 400, "invalid")["errors"][0]["field"] == field
+
+
+def test_a_prefix_that_is_no_text_is_refused(alice, instance):
+    for kind in ("topics", "groups"):
+        answer = alice.api.get(f"{URL}/{instance.id}/{kind}", {"prefix": "a\0"})
+        assert problem(answer, 400, "invalid")["errors"][0]["field"] == "prefix"
