@@ -150,7 +150,7 @@ class JobRunsApi(APIView):
 
     @extend_schema(request=JobRunRequestSerializer, responses={201: JobRunSerializer}, tags=["operators"])
     def post(self, request: Request, job: str) -> Response:
-        """Run a job: whatever is due, or one day again. The runner starts it within seconds."""
+        """Run a job: whatever is due, or one of the last 14 days again. The runner starts it as soon as it is free."""
         body = JobRunRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         run = jobs.job_run(job=job, what=body.validated_data["what"], actor=caller_of(request).actor)

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import transaction
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering.models import JobRun
-from controlplane.metering.pipeline.schedule import JOBS, SILENT_MS, Job, Run, State, lag_ms, next_start
+from controlplane.metering.pipeline.quota_days import AGAIN_DAYS, can_be_made_again
+from controlplane.metering.pipeline.schedule import AHEAD_MS, JOBS, SILENT_MS, Job, Run, State, lag_ms, next_start
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -55,7 +57,7 @@ class JobShown:
     done_to: datetime | None
     lag_s: float | None
     next_at: datetime | None
-    failures: int  # since it succeeded last, of those that are looked at
+    failures: int  # since it succeeded last, of those that are looked at; of a stream that runs none
     waiting: int
 
     @property
@@ -67,6 +69,12 @@ class JobShown:
     def state(self) -> str:
         """Of the last run; "never" where there is none."""
         return "never" if self.last is None else self.last.state
+
+
+def absence() -> str:
+    """Why this installation runs no jobs; empty: it does."""
+    absent: str = settings.ENVIRONMENT.metering_absent
+    return absent
 
 
 def job_list(*, clock: Clock = SYSTEM_CLOCK) -> list[JobShown]:
@@ -95,8 +103,9 @@ def runs_page(*, job: str, after: tuple[int] | None, limit: int, clock: Clock = 
 def run_shown(row: JobRun, now: datetime) -> RunShown:
     """A row, with what follows from the time."""
     now_ms = int(now.timestamp() * 1000)
-    is_dead = row.state == State.RUNNING and now_ms - (row.seen_at_ms or 0) > SILENT_MS
-    until_ms = row.ended_at_ms or (row.seen_at_ms if is_dead else now_ms)
+    # A sign of life from times to come is none: see `pipeline.runs.bury`.
+    is_dead = row.state == State.RUNNING and abs(now_ms - (row.seen_at_ms or 0)) > SILENT_MS
+    until_ms = row.ended_at_ms or (min(row.seen_at_ms or 0, now_ms) if is_dead else now_ms)
     duration_s = None if row.started_at_ms is None or until_ms is None else max(0, until_ms - row.started_at_ms) / 1000
     return RunShown(
         row.pk, row.job, row.what, DIED if is_dead else row.state, row.asked_by, _moment(row.asked_at_ms),
@@ -111,14 +120,7 @@ def job_run(*, job: str, what: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> 
     if found is None or not found.is_daily:
         raise NotFound(f"there is no job {job[:32]!r} that can be run")
     if what:
-        today = clock.now().astimezone(UTC).date()
-        try:
-            day = date.fromisoformat(what)
-        except ValueError as error:
-            raise Invalid.field("what", "must be a day such as 2026-11-21") from error
-        if day >= today:
-            raise Invalid.field("what", "must be a day that is over")
-        what = day.isoformat()
+        what = _day(what, _today(clock.now())).isoformat()
     if JobRun.objects.filter(job=job, what=what, state=State.WAITING).exists():
         raise Conflict("the same run waits to be started already", code="run_waiting")
     return JobRun.objects.create(
@@ -126,27 +128,53 @@ def job_run(*, job: str, what: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> 
     )
 
 
+def can_be_run_again(row: RunShown, now: datetime) -> bool:
+    """Whether `job_run` takes what this run did: whatever was due, or one day whose minutes are kept."""
+    if row.job not in JOBS or not JOBS[row.job].is_daily or row.ended_at is None:
+        return False
+    try:
+        return not row.what or bool(_day(row.what, _today(now)))
+    except Invalid:
+        return False
+
+
+def _day(text: str, today: date) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid.field("what", "must be a day such as 2026-11-21") from error
+    if day >= today or not can_be_made_again(day, today):
+        raise Invalid.field("what", f"must be one of the last {AGAIN_DAYS} days")
+    return day
+
+
+def _today(now: datetime) -> date:
+    return now.astimezone(UTC).date()
+
+
 def _job(job: Job, now: datetime) -> JobShown:
     now_ms = int(now.timestamp() * 1000)
     begun = JobRun.objects.filter(job=job.name, started_at_ms__isnull=False).order_by("-started_at_ms", "-pk")
     rows = [run_shown(row, now) for row in begun[:LOOKED_AT]]
-    succeeded = next((row for row in rows if row.state == State.SUCCEEDED), None)
+    believed = begun.filter(started_at_ms__lte=now_ms + AHEAD_MS)  # others were begun by a clock that was ahead
+    succeeded = believed.filter(state=State.SUCCEEDED).first()
     # What a stream has done it says while it runs; a daily job says so at its end.
-    said = next((row for row in rows if row.done_to is not None), None)
-    done_to_ms = None if said is None or said.done_to is None else _ms(said.done_to)
+    said = believed.filter(done_to_ms__isnull=False).first()
+    done_to_ms = None if said is None else said.done_to_ms
     at_ms = next_start(job, [_decisive(row) for row in rows], now_ms)
     lag = lag_ms(job, done_to_ms, now_ms)
     return JobShown(
-        job, rows[0] if rows else None, succeeded, None if said is None else said.done_to,
-        None if lag is None else lag / 1000, _known(at_ms), _failures(rows),
+        job, rows[0] if rows else None, None if succeeded is None else run_shown(succeeded, now), _known(done_to_ms),
+        None if lag is None else lag / 1000, _known(at_ms), _failures(job, rows),
         JobRun.objects.filter(job=job.name, state=State.WAITING).count(),
     )  # fmt: skip
 
 
-def _failures(rows: list[RunShown]) -> int:
+def _failures(job: Job, rows: list[RunShown]) -> int:
     count = 0
     for row in rows:
-        if row.state == State.SUCCEEDED:
+        # A stream succeeds when it is told to stop: until then it does by running.
+        if row.state == State.SUCCEEDED or (row.state == State.RUNNING and not job.is_daily):
             break
         count += row.state in (State.FAILED, DIED)
     return count

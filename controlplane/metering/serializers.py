@@ -141,7 +141,9 @@ class JobSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="a stream is behind now, a daily job behind the last midnight; null: not known"
     )
     next_at = serializers.DateTimeField(allow_null=True, help_text="null: it runs, or nobody starts it by a schedule")
-    failures = serializers.IntegerField(help_text="since it succeeded last")
+    failures = serializers.IntegerField(
+        help_text="since it succeeded last, among the last 20 runs; of a stream that runs none"
+    )
     waiting = serializers.IntegerField(help_text="runs that were asked for and have not begun")
 
     @extend_schema_field({"type": "string", "enum": ["stream", "daily"]})
@@ -171,5 +173,5 @@ class JobRunRequestSerializer(StrictSerializer):
         default="",
         allow_blank=True,
         max_length=10,
-        help_text="a day, UTC, 2026-11-21; empty: whatever is due",
+        help_text="one of the last 14 days, UTC, 2026-11-21; empty: whatever is due",
     )

@@ -7,21 +7,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from django.db.models import F, Max, Q
 
+from controlplane.instances.models import Instance
 from controlplane.metering.pipeline.quota_days import Guarantee
 from controlplane.quotas.models import QuotaDay
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from controlplane.instances.models import Instance
-
 SOON_DAYS = 30
 """Whoever will be at a limit by then is shown to operators under "soon"."""
 SHOWN = ("all", "missed", "soon")
+FRESH_DAYS = 2
+"""The newest day is yesterday, and until its report is made the day before."""
+
+
+class Outlook(StrEnum):
+    """What a day's forecast still says when it is read."""
+
+    NONE = ""
+    """Nothing in sight; or the day that was foretold has passed, and newer reports are missing."""
+    REACHED = "reached"
+    """The day's 95th percentile is at the limit, or above."""
+    TREND = "trend"
+    """The straight line is at the limit, the day itself was below."""
+    AHEAD = "ahead"
+    """On `exhausted_on`, from today on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,21 @@ class ReportRow:
     throttled_under_limit_ms: int | None
     guarantee: str | None
     exhausted_on: str | None
+
+    @property
+    def throttled_s(self) -> float:
+        """For how long some broker made somebody wait."""
+        return self.throttled_ms / 1000
+
+    def outlook(self, today: date) -> Outlook:
+        """Of an instance that lives."""
+        if self.exhausted_on is None or self.limit is None:
+            return Outlook.NONE
+        if self.exhausted_on > self.day:
+            return Outlook.AHEAD if self.exhausted_on >= today.isoformat() else Outlook.NONE
+        if self.day < (today - timedelta(days=FRESH_DAYS)).isoformat():
+            return Outlook.NONE
+        return Outlook.REACHED if self.p95 >= self.limit else Outlook.TREND
 
 
 def row_of(day: QuotaDay) -> ReportRow:
@@ -85,7 +115,8 @@ def newest_day() -> str | None:
 def report_of_day(*, day: str, show: str = "all", search: str = "") -> QuerySet[QuotaDay]:
     """Everybody's, those first that used most of their limit. For operators.
 
-    `show`: "missed" is those whose guarantee was, "soon" those whose limit is reached within 30 days.
+    `show`: "missed" is those whose guarantee was, "soon" those whose limit is reached within 30 days. `search`: in the id, or in
+    the name that the instance has now.
     """
     rows = QuotaDay.objects.filter(day=day)
     if show == "missed":
@@ -93,7 +124,8 @@ def report_of_day(*, day: str, show: str = "all", search: str = "") -> QuerySet[
     elif show == "soon":
         rows = rows.filter(exhausted_on__lte=(date.fromisoformat(day) + timedelta(days=SOON_DAYS)).isoformat())
     if search:
-        rows = rows.filter(instance__icontains=search)
+        named = Instance.objects.unscoped("operators see every tenant's").filter(name__icontains=search)
+        rows = rows.filter(Q(instance__icontains=search) | Q(instance__in=named.values("pk")))
     return rows.order_by(F("used_permille").desc(nulls_last=True), "instance", "resource")
 
 

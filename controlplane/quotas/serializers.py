@@ -108,10 +108,18 @@ class QuotaReportDaySerializer(serializers.Serializer[Any]):
     guarantee = serializers.ChoiceField(
         choices=["kept", "missed"],
         allow_null=True,
-        help_text="missed: clients waited below their limit for more than a thousandth of the time; null: nothing is guaranteed",
+        help_text=(
+            "missed: clients waited below their limit for more than a thousandth of the time, by what masters had said when "
+            "the day was reported, ten minutes after midnight; null: nothing is guaranteed (no limit, or storage), or it is "
+            "not known who waited, because the day was reported when that was kept no longer (7 days)"
+        ),
     )
     exhausted_on = serializers.CharField(
-        allow_null=True, help_text="the day on which the trend of 28 days reaches the limit; null: none within 400 days"
+        allow_null=True,
+        help_text=(
+            "the day on which the trend of 28 days reaches the limit, as foretold on this day; the day itself: it is there "
+            "already; null: none within 400 days, no limit, or fewer than 7 days to make a trend of"
+        ),
     )
 
 

@@ -558,7 +558,7 @@ def runs(now_ms: int) -> None:
         ("usage", "", "running", 30, 30 * hour_ms, ""),
         ("runner", "", "running", 29, 20 * hour_ms, ""),
         ("quota_report", "", "succeeded", 28, 74_000, ""),
-        ("quota_report", "2026-01-05", "failed", 27, 9_000, "StagingError: 1 of 2 rows are staged"),
+        ("quota_report", "2026-01-05", "failed", 27, 9_000, "1 of 2 rows are staged"),
         ("quota_report", "2026-01-05", "waiting", 0, 0, ""),
     ):
         begun = None if state == "waiting" else now_ms - ago * hour_ms

@@ -26,7 +26,7 @@ import controlplane.urls  # noqa: F401  # it knows the converters that the route
 from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity.links import link_make
-from controlplane.accounts.models import ApiKey, LinkPurpose
+from controlplane.accounts.models import ApiKey, LinkPurpose, User
 from controlplane.alarms.models import AlarmEvent, Delivery
 from controlplane.alarms.rules import MOST_RECEIVERS, MOST_RULES
 from controlplane.api import pagination
@@ -42,7 +42,10 @@ from controlplane.history.models import Hour, Minute
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
-from controlplane.metering.models import UsageMaximum
+from controlplane.metering.models import JobRun, UsageMaximum
+from controlplane.metering.pipeline.quota_days import RESOURCES
+from controlplane.metering.pipeline.schedule import JOBS
+from controlplane.quotas.models import QuotaDay
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
@@ -65,7 +68,8 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
-    "fleet_quota_report": ["?day=2026-11-21&show=soon&q=ins"],
+    "fleet_jobs": ["?job=quota_report&page=2"],
+    "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
@@ -218,6 +222,40 @@ def alarms(instance):
     )  # fmt: skip
 
 
+def quota_report(alice, first):
+    """Of everybody yesterday, and a month of one instance; with runs of the jobs that made it."""
+    yesterday = SYSTEM_CLOCK.now().date() - timedelta(days=1)
+    names = Instance.objects.for_organisation(alice.organisation).values_list("pk", flat=True)
+    days = [(name, yesterday) for name in names] + [(first, yesterday - timedelta(days=ago)) for ago in range(1, 30)]
+    QuotaDay.objects.bulk_create(
+        QuotaDay(
+            instance=name, day=day.isoformat(), resource=resource, limit_in_force=2**20, p50=2**18, p95=2**19, p99=2**19,
+            most=2**20, used_permille=number % 1000, minutes=1440, throttled_minutes=3, throttled_ms=70_000, under_limit_ms=5,
+            guarantee=("kept", "missed")[number % 2], exhausted_on=(day + timedelta(days=number % 60 + 1)).isoformat(),
+        )
+        for number, (name, day) in enumerate(days)
+        for resource in RESOURCES
+    )  # fmt: skip
+    now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
+    JobRun.objects.bulk_create(
+        JobRun(
+            job=job, state="failed" if number % 3 else "succeeded", reason="the database is away" if number % 3 else "",
+            **dict.fromkeys(("asked_at_ms", "started_at_ms", "seen_at_ms", "ended_at_ms"), now_ms - number * 3_600_000),
+        )
+        for number in range(400, 0, -1)
+        for job in JOBS
+    )  # fmt: skip
+
+
+def operators_lists(operator):
+    """What REST answers operators of all instances, and of what makes it."""
+    for text in ("quota-report", "jobs", "jobs/quota_report/runs"):
+        yield operator.api, f"/{PREFIX}{text}"
+        if text != "jobs":
+            assert operator.api.get(f"/{PREFIX}{text}").json()["next"]
+            yield operator.api, f"/{PREFIX}{text}?limit=200"
+
+
 def throttle_rule(alice, first):
     """Its id, of an instance that has a user and a proposal as well. Brokers have to know the instance before."""
     publish(zookeeper.tree(None), first)
@@ -269,7 +307,7 @@ def costs(addresses, rounds):
     return found
 
 
-def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
+def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rounds):
     hours = 24
     if rounds:
         now = SYSTEM_CLOCK.now()
@@ -286,10 +324,14 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
         organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
     )
     alarms(one)
+    quota_report(alice, first)
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())
     rule_id = throttle_rule(alice, first)
-    addresses = [*pages(alice, at_staff, first, rule_id), *lists(alice, first, rule_id)]
+    User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
+    addresses = [
+        *pages(alice, at_staff, first, rule_id), *lists(alice, first, rule_id), *operators_lists(charlie)
+    ]  # fmt: skip
     if rounds:
         rows = UsageMaximum.objects.filter(hour__startswith=str(last_month())).count()
         assert rows >= 28 * 24 * 150
@@ -308,15 +350,15 @@ def at_staff(db):
     return client
 
 
-def test_no_page_and_no_list_asks_thirty_questions(alice, at_staff, admin, flow_master, crowd):
-    found = measured(alice, at_staff, admin, flow_master, crowd, instances=200, rounds=0)
+def test_no_page_and_no_list_asks_thirty_questions(alice, charlie, at_staff, admin, flow_master, crowd):
+    found = measured(alice, charlie, at_staff, admin, flow_master, crowd, instances=200, rounds=0)
     assert {address: cost for address, cost in found.items() if cost[0] >= MOST_QUERIES} == {}
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_two_thousand_instances_are_quick_everywhere(alice, at_staff, admin, flow_master, crowd):
-    found = measured(alice, at_staff, admin, flow_master, crowd, instances=2000, rounds=5)
+def test_two_thousand_instances_are_quick_everywhere(alice, charlie, at_staff, admin, flow_master, crowd):
+    found = measured(alice, charlie, at_staff, admin, flow_master, crowd, instances=2000, rounds=5)
     assert len(admin.topics) == 100_000
     for address, (queries, took_ms) in sorted(found.items(), key=lambda item: -item[1][1]):
         print(f"{queries:3} queries {took_ms:6.1f} ms  {address}")

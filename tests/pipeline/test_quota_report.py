@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import quota_tables
+from controlplane.history.resolutions import MINUTES
+from controlplane.metering.pipeline import quota_tables, runs
 from controlplane.metering.pipeline.jobs import quota_report
-from controlplane.metering.pipeline.quota_days import COLUMNS, Added, begins_at, row_of
+from controlplane.metering.pipeline.quota_days import AGAIN_DAYS, COLUMNS, Added, begins_at, can_be_made_again, row_of
 from controlplane.metering.pipeline.tables import Database
 
 pytestmark = [
@@ -158,7 +159,7 @@ def test_a_day_of_the_report_is_what_its_minutes_say_and_takes_the_place_of_what
     inserted(database, quota_tables.REPORT, [*before, too_old, wrong])
     inserted(database, quota_tables.STAGED, [{"run": "died", **wrong}])
     environment = Environment.read({"DATABASE_URL": database_url})
-    report = quota_tables.Report(environment)
+    report = quota_tables.Report(environment, now_s=now_s())
     report.begin()
     report.close()
     assert rows_of(database, quota_tables.STAGED) == []
@@ -174,21 +175,71 @@ def test_a_day_of_the_report_is_what_its_minutes_say_and_takes_the_place_of_what
     assert by_key[NONE, "2026-11-21", "produce"]["limit_in_force"] is None
 
 
-def test_what_another_run_has_taken_away_is_not_published(database, database_url):
+def now_s(now: datetime = NOW) -> int:
+    return int(now.timestamp())
+
+
+@pytest.fixture
+def report(database_url):
+    made = quota_tables.Report(Environment.read({"DATABASE_URL": database_url}), now_s=now_s())
+    yield made
+    made.close()
+
+
+def test_what_another_run_has_taken_away_is_not_published(database, report):
     inserted(database, quota_tables.REPORT, [reported(DAY, ONE, "produce", 1)])
     inserted(database, quota_tables.STAGED, [{"run": "r", **reported(DAY, ONE, "produce", 2)}])
-    report = quota_tables.Report(Environment.read({"DATABASE_URL": database_url}))
     with pytest.raises(quota_tables.StagingError, match="1 of 2 rows"):
         report.publish("r", DAY, 2)
-    report.close()
     assert [row[5] for row in rows_of(database)] == [1]
 
 
+def test_nothing_takes_the_place_of_nothing(database, report):
+    """A day has minutes when it is made. Where they were removed meanwhile, what was reported stays."""
+    inserted(database, quota_tables.REPORT, [reported(DAY, ONE, "produce", 1)])
+    with pytest.raises(quota_tables.StagingError, match="no minute of 2026-11-21"):
+        report.publish("r", DAY, 0)
+    assert [row[5] for row in rows_of(database)] == [1]
+
+
+def test_who_waited_below_the_limit_stays_as_it_was_reported_once_it_is_known_no_more(database, report):
+    def row(instance: str, resource: str, p95: int, under_limit_ms: int | None, guarantee: str) -> dict:
+        return reported(DAY, instance, resource, p95) | {"under_limit_ms": under_limit_ms, "guarantee": guarantee}
+
+    other_day = DAY - timedelta(days=1)
+    inserted(
+        database,
+        quota_tables.REPORT,
+        [
+            row(ONE, "produce", 1, 90_000_000, "missed"),
+            row(ONE, "consume", 1, 90_000_000, "missed"),
+            row(ONE, "storage", 1, None, ""),
+            row(TWO, "produce", 1, None, ""),
+            row(TWO, "consume", 1, 90_000_000, "missed") | {"day": other_day.isoformat()},
+        ],
+    )
+    staged = [
+        row(ONE, "produce", 2, None, ""),
+        row(ONE, "consume", 2, 7, "kept"),  # it is known
+        row(ONE, "storage", 2, None, ""),
+        row(TWO, "produce", 2, None, ""),
+        row(TWO, "consume", 2, None, ""),
+    ]
+    inserted(database, quota_tables.STAGED, [{"run": "r", **each} for each in staged])
+    report.publish("r", DAY, len(staged))
+    found = {(each[0], each[2]): (each[5], *each[12:14]) for each in rows_of(database, where="day = '2026-11-21'")}
+    assert found == {
+        (ONE, "produce"): (2, 90_000_000, "missed"),
+        (ONE, "consume"): (2, 7, "kept"),
+        (ONE, "storage"): (2, None, ""),
+        (TWO, "produce"): (2, None, ""),
+        (TWO, "consume"): (2, None, ""),
+    }
+
+
 def test_days_are_due_as_far_as_minutes_are_made_and_nothing_starts_spark_where_none_is(
-    database, database_url, tmp_path, monkeypatch
+    database, database_url, report, tmp_path, monkeypatch
 ):
-    environment = Environment.read({"DATABASE_URL": database_url})
-    report = quota_tables.Report(environment)
     assert report.due() == []
     inserted(database, quota_tables.MINUTE_TABLE, minutes(1))  # they begin a moment before the day, and end behind it
     inserted(database, quota_tables.MADE_TABLE, [{"step_s": 60, "until": begins_at(DAY) + 86_400 + 299}])
@@ -198,17 +249,53 @@ def test_days_are_due_as_far_as_minutes_are_made_and_nothing_starts_spark_where_
         database.run(cursor, f"UPDATE {quota_tables.MADE_TABLE} SET until = until + 1 WHERE step_s = 60")
     assert report.due() == [DAY - timedelta(days=1), DAY]
     inserted(database, quota_tables.REPORT, [reported(DAY, ONE, "produce", 1)])
+    assert report.due() == [DAY - timedelta(days=1)], "a newer day, made by hand, hides no older one"
+    assert report.done_to_ms() == 1000 * begins_at(DAY - timedelta(days=1))
+    inserted(database, quota_tables.REPORT, [reported(DAY - timedelta(days=1), ONE, "produce", 1)])
     assert report.due() == []
-    report.close()
     monkeypatch.setenv("SLUICE_STACK_DIR", str(tmp_path / "none"))
     monkeypatch.setenv("DATABASE_URL", database_url)
-    assert quota_report.main([]) == quota_report.DONE
-    assert quota_report.main(["--day", "2026-11-22"]) == quota_report.NOT_YET
-    assert quota_report.main(["--run", "7"]) == quota_report.DONE  # there is no such run: another runner has it
+
+    def main(*words: str) -> int:
+        return quota_report.main(words, clock=NOW.timestamp)
+
+    assert main() == quota_report.DONE
+    assert main("--day", "2026-11-22") == quota_report.NOT_YET
+    assert main("--run", "7") == quota_report.TAKEN  # there is no such run: another runner has it
+    assert main("--day", "2026-11-07") == quota_report.GONE  # no longer: the last of the minutes may be gone
+    assert main("--day", "2026-11-19") == quota_report.GONE  # nothing was sampled
     assert not (tmp_path / "none").exists()
-    assert list(database.read("SELECT what, state, row_count, done_to_ms FROM metering_jobrun ORDER BY id")) == [
+    *rows, too_old, nothing = database.read(
+        "SELECT what, state, row_count, done_to_ms, reason FROM metering_jobrun ORDER BY id"
+    )
+    assert [row[:4] for row in rows] == [
         ("", "succeeded", 0, 1000 * (begins_at(DAY) + 86_400)), ("2026-11-22", "failed", 0, None)
     ]  # fmt: skip
+    assert too_old[4].startswith("2026-11-07 stays as it was reported: ")
+    assert nothing[4] == "2026-11-19 cannot have a report: nothing was sampled"
+
+
+def test_a_run_by_hand_beside_another_does_not_begin(database, database_url, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    with runs.recorded(Environment.read({"DATABASE_URL": database_url}), job=quota_report.JOB):
+        assert quota_report.main([]) == quota_report.TAKEN
+    assert list(database.read("SELECT state FROM metering_jobrun")) == [("succeeded",)]
+
+
+def test_a_clock_that_was_ahead_has_made_minutes_that_may_come_again(database, report):
+    inserted(database, quota_tables.MINUTE_TABLE, minutes(1))
+    inserted(database, quota_tables.MADE_TABLE, [{"step_s": 60, "until": begins_at(DAY) + 10**7}])
+    assert report.made_to() == now_s() - quota_tables.AGAIN_S
+    assert report.due() == [DAY - timedelta(days=1), DAY]
+
+
+@pytest.mark.parametrize("time_of_day", [timedelta(0), timedelta(hours=23, minutes=59, seconds=59)])
+def test_days_that_can_be_made_again_have_all_of_their_minutes(time_of_day):
+    now = datetime(2026, 11, 22, tzinfo=UTC) + time_of_day
+    oldest = now.date() - timedelta(days=AGAIN_DAYS)
+    assert can_be_made_again(oldest, now.date())
+    assert not can_be_made_again(oldest - timedelta(days=1), now.date())
+    assert MINUTES.oldest(now_s(now)) <= begins_at(oldest) - 3600  # and while a job of an hour runs
 
 
 def test_who_waited_below_the_limit_is_not_known_of_a_day_whose_intervals_have_expired():

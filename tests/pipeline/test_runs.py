@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
+import time
 
 import pytest
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline import runs
 from controlplane.metering.pipeline.runner import Runner
-from controlplane.metering.pipeline.schedule import DAY_MS, SILENT_MS, State
+from controlplane.metering.pipeline.schedule import DAY_MS, HOUR_MS, SILENT_MS, State
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark.errors import PlainError
 
 pytestmark = pytest.mark.integration
 NOON = 20_000 * DAY_MS + DAY_MS // 2
@@ -39,6 +43,10 @@ def shown(database, columns: str = "job, what, state, row_count, done_to_ms, rea
     return list(database.read(f"SELECT {columns} FROM {runs.TABLE} ORDER BY id"))
 
 
+def begun(database, cursor, job: str, *, at_ms: int = NOON) -> runs.Current:
+    return runs.Current(runs.begin(database, cursor, job=job, what="", at_ms=at_ms), rows=5)
+
+
 def test_a_run_that_nobody_asked_for_says_what_it_has_done(database, environment):
     with runs.recorded(environment, job="quota_report", what="2026-11-21") as run:
         assert shown(database, "state") == [("running",)]
@@ -59,6 +67,24 @@ def test_a_run_that_raises_says_why_in_a_line(database, environment):
     assert shown(database) == [("quota_report", "", "failed", 3, None, "ValueError: the lake is away")]
 
 
+def test_an_error_of_ours_is_read_without_the_name_of_its_class(database, environment):
+    with pytest.raises(PlainError), runs.recorded(environment, job="quota_report"):
+        raise PlainError("2026-11-21 cannot have a report yet")
+    assert shown(database, "reason") == [("2026-11-21 cannot have a report yet",)]
+
+
+def test_a_database_that_never_takes_a_sign_of_life_keeps_no_job_from_ending(database, environment, monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(runs, "_signs", lambda *_: answers.wait(30))
+    monkeypatch.setattr(runs, "SIGNS_END_WITHIN_S", 0.1)
+    began = time.monotonic()
+    with runs.recorded(environment, job="quota_report"):
+        pass
+    assert time.monotonic() - began < 20
+    answers.set()
+    assert shown(database, "state") == [("succeeded",)]
+
+
 def test_a_run_that_was_asked_for_is_taken_once(database, environment):
     with database.transaction() as cursor:
         number = runs.ask(database, cursor, job="quota_report", what="", at_ms=runs.now_ms())
@@ -71,21 +97,79 @@ def test_a_run_that_was_asked_for_is_taken_once(database, environment):
         raise AssertionError
 
 
-def test_who_gives_no_sign_of_life_for_a_minute_has_died_and_what_has_ended_stays_as_it_ended(database):
+def test_who_gives_no_sign_of_life_for_a_minute_has_died(database):
     with database.transaction() as cursor:
-        silent, alive = (
-            runs.Current(runs.begin(database, cursor, job=job, what="", at_ms=NOON), rows=5)
-            for job in ("usage", "runner")
-        )
+        silent, alive = (begun(database, cursor, job) for job in ("usage", "runner"))
         runs.seen(database, cursor, alive, NOON + 1)
         runs.bury(database, cursor, NOON + SILENT_MS)
     assert shown(database, "state") == [("running",), ("running",)]
     with database.transaction() as cursor:
-        runs.begin(database, cursor, job="usage", what="", at_ms=NOON + SILENT_MS + 1)
-        runs.seen(database, cursor, silent, NOON + SILENT_MS + 2)
-        runs.end(database, cursor, silent, NOON + SILENT_MS + 3)
-    found = shown(database, "state, reason, ended_at_ms, row_count")
-    assert found == [("failed", runs.DIED, NOON, 0), ("running", "", None, 5), ("running", "", None, 0)]
+        begun(database, cursor, "usage", at_ms=NOON + SILENT_MS + 1)
+    found = shown(database, "id, state, reason, ended_at_ms, row_count")
+    assert found[0] == (silent.number, "failed", runs.DIED, NOON, 0)
+    assert [row[1:] for row in found[1:]] == [("running", "", None, 5), ("running", "", None, 0)]
+
+
+def test_whoever_was_thought_dead_and_gives_a_sign_of_life_runs_on(database):
+    with database.transaction() as cursor:
+        run = begun(database, cursor, "quota_report")
+        runs.bury(database, cursor, NOON + HOUR_MS)
+        runs.seen(database, cursor, run, NOON + HOUR_MS)
+    assert shown(database, "state, reason, seen_at_ms, ended_at_ms") == [("running", "", NOON + HOUR_MS, None)]
+    with database.transaction() as cursor:
+        runs.bury(database, cursor, NOON + 2 * HOUR_MS)
+        runs.end(database, cursor, run, NOON + 2 * HOUR_MS)
+    assert shown(database, "state, reason, ended_at_ms") == [("succeeded", "", NOON + 2 * HOUR_MS)]
+
+
+def test_what_has_said_how_it_ended_stays_so(database):
+    with database.transaction() as cursor:
+        run = begun(database, cursor, "usage")
+        runs.end(database, cursor, run, NOON + 1, problem="no")
+        runs.seen(database, cursor, run, NOON + 2)
+        runs.end(database, cursor, run, NOON + 3)
+    assert shown(database, "state, reason, ended_at_ms") == [("failed", "no", NOON + 1)]
+
+
+def test_a_sign_of_life_from_times_to_come_is_none(database):
+    """The machine's clock was ahead when the job was killed."""
+    with database.transaction() as cursor:
+        begun(database, cursor, "quota_report", at_ms=NOON + DAY_MS)
+        runs.bury(database, cursor, NOON)
+    assert shown(database, "state, reason, ended_at_ms") == [("failed", runs.DIED, NOON)]
+
+
+def test_a_daily_job_has_one_run_at_a_time_and_who_died_stands_in_nobodys_way(database, environment):
+    with database.transaction() as cursor:
+        first = begun(database, cursor, "quota_report")
+        waits = runs.ask(database, cursor, job="quota_report", what="", at_ms=NOON)
+        for number in (None, waits):
+            with pytest.raises(runs.BusyError, match=f"run {first.number} of quota_report is under way"):
+                runs.begin(database, cursor, job="quota_report", what="", at_ms=NOON, number=number)
+        for _ in range(2):
+            begun(database, cursor, "usage")
+    assert shown(database, "state") == [("running",), ("waiting",), ("running",), ("running",)]
+    with database.transaction() as cursor:
+        begun(database, cursor, "quota_report", at_ms=NOON + SILENT_MS + 1)
+
+
+def test_of_many_that_begin_a_daily_job_at_once_one_does(environment):
+    numbers: list[int] = []
+    gate = threading.Barrier(4)
+
+    def one() -> None:
+        mine = Database(environment)
+        gate.wait(10)
+        with contextlib.suppress(runs.BusyError), mine.transaction() as cursor:
+            numbers.append(runs.begin(mine, cursor, job="quota_report", what="", at_ms=NOON))
+        mine.close()
+
+    threads = [threading.Thread(target=one) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(30)
+    assert len(numbers) == 1
 
 
 def test_runs_are_kept_for_400_days(database):
@@ -107,6 +191,32 @@ def test_the_runner_starts_what_is_due_once_and_leaves_the_rest_to_the_job(datab
     assert shown(database, "state, reason") == [("failed", "the process ended with status -9, and did not say why")]
     assert runner.turn(NOON + 3000) is None, "not at once again"
     assert runner.turn(NOON + DAY_MS // 24) is not None
+
+
+def test_a_job_that_dies_before_it_has_taken_its_run_is_not_started_at_once_again(database, runner):
+    wanted = runner.turn(NOON)
+    runner.ended(wanted, 1, NOON + 1000)
+    assert shown(database, "state, started_at_ms, ended_at_ms") == [("failed", NOON + 1000, NOON + 1000)]
+    assert runner.turn(NOON + 6000) is None
+    assert runner.turn(NOON + HOUR_MS) is not None
+
+
+def test_a_process_that_found_its_run_taken_says_nothing_of_it(database, runner):
+    wanted = runner.turn(NOON)
+    with database.transaction() as cursor:
+        runs.begin(database, cursor, job="quota_report", what="", at_ms=NOON, number=wanted.number)
+    runner.ended(wanted, runs.TAKEN, NOON + 1)
+    assert shown(database, "state") == [("running",)]
+
+
+def test_what_waits_for_a_run_of_the_same_job_is_passed_over(database, runner):
+    with database.transaction() as cursor:
+        run = begun(database, cursor, "quota_report")
+        number = runs.ask(database, cursor, job="quota_report", what="2026-11-21", at_ms=NOON)
+    assert runner.turn(NOON + 1) is None
+    with database.transaction() as cursor:
+        runs.end(database, cursor, run, NOON + 2)
+    assert runner.turn(NOON + 3).number == number
 
 
 def test_what_somebody_asked_for_comes_first_and_a_process_that_said_how_it_went_is_believed(database, runner):

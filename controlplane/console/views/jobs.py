@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from controlplane.console.page import staff_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering import jobs
+from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.schedule import JOBS
 
 if TYPE_CHECKING:
@@ -30,12 +32,17 @@ def shown(request: HttpRequest) -> HttpResponse:
         raise NotFound("there is nothing at this address")
     rows, now = listing(request, jobs.run_list(job=chosen)), SYSTEM_CLOCK.now()
     found = jobs.job_list()
+    runs = [jobs.run_shown(row, now) for row in rows.page.object_list]
     context = {
+        "absent": jobs.absence(),
         "jobs": found,
         "runner": next(each for each in found if each.name == jobs.RUNNER),
         "chosen": chosen,
         "listing": rows,
-        "runs": [(JOBS.get(row.job), jobs.run_shown(row, now)) for row in rows.page.object_list],
+        "runs": [(JOBS.get(run.job), run, jobs.can_be_run_again(run, now)) for run in runs],
+        "first_day": (now - timedelta(days=AGAIN_DAYS)).date().isoformat(),
+        "last_day": (now - timedelta(days=1)).date().isoformat(),
+        "again_days": AGAIN_DAYS,
     }
     return render(request, "console/fleet_jobs.html", context)
 
@@ -45,9 +52,10 @@ def _asked(request: HttpRequest) -> HttpResponse:
     job, what = request.POST.get("job", ""), request.POST.get("what", "")
     try:
         jobs.job_run(job=job, what=what, actor=actor)
-        messages.success(request, f"{JOBS[job].title} runs within seconds{f', for {what}' if what else ''}.")
-    except Invalid:
-        messages.error(request, "Say which day, such as 2026-11-21. It must be over.")
+        of = f" of {what}" if what else ""
+        messages.success(request, f"{JOBS[job].title}{of} is asked for: it runs as soon as the runner is free.")
+    except Invalid as error:
+        messages.error(request, f"Say which day: it {error.errors[0].detail}.")
     except Conflict:
         messages.info(request, "The same run waits to be started already.")
     return redirect("console:fleet_jobs")

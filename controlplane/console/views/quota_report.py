@@ -17,6 +17,7 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
 from controlplane.metering.pipeline.quota_days import RESOURCES
 from controlplane.quotas import report
+from controlplane.quotas.report import Outlook
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -35,11 +36,15 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     now = SYSTEM_CLOCK.now()
     rows = report.report_days(instance=instance, start=now - timedelta(days=DAYS), end=now)
     rows.sort(key=lambda row: RESOURCES.index(row.resource))  # stays by day within
+    gone = instance.state == InstanceState.DELETED
     context = {
         "instance": instance,
         "tab": "quota",
-        "gone": instance.state == InstanceState.DELETED,
-        "resources": [(resource, list(of)) for resource, of in groupby(rows, key=lambda row: row.resource)],
+        "gone": gone,
+        "resources": [
+            (resource, days := list(of), Outlook.NONE if gone else days[0].outlook(now.date()))
+            for resource, of in groupby(rows, key=lambda row: row.resource)
+        ],
         "shown_days": DAYS,
     }
     return render(request, "console/instance_quota_report.html", context)
@@ -59,6 +64,7 @@ def of_all(request: HttpRequest) -> HttpResponse:
     rows = [report.row_of(row) for row in shown.page.object_list]
     ids = {row.instance for row in rows}
     instances = Instance.objects.unscoped("operators see every tenant's").select_related("organisation").in_bulk(ids)
+    today = SYSTEM_CLOCK.now().date()
     context = {
         "day": day,
         "before": None if day is None else date.fromisoformat(day) - timedelta(days=1),
@@ -66,11 +72,20 @@ def of_all(request: HttpRequest) -> HttpResponse:
         if day is None or newest is None or day >= newest
         else date.fromisoformat(day) + timedelta(days=1),
         "listing": shown,
-        "rows": [(row, instances.get(row.instance)) for row in rows],
+        "rows": [(row, instances.get(row.instance), _outlook(row, instances.get(row.instance), today)) for row in rows],
+        "kept": [(name, request.GET[name]) for name in ("day", "show") if name in request.GET],
         "shows": [(name, WORDS[name]) for name in report.SHOWN],
         "show": show,
     }
-    return render(request, "console/fleet_quota_report.html", context)
+    part = request.htmx and day is not None  # type: ignore[attr-defined]
+    return render(
+        request, "console/parts/quota_report_rows.html" if part else "console/fleet_quota_report.html", context
+    )
+
+
+def _outlook(row: report.ReportRow, instance: Instance | None, today: date) -> Outlook:
+    is_there = instance is not None and instance.state != InstanceState.DELETED
+    return row.outlook(today) if is_there else Outlook.NONE
 
 
 def _day(text: str | None) -> str | None:

@@ -16,7 +16,7 @@ same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -29,6 +29,8 @@ LEAST_DAYS = 7
 FORESEEN_DAYS = 400
 """What is further away is not foretold."""
 KEPT_DAYS = 400
+AGAIN_DAYS = 14
+"""So many days before today have all of their minutes (`history.resolutions.MINUTES` are kept for 15 days)."""
 WAITED_PERMILLE = 1
 DAY_S, MINUTE_MS = 86_400, 60_000
 COLUMNS = (
@@ -111,21 +113,25 @@ def exhausted_on(points: Iterable[tuple[date, int]], limit: int | None, today: d
     return today + timedelta(days=days) if days <= FORESEEN_DAYS else None
 
 
+def can_be_made_again(day: date, today: date) -> bool:
+    """Whether the minutes of a day that is over are all there yet."""
+    return (today - day).days <= AGAIN_DAYS
+
+
 def days_due(
-    *, first_at: int | None, made_to: int | None, reported: date | None, has_minutes: Callable[[date], bool]
+    *, first_at: int | None, made_to: int | None, reported: Container[date], has_minutes: Callable[[date], bool]
 ) -> list[date]:
     """Days without a report that can have one: all of their minutes are made. Moments are seconds since 1970.
 
-    `first_at`: when the oldest minute begins; `made_to`: minutes that begin before then change no more.
+    `first_at`: when the oldest minute begins; `made_to`: minutes that begin before then change no more; `reported`: days, from
+    the first one's on, that have a report.
     """
     if first_at is None or made_to is None:
         return []
     day = day_of(first_at)
-    if reported is not None:
-        day = max(day, reported + timedelta(days=1))
     found = []
     while ends_at(day) <= made_to:
-        if has_minutes(day):
+        if day not in reported and has_minutes(day):
             found.append(day)
         day += timedelta(days=1)
     return found

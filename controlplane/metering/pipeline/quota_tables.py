@@ -27,6 +27,7 @@ from controlplane.metering.pipeline.quota_days import (
     row_of,
 )
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark.errors import PlainError
 
 REPORT, STAGED = "quotas_quotaday", "quotas_quotadaystaged"
 MINUTE_TABLE, MADE_TABLE, INTERVAL_TABLE = "history_minute", "history_rolledup", "quotas_recordedinterval"
@@ -46,9 +47,17 @@ _WAITS = (
     " WHERE started_at >= ? AND started_at < ? AND rule = '' AND under_limit_ms > 0"
 )
 
+_SAME = f"r.instance = {STAGED}.instance AND r.day = {STAGED}.day AND r.resource = {STAGED}.resource"
+_WAITED = f"SELECT r.under_limit_ms FROM {REPORT} r WHERE {_SAME}"  # noqa: S608
+_GUARANTEE = f"SELECT r.guarantee FROM {REPORT} r WHERE {_SAME}"  # noqa: S608
+_CARRY_OVER = (
+    f"UPDATE {STAGED} SET guarantee = ({_GUARANTEE}), under_limit_ms = ({_WAITED})"  # noqa: S608
+    f" WHERE run = ? AND day = ? AND under_limit_ms IS NULL AND EXISTS ({_WAITED} AND r.under_limit_ms IS NOT NULL)"
+)
 
-class StagingError(Exception):
-    """What was staged is not there any more."""
+
+class StagingError(PlainError):
+    """What was staged is not there any more, or nothing was: the report stays as it was."""
 
 
 def slices(day: date) -> list[tuple[int, int]]:
@@ -103,10 +112,11 @@ def _added(row: Any, day: date, *, waits_known: bool) -> Added:
 
 
 class Report:
-    """What the driver asks and writes."""
+    """What the driver asks and writes. `now_s`: since 1970."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, *, now_s: int) -> None:
         self._database = Database(environment)
+        self._now_s = now_s
 
     def close(self) -> None:
         """Give up the connection."""
@@ -115,13 +125,11 @@ class Report:
     def due(self) -> list[date]:
         """Days without a report whose minutes are all made, oldest first."""
         (first_at,) = next(self._database.read(f"SELECT MIN(at) FROM {MINUTE_TABLE}"))  # noqa: S608
-        (newest,) = next(self._database.read(f"SELECT MAX(day) FROM {REPORT}"))  # noqa: S608
-        return days_due(
-            first_at=first_at,
-            made_to=self.made_to(),
-            reported=None if newest is None else date.fromisoformat(newest),
-            has_minutes=self.has_minutes,
-        )
+        if first_at is None:
+            return []
+        statement = f"SELECT DISTINCT day FROM {REPORT} WHERE day >= ?"  # noqa: S608
+        reported = {date.fromisoformat(day) for (day,) in self._database.read(statement, [_iso(day_of(first_at))])}
+        return days_due(first_at=first_at, made_to=self.made_to(), reported=reported, has_minutes=self.has_minutes)
 
     def done_to_ms(self) -> int | None:
         """Up to when every day that can have a report has one; None: no minute has been made yet."""
@@ -131,9 +139,12 @@ class Report:
         return begins_at(due[0] if due else day_of(made_to)) * 1000
 
     def made_to(self) -> int | None:
-        """Minutes that begin before this moment change no more; None: none has been made yet."""
+        """Minutes that begin before this moment change no more; None: none has been made yet.
+
+        A clock that was ahead has left an `until` that is still to come: minutes before it will be made.
+        """
         (until,) = next(self._database.read(f"SELECT MAX(until) FROM {MADE_TABLE} WHERE step_s = ?", [MINUTE_S]))  # noqa: S608
-        return None if until is None else int(until) - AGAIN_S
+        return None if until is None else min(int(until), self._now_s // MINUTE_S * MINUTE_S) - AGAIN_S
 
     def has_minutes(self, day: date) -> bool:
         """Whether anything is known of it."""
@@ -147,9 +158,15 @@ class Report:
             self._database.run(cursor, f"DELETE FROM {STAGED}")  # noqa: S608
 
     def publish(self, run: str, day: date, rows: int) -> None:
-        """What was staged, in place of what the report had of the day. Raises StagingError."""
+        """What was staged, in place of what the report had of the day. Raises StagingError.
+
+        Who waited below the limit, where it is not known any more, stays as the report has it.
+        """
+        if not rows:
+            raise StagingError(f"no minute of {day} is there")
         columns = ", ".join(COLUMNS)
         with self._database.transaction() as cursor:
+            self._database.run(cursor, _CARRY_OVER, [run, _iso(day)])
             self._database.run(cursor, f"DELETE FROM {REPORT} WHERE day = ?", [_iso(day)])  # noqa: S608
             merged = self._database.run(
                 cursor,

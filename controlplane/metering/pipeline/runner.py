@@ -2,8 +2,9 @@
 
 One job at a time, as a process of its own: `python -m <module> --run <number>`, or by what SLUICE_SPARK_SUBMIT says, for example
 `spark-submit --master yarn`. What there is to do stands in the database, so that a runner that is killed and started again goes
-on, and two of them do no harm: the job takes its row, and a second one finds it taken. Who has a scheduler of their own needs
-no runner: jobs that nobody asked for write their rows themselves.
+on, and two of them do no harm: the job takes its row, and a second one finds it taken. A process that takes longer than its job
+may is stopped, so that one that hangs holds up nothing for more than that. Who has a scheduler of their own needs no runner:
+jobs that nobody asked for write their rows themselves.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline import runs
-from controlplane.metering.pipeline.schedule import JOBS, Job, Run, State, next_start
+from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS, Job, Run, State, next_start
 from controlplane.metering.pipeline.tables import Database
 
 LOG = logging.getLogger("sluice.runner")
@@ -57,7 +59,10 @@ class Runner:
         self._database.close()
 
     def turn(self, now_ms: int) -> Wanted | None:
-        """The run to be started now: the oldest that waits, or the first that is due. Those that died are buried."""
+        """The run to be started now: the oldest that waits, or the first that is due. Those that died are buried.
+
+        What waits for a run of the same job to end waits on, and holds up no other job.
+        """
         with self._database.transaction() as cursor:
             runs.bury(self._database, cursor, now_ms)
             waiting = self._waiting(cursor)
@@ -68,7 +73,8 @@ class Runner:
                 if at_ms is not None and at_ms <= now_ms:
                     number = runs.ask(self._database, cursor, job=job.name, what="", at_ms=now_ms)
                     waiting.append(Wanted(number, job, ""))
-        return waiting[0] if waiting else None
+            busy = self._busy(cursor)
+        return next((each for each in waiting if each.job.name not in busy), None)
 
     def command(self, wanted: Wanted) -> list[str]:
         """What is started."""
@@ -81,15 +87,24 @@ class Runner:
         return [*self._submit, found.origin, *words]
 
     def ended(self, wanted: Wanted, status: int, now_ms: int) -> None:
-        """A process that is gone has said how it went, or does not say it any more."""
+        """A process that is gone has said how it went, or does not say it any more. One that found its run taken has no say."""
+        if status != runs.TAKEN:
+            self.failed(wanted, f"the process ended with status {status}, and did not say why", now_ms)
+
+    def failed(self, wanted: Wanted, problem: str, now_ms: int) -> None:
+        """Why a run came to nothing, unless it has said itself how it went."""
         with self._database.transaction() as cursor:
-            problem = f"the process ended with status {status}, and did not say why"
             runs.end(self._database, cursor, runs.Current(wanted.number), now_ms, problem=problem)
 
     def _waiting(self, cursor: Any) -> list[Wanted]:
         statement = f"SELECT id, job, what FROM {runs.TABLE} WHERE state = ? ORDER BY id"  # noqa: S608
         self._database.run(cursor, statement, [State.WAITING.value])
         return [Wanted(number, JOBS[job], what) for number, job, what in cursor.fetchall() if job in JOBS]
+
+    def _busy(self, cursor: Any) -> set[str]:
+        statement = f"SELECT DISTINCT job FROM {runs.TABLE} WHERE state = ?"  # noqa: S608
+        self._database.run(cursor, statement, [State.RUNNING.value])
+        return {job for (job,) in cursor.fetchall()}
 
     def _runs(self, cursor: Any, job: Job) -> list[Run]:
         self._database.run(
@@ -101,38 +116,90 @@ class Runner:
         return [Run(State(state), *rest) for state, *rest in cursor.fetchall()]
 
 
-def work(environment: Environment, *, submit: str) -> None:
-    """Until Stop."""
+class Started:
+    """A run's process. `now_s`: by a clock that nobody sets."""
+
+    def __init__(self, wanted: Wanted, command: list[str], now_s: float) -> None:
+        self.wanted = wanted
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603  # ours
+        self._last_s = now_s + wanted.job.longest_ms / 1000
+
+    def status(self) -> int | None:
+        """None: it goes on."""
+        return self._process.poll()
+
+    def is_late(self, now_s: float) -> bool:
+        """Whether it has taken longer than its job may."""
+        return now_s >= self._last_s
+
+    def stop(self) -> int:
+        """Ask it, and after a while do not ask any more; its status."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        return self._process.wait()
+
+
+def work(environment: Environment, *, submit: str, pause: Callable[[float], None] = time.sleep) -> None:
+    """Until Stop. `pause`: between two turns, so many seconds."""
     runner = Runner(environment, submit=submit)
-    process: subprocess.Popen[bytes] | None = None
-    wanted: Wanted | None = None
+    started: Started | None = None
     try:
         while True:
             try:
-                if process is None:
-                    wanted = runner.turn(runs.now_ms())
-                    if wanted is not None:
-                        process = subprocess.Popen(runner.command(wanted), stdin=subprocess.DEVNULL)  # noqa: S603  # ours
-                        LOG.info("run %d of %s begins", wanted.number, wanted.job.name)
-                elif (status := process.poll()) is not None:
-                    process = None
-                    assert wanted is not None
-                    LOG.info("run %d of %s ended with status %d", wanted.number, wanted.job.name, status)
-                    runner.ended(wanted, status, runs.now_ms())
+                started = _begun(runner) if started is None else _gone_on(runner, started)
             except Exception:  # drivers have error trees of their own; the database may be away for a while
                 LOG.exception("a turn of the runner")
-            time.sleep(EVERY_S)
+            pause(EVERY_S)
     finally:
-        if process is not None:
-            process.terminate()
-            try:
-                process.wait(STOPS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if wanted is not None:
-                runner.ended(wanted, process.returncode, runs.now_ms())
+        if started is not None:
+            _stopped(runner, started, "it was stopped together with the runner")
         runner.close()
+
+
+def _begun(runner: Runner) -> Started | None:
+    wanted = runner.turn(runs.now_ms())
+    if wanted is None:
+        return None
+    command = runner.command(wanted)
+    LOG.info("run %d of %s begins", wanted.number, wanted.job.name)
+    try:
+        return Started(wanted, command, time.monotonic())
+    except OSError as error:
+        LOG.error("%s: %s", command[0], error.strerror)  # noqa: TRY400  # it says all
+        runner.failed(wanted, f"{command[0]} cannot be started: {error.strerror}", runs.now_ms())
+        return None
+
+
+def _gone_on(runner: Runner, started: Started) -> Started | None:
+    """The same, where there is something to be done yet: its end, too, may find the database away."""
+    wanted = started.wanted
+    status = started.status()
+    if status is None and started.is_late(time.monotonic()):
+        LOG.warning("run %d of %s takes too long", wanted.number, wanted.job.name)
+        _stopped(runner, started, f"stopped after {_span(wanted.job.longest_ms)}")
+        return None
+    if status is None:
+        return started
+    LOG.info("run %d of %s ended with status %d", wanted.number, wanted.job.name, status)
+    runner.ended(wanted, status, runs.now_ms())
+    return None
+
+
+def _stopped(runner: Runner, started: Started, problem: str) -> None:
+    if started.stop() == runs.TAKEN:
+        return
+    try:
+        runner.failed(started.wanted, problem, runs.now_ms())
+    except Exception:  # as in a turn; whoever looks a minute later says that it died
+        LOG.exception("the end of run %d is not written down", started.wanted.number)
+
+
+def _span(span_ms: int) -> str:
+    hours = span_ms / HOUR_MS
+    return f"{span_ms / 1000:g} s" if hours < 1 else f"{hours:g} hour{'' if hours == 1 else 's'}"
 
 
 def main() -> int:

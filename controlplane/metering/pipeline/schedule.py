@@ -1,7 +1,8 @@
 """Which jobs there are, and when each is to run next. Pure; moments are milliseconds since 1970, days those of UTC.
 
 A stream runs all the time. A daily job is due each day at its time: it has done its day once a run has succeeded that had all
-that it needed, up to that day's midnight. One that failed, or came too early, is tried again after a pause that doubles.
+that it needed, up to that day's midnight. One that failed, or came too early, is tried again after a pause that doubles. A run
+that begins later than now was begun by a clock that was ahead, and decides nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ DAY_MS = 24 * HOUR_MS
 PAUSE_MS, LONGEST_PAUSE_MS = 15 * MINUTE_MS, 4 * HOUR_MS
 SILENT_MS = MINUTE_MS
 """A run without a sign of life for longer has died without a word."""
+AHEAD_MS = MINUTE_MS
+"""Clocks that agree differ by less."""
 
 
 class State(StrEnum):
@@ -29,13 +32,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One of them. `module`: what is started; `daily_at_ms`: how long after midnight, None for what runs all the time."""
+    """One of them. `module`: what is started; `daily_at_ms`: how long after midnight, None for what runs all the time.
+
+    `longest_ms`: after that the runner stops it.
+    """
 
     name: str
     title: str
     does: str
     module: str
     daily_at_ms: int | None = None
+    longest_ms: int = 6 * HOUR_MS
 
     @property
     def is_daily(self) -> bool:
@@ -74,6 +81,7 @@ def next_start(job: Job, runs: Sequence[Run], now_ms: int) -> int | None:
     """When it is to be started, perhaps in the past; None: it runs, or nobody starts it. `runs`: the newest first."""
     if job.daily_at_ms is None or any(run.state is State.RUNNING for run in runs):
         return None
+    runs = [run for run in runs if run.started_at_ms <= now_ms + AHEAD_MS]
     midnight_ms = (now_ms - job.daily_at_ms) // DAY_MS * DAY_MS
     due_ms = midnight_ms + job.daily_at_ms
     in_vain = 0
@@ -85,7 +93,9 @@ def next_start(job: Job, runs: Sequence[Run], now_ms: int) -> int | None:
         in_vain += 1
     if not in_vain:
         return due_ms
-    ended_ms = runs[0].ended_at_ms or runs[0].started_at_ms
+    ended_ms = runs[0].ended_at_ms
+    if ended_ms is None or ended_ms > now_ms + AHEAD_MS:
+        ended_ms = runs[0].started_at_ms
     return ended_ms + min(PAUSE_MS << min(in_vain - 1, 8), LONGEST_PAUSE_MS)
 
 

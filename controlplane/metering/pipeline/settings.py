@@ -12,6 +12,8 @@ DATABASE_URL          where usage goes; see controlplane/env.py                 
 SPARK_MASTER          a Spark cluster; unset: threads of this process           ``local[2]``
 SLUICE_LAKE           where Parquet goes, any URL that Spark writes to          ``<stack dir>/lake``
 SLUICE_USAGE_TRIGGER_S  seconds between micro-batches                           ``5``
+SLUICE_SPARK_SUBMIT   how the runner starts jobs, in words of a shell:          this Python
+                      ``spark-submit --master yarn --deploy-mode client``
 ===================== ========================================================= ================================
 """
 

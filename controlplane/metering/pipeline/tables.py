@@ -90,6 +90,14 @@ class Database:
         """One statement with each of the values."""
         cursor.executemany(self._dialect(statement), values)
 
+    def writers_wait(self, cursor: Any, table: str) -> None:
+        """Nobody else writes to the table before the transaction is over: what it reads there stays so.
+
+        To be called before the transaction writes to it: two that had would wait for each other.
+        """
+        if not self._is_sqlite:  # SQLite has one writer anyhow
+            cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+
     def read(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows, one after the other, in no transaction of ours: no writer waits for them."""
         connection = self._connect()

@@ -142,16 +142,17 @@ def test_a_day_is_due_once_all_of_its_minutes_are_made_and_some_are_there():
 
     def due(**members) -> list[int]:
         what = {
-            "first_at": begins_at(before(-4)) + 7, "made_to": begins_at(TODAY), "reported": None,
+            "first_at": begins_at(before(-4)) + 7, "made_to": begins_at(TODAY), "reported": set(),
             "has_minutes": lambda day: day not in holes,
         }  # fmt: skip
         return [(day - TODAY).days for day in days_due(**what | members)]
 
     assert due() == [-4, -3, -1]
-    assert due(reported=before(-4)) == [-3, -1]
-    assert due(reported=before(-3)) == [-1]
-    assert due(reported=before(-1)) == []
-    assert due(reported=before(-30)) == [-4, -3, -1]
+    assert due(reported={before(-4)}) == [-3, -1]
+    assert due(reported={before(-4), before(-3)}) == [-1]
+    assert due(reported={before(-1)}) == [-4, -3], "a newer day hides no older one"
+    assert due(reported={before(-4), before(-3), before(-1)}) == []
+    assert due(reported={before(-30)}) == [-4, -3, -1]
     assert due(made_to=begins_at(TODAY) - 1) == [-4, -3]
     assert due(made_to=ends_at(TODAY)) == [-4, -3, -1, 0]
     assert due(first_at=None) == due(made_to=None) == []

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.metering.pipeline.schedule import (
+    AHEAD_MS,
     DAY_MS,
     HOUR_MS,
     JOBS,
@@ -67,6 +68,9 @@ def ran(begun: int, state: State = State.SUCCEEDED, *, took: int = MINUTE_MS, do
             DAY_MS,
             20 * HOUR_MS + MINUTE_MS + LONGEST_PAUSE_MS,
         ),
+        ([ran(5 * HOUR_MS + 2 * MINUTE_MS)], 5 * HOUR_MS, AT_MS),  # by a clock that was ahead: it decides nothing
+        ([ran(5 * HOUR_MS + MINUTE_MS)], 5 * HOUR_MS, AT_MS + DAY_MS),  # by one that differs a little
+        ([ran(AT_MS, State.FAILED, took=2 * DAY_MS)], 5 * HOUR_MS, AT_MS + PAUSE_MS),  # it was ahead at the end
     ],
 )
 def test_a_daily_job_begins_once_a_day_and_again_after_a_pause_where_it_was_in_vain(runs, now, expected):
@@ -91,7 +95,7 @@ RUNS = st.lists(
 
 @given(RUNS, st.integers(AT_MS, DAY_MS + AT_MS - 1))
 def test_whatever_has_run_the_next_start_is_tomorrow_exactly_where_the_day_is_done(runs, now):
-    today = [run for run in runs if run.started_at_ms >= MIDNIGHT + AT_MS]
+    today = [run for run in runs if AT_MS <= run.started_at_ms - MIDNIGHT <= now + AHEAD_MS]
     found = next_start(DAILY, runs, MIDNIGHT + now)
     assert found is not None
     if any(has_done(run, MIDNIGHT) for run in today):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.test import Client
 
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import User
+from controlplane.console.templatetags.console import amount
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instances.models import Instance
+from controlplane.quotas import report
 from controlplane.quotas.models import QuotaDay
+from controlplane.quotas.report import Outlook
 
 
 @pytest.fixture
@@ -116,13 +122,61 @@ def test_before_the_first_report_operators_read_none(as_operator):
 def test_the_page_shows_each_resource_and_warns_of_a_limit_that_will_be_reached(alice, instance, day, client):
     today = SYSTEM_CLOCK.now().date().isoformat()
     day(instance.id, today, guarantee="missed", exhausted_on="2999-01-01")
-    day(instance.id, today, "storage", exhausted_on=today)
+    day(instance.id, today, "consume", exhausted_on=today)
+    day(instance.id, today, "storage", exhausted_on=today, p95=1000)
     client.force_login(alice.user)
     page = client.get(f"/{alice.organisation.id}/instances/{instance.id}/quota-report").content.decode()
     assert "the limit is reached on 2999-01-01" in page
+    assert "By the trend of the last four weeks it is at the limit." in page
     assert "The limit is reached." in page
     assert "Missed" in page
+    assert f'1 min 10 s<span class="sub">in 3 of {amount(1440)} minutes</span>' in page
     assert page.index('id="produce-title"') < page.index('id="storage-title"')
+
+
+@pytest.mark.parametrize(
+    ("exhausted_on", "p95", "read_on", "outlook"),
+    [
+        (None, 1000, "2026-11-22", Outlook.NONE),
+        ("2026-11-30", 900, "2026-11-22", Outlook.AHEAD),
+        ("2026-11-30", 900, "2026-11-30", Outlook.AHEAD),
+        ("2026-11-30", 900, "2026-12-01", Outlook.NONE),  # it has passed, and newer days have no report
+        ("2026-11-21", 1000, "2026-11-22", Outlook.REACHED),
+        ("2026-11-21", 999, "2026-11-22", Outlook.TREND),
+        ("2026-11-21", 1000, "2026-11-23", Outlook.REACHED),  # the report of the 22nd is being made
+        ("2026-11-21", 1000, "2026-11-24", Outlook.NONE),
+    ],
+)
+def test_a_forecast_is_told_as_long_as_it_is_one(day, exhausted_on, p95, read_on, outlook):
+    row = report.row_of(day("ins-aaaaaaaa", exhausted_on=exhausted_on, p95=p95))
+    assert row.outlook(dt.date.fromisoformat(read_on)) is outlook
+
+
+def test_of_an_instance_that_is_gone_nothing_is_foretold(operator, alice, instance, day, client):
+    today = SYSTEM_CLOCK.now().date().isoformat()
+    day(instance.id, today, exhausted_on="2999-01-01")
+    client.force_login(alice.user)
+    pages = (
+        (operator, "/fleet/quota-report"),
+        (client, f"/{alice.organisation.id}/instances/{instance.id}/quota-report"),
+    )
+    for who, address in pages:
+        assert "2999-01-01" in who.get(address).content.decode()
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).update(state="deleted")
+    for who, address in pages:
+        assert "2999-01-01" not in who.get(address).content.decode()
+
+
+def test_operators_search_by_name_and_stay_on_their_day(operator, instance, day):
+    day(instance.id)
+    day("ins-aaaaaaaa")
+    page = operator.get(f"/fleet/quota-report?day=2026-11-21&show=all&q={instance.name.upper()}").content.decode()
+    assert instance.id in page
+    assert "ins-aaaaaaaa" not in page
+    assert '<input type="hidden" name="day" value="2026-11-21">' in page
+    rows = operator.get("/fleet/quota-report?q=nothing", headers={"HX-Request": "true"}).content.decode()
+    assert "Nothing matches “nothing”" in rows
+    assert "<html" not in rows
 
 
 def test_the_operators_page_shows_a_day_with_the_fullest_first_and_picks(operator, alice, instance, day):

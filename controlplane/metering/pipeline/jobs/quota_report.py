@@ -11,7 +11,8 @@ itself, in one transaction; a job that is killed has published days or not, and 
 of the environment; executors need the project, and the database.
 
 The exit status is 0; 1 where the database or Spark refuse; 2 for words that make no sense; 3 where a day that was named has
-minutes to come.
+minutes to come; 4 where the run that was named has begun already, or another run is under way; 5 where a day that was named has
+minutes no more.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from controlplane.metering.pipeline import quota_frames, quota_tables, runs, session
-from controlplane.metering.pipeline.quota_days import ends_at
+from controlplane.metering.pipeline.quota_days import AGAIN_DAYS, can_be_made_again, day_of, ends_at
 from controlplane.metering.pipeline.settings import Settings
-from controlplane.spark.errors import first_line
+from controlplane.spark.errors import PlainError, said
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("sluice.quota_report")
 JOB, APP = "quota_report", "quota-report"
-DONE, FAILED, NOT_YET = 0, 1, 3
+DONE, FAILED, NOT_YET, TAKEN, GONE = 0, 1, 3, runs.TAKEN, 5
 
 
 def minutes_of(spark: SparkSession, environment: Environment, day: date) -> DataFrame:
@@ -66,7 +67,7 @@ def report(spark: SparkSession, environment: Environment, day: date, *, now: dat
     days = days_of(spark, environment, day, minutes_of(spark, environment, day))
     staging = partial(_stage, environment, run, day, quota_tables.waits_known(day, now))
     rows = days.rdd.mapPartitions(staging).sum()
-    published = quota_tables.Report(environment)
+    published = quota_tables.Report(environment, now_s=int(now.timestamp()))
     try:
         published.publish(run, day, rows)
     finally:
@@ -78,21 +79,34 @@ def _stage(environment: Environment, run: str, day: date, waits_known: bool, row
     return quota_tables.stage(environment, run, day, waits_known=waits_known, rows=rows)
 
 
-class NotYetError(Exception):
+class NotYetError(PlainError):
     """A day that was named has minutes to come."""
 
 
-def work(settings: Settings, wanted: Sequence[date], run: runs.Current) -> None:
-    """All days that were asked for, or are due. Spark is started where there is something to do. Raises NotYetError."""
-    known = quota_tables.Report(settings.environment)
+class GoneError(PlainError):
+    """A day that was named has minutes no more, or not all: what the report has of it could only become worse."""
+
+
+def work(settings: Settings, wanted: Sequence[date], run: runs.Current, *, now_s: int) -> None:
+    """All days that were asked for, or are due. Spark is started where there is something to do.
+
+    Raises NotYetError and GoneError, both before anything is done.
+    """
+    known = quota_tables.Report(settings.environment, now_s=now_s)
     try:
         days = list(wanted) or known.due()
         made_to = known.made_to() or 0
         for day in wanted:
+            if not can_be_made_again(day, day_of(now_s)):
+                raise GoneError(
+                    f"{day} stays as it was reported: of days before the last {AGAIN_DAYS} minutes are missing"
+                )
             if ends_at(day) > made_to:
                 raise NotYetError(
                     f"{day} cannot have a report yet: minutes have been made up to {_moment(made_to)} UTC"
                 )
+            if not known.has_minutes(day):
+                raise GoneError(f"{day} cannot have a report: nothing was sampled")
         if days:
             known.begin()
             _make(settings, days, run)
@@ -113,7 +127,7 @@ def _make(settings: Settings, days: Sequence[date], run: runs.Current) -> None:
         session.close_session(spark)
 
 
-def main(words: Sequence[str]) -> int:
+def main(words: Sequence[str], *, clock: Callable[[], float] = time.time) -> int:
     """The exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -127,16 +141,13 @@ def main(words: Sequence[str]) -> int:
     what = " ".join(map(str, asked.day))[: runs.LONGEST_WHAT]
     try:
         with runs.recorded(settings.environment, job=JOB, what=what, number=asked.run) as run:
-            work(settings, asked.day, run)
-    except runs.NotWaitingError as error:
+            work(settings, asked.day, run, now_s=int(clock()))
+    except runs.NotBegunError as error:
         LOG.info("%s", error)
-        return DONE
-    except NotYetError as error:
-        LOG.error("%s", error)  # noqa: TRY400  # it says all
-        return NOT_YET
+        return TAKEN
     except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
-        LOG.error("%s: %s", type(error).__name__, first_line(error))  # noqa: TRY400  # a page of Java says no more
-        return FAILED
+        LOG.error("%s", said(error))  # noqa: TRY400  # a page of Java says no more
+        return NOT_YET if isinstance(error, NotYetError) else GONE if isinstance(error, GoneError) else FAILED
     return DONE
 
 

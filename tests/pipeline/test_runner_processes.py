@@ -1,0 +1,148 @@
+"""The runner with processes: shell commands in the place of `spark-submit`, each a job that misbehaves in a way of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from controlplane.env import Environment
+from controlplane.metering.pipeline import runner, runs
+from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS
+from controlplane.metering.pipeline.tables import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def environment(database_file):
+    return Environment.read({"DATABASE_URL": f"sqlite:///{database_file}"})
+
+
+@pytest.fixture
+def database(environment):
+    made = Database(environment)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def rows(database) -> Callable[[], list[tuple]]:
+    return lambda: list(database.read(f"SELECT state, reason FROM {runs.TABLE} ORDER BY id"))
+
+
+def work(environment: Environment, submit: str, until: Callable[[], object]) -> None:
+    """The runner's turns, one quickly after the other, until something holds; then it is told to stop."""
+    end = time.monotonic() + PATIENCE_S
+
+    def pause(_: float) -> None:
+        if until():
+            raise runner.Stop
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+    with pytest.raises(runner.Stop):
+        runner.work(environment, submit=submit, pause=pause)
+
+
+def shell(script: str) -> str:
+    return shlex.join(["sh", "-c", script])
+
+
+def number_in(file: Path) -> int | None:
+    text = file.read_text() if file.exists() else ""
+    return int(text) if text.endswith("\n") else None
+
+
+def has_ended(found: list[tuple]) -> bool:
+    return bool(found) and found[0][0] not in ("waiting", "running")
+
+
+def is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def some_turns_after(holds: Callable[[], object]) -> Callable[[], bool]:
+    """Whether something has held for ten turns: what would have happened again has had the time."""
+    turns: list[bool] = []
+
+    def until() -> bool:
+        turns.append(bool(holds()))
+        return sum(turns) > 10
+
+    return until
+
+
+def test_a_job_that_ends_at_once_has_failed_once(environment, rows):
+    work(environment, shell("exit 1"), some_turns_after(lambda: has_ended(rows())))
+    assert rows() == [("failed", "the process ended with status 1, and did not say why")]
+
+
+def test_a_program_that_is_not_there_ends_the_run(environment, rows):
+    work(environment, "no-such-program", some_turns_after(lambda: has_ended(rows())))
+    assert rows() == [("failed", "no-such-program cannot be started: No such file or directory")]
+
+
+def test_a_job_that_hangs_is_stopped_and_killed_where_it_does_not_listen(environment, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "JOBS", {"quota_report": replace(JOBS["quota_report"], longest_ms=1000)})
+    monkeypatch.setattr(runner, "STOPS_WITHIN_S", 0.2)
+    file = tmp_path / "process"
+    submit = shell(f"trap '' TERM; echo $$ > {file}; exec sleep 60")
+    work(environment, submit, lambda: has_ended(rows()))
+    assert rows() == [("failed", "stopped after 1 s")]
+    assert is_gone(number_in(file) or 0)
+
+
+def test_a_runner_that_stops_takes_its_job_with_it(environment, rows, tmp_path):
+    file = tmp_path / "process"
+    work(environment, shell(f"echo $$ > {file}; exec sleep 60"), lambda: number_in(file))
+    assert rows() == [("failed", "it was stopped together with the runner")]
+    assert is_gone(number_in(file) or 0)
+
+
+def test_a_job_that_found_its_run_taken_leaves_it_to_the_other(environment, database, rows, tmp_path):
+    """Two runners have started it. The other one's process, here the test, was quicker."""
+    file = tmp_path / "go"
+    numbers: list[int] = []
+
+    def until() -> bool:
+        if not numbers:
+            with database.transaction() as cursor:
+                database.run(cursor, f"SELECT id FROM {runs.TABLE}")
+                ((number,),) = cursor.fetchall()
+                numbers.append(
+                    runs.begin(database, cursor, job="quota_report", what="", at_ms=runs.now_ms(), number=number)
+                )
+            file.touch()
+        return file.with_name("gone").exists()
+
+    script = f"while [ ! -e {file} ]; do sleep 0.02; done; touch {file.with_name('gone')}; exit {runs.TAKEN}"
+    work(environment, shell(script), until)
+    assert rows() == [("running", "")]
+
+
+def test_a_job_that_does_well_says_so_itself(environment, database, rows):
+    """As the quota report does: in the row of the number that it is given."""
+
+    def it_says() -> bool:
+        with database.transaction() as cursor:
+            what = "state = 'succeeded', started_at_ms = asked_at_ms, ended_at_ms = asked_at_ms"
+            return bool(database.run(cursor, f"UPDATE {runs.TABLE} SET {what}"))
+
+    work(environment, shell("exit 0"), some_turns_after(it_says))
+    assert rows() == [("succeeded", "")]
+
+
+def test_how_long_a_job_may_take_is_said_in_hours():
+    assert runner._span(6 * HOUR_MS) == "6 hours"
+    assert runner._span(HOUR_MS) == "1 hour"
