@@ -125,5 +125,6 @@ class ApiError(Exception):
         self.message = message
 
     def kept(self) -> Self:
-        """Itself without the frames in which it was raised, with all that they refer to: one of thousands in one answer."""
+        """Itself without the frames in which it and its cause were raised, with all that they refer to: one of thousands."""
+        self.__cause__ = self.__context__ = None
         return self.with_traceback(None)

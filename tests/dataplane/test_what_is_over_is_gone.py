@@ -11,6 +11,7 @@ import pytest
 from dataplane.background import ThreadBackground
 from dataplane.clock import SystemClock
 from dataplane.network.loop import EpollLoop
+from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition, FetchResponsePartitionData
 from dataplane.replication.serving import follower_fetches
 from dataplane.replication.serving.fetch_sessions import FetchSession, Found, Reading, SessionPartition
@@ -102,6 +103,28 @@ def test_a_login_that_fails():
     pending.become(lambda witness=witness: reply(witness))
     assert isinstance(pending.error, ValueError)
     del pending, witness
+    assert known() is None
+
+
+def test_what_a_refusal_was_about_that_is_kept_for_the_answer():
+    def refuse(witness):
+        try:
+            raise ValueError(witness)
+        except ValueError as error:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "no") from error
+
+    def all_refused(witness):
+        refusals = []
+        try:
+            refuse(witness)
+        except ApiError as refusal:
+            refusals.append(refusal.kept())
+        return [refusal.code for refusal in refusals]
+
+    witness = Witness()
+    known = weakref.ref(witness)
+    assert all_refused(witness) == [ErrorCode.INVALID_REQUEST]
+    del witness
     assert known() is None
 
 

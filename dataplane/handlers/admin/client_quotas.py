@@ -95,7 +95,7 @@ async def handle_alter_client_quotas(
             toll.pay(1)
         await write_rules(ctx.broker.doors.zookeeper, instance.spec.id, decide)
     except ApiError as refusal:
-        refusals = dict.fromkeys(range(len(request.entries)), refusal)
+        refusals = dict.fromkeys(range(len(request.entries)), refusal.kept())
     except ZooKeeperError:
         unknown = ApiError(ErrorCode.REQUEST_TIMED_OUT, "the change may have been made or not: look, and ask again")
         refusals = dict.fromkeys(range(len(request.entries)), unknown)

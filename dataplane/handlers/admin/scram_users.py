@@ -111,7 +111,7 @@ async def handle_alter_user_scram_credentials(
         plans = await in_slices(ctx, _plans(request))
         await put_in_force(ctx, instance, users_path(instance), decide, is_there)
     except ApiError as refusal:
-        everybodys = refusal
+        everybodys = refusal.kept()
 
     def result(name: str) -> AlterUserScramCredentialsResult:
         refusal = everybodys or refusals.get(name)
