@@ -23,6 +23,7 @@ from dataplane.records.header import CorruptBatchError
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
+K = TypeVar("K")
 Steps = Generator[Callable[[], Any] | None, Any, T]
 
 RECORDS_PER_STEP = 64
@@ -95,6 +96,16 @@ def each(items: Iterable[A], make: Callable[[A], B], cost_us: int, pace: Pace | 
             yield None
         made.append(make(item))
     return made
+
+
+def grouped(
+    groups: Iterable[tuple[K, Iterable[A]]],
+    make: Callable[[K, tuple[A, ...]], B],
+    cost_us: int,
+    pace: Pace | None = None,
+) -> Steps[tuple[B, ...]]:
+    """What `make` says of every group (a topic) and its rows (of partitions), with pauses."""
+    return tuple((yield from each(groups, lambda group: make(group[0], tuple(group[1])), cost_us, pace)))
 
 
 def unpacked(codec: int, data: Buffer, limit: int) -> Steps[Buffer]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from datetime import timedelta
 
 import pytest
 
 from controlplane.core import audit_file
-from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.models import AuditEntry
 
 from .console.conftest import at_alice, at_charlie, at_viewer  # noqa: F401  # fixtures
 from .test_audit_trail import URL as LIST
-from .test_audit_trail import record
+from .test_audit_trail import deleted_before_and_created_after, record
 from .test_instances_api import problem
 
 URL = f"{LIST}.csv"
@@ -66,13 +63,7 @@ def test_it_ends_where_a_piece_does(alice, monkeypatch, number):
 
 
 def test_it_has_the_filters_of_the_list(alice):
-    now = SYSTEM_CLOCK.now()
-    record(alice, "topic.delete", "orders")
-    record(alice, "topic.create", "payments")
-    AuditEntry.objects.for_organisation(alice.organisation).filter(action="topic.delete").update(
-        at=now - timedelta(days=2)
-    )
-    day_ago = (now - timedelta(days=1)).isoformat()
+    day_ago = deleted_before_and_created_after(alice)
     for query, found in (
         ({"action": "topic"}, ["payments", "orders"]),
         ({"action": "topic.delete"}, ["orders"]),

@@ -27,7 +27,7 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from dataplane.records.steps import Pace, each
+from dataplane.records.steps import Pace, grouped
 from dataplane.replication.replica.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
@@ -105,12 +105,8 @@ def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeL
 
 
 def _directory(path: str, by_directory: dict[str, _Topics], pace: Pace) -> Steps[DescribeLogDirsResult]:
-    def described(found: tuple[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsTopic:
-        topic, partitions = found
-        return DescribeLogDirsTopic(topic, tuple(partitions))
-
-    topics = yield from each(by_directory.get(path, {}).items(), described, _TOPIC_US, pace)
-    return DescribeLogDirsResult(log_dir=path, topics=tuple(topics))
+    topics = yield from grouped(by_directory.get(path, {}).items(), DescribeLogDirsTopic, _TOPIC_US, pace)
+    return DescribeLogDirsResult(log_dir=path, topics=topics)
 
 
 def _partition(replica: Partition, log: Log) -> DescribeLogDirsPartition:
@@ -137,12 +133,8 @@ def handle_alter_replica_log_dirs(
                     yield None
                 code = _move(ctx, directory.path, topic.name, index)
                 rows.append(AlterReplicaLogDirPartitionResult(index, code))
-
-    def result(moved: tuple[str, list[AlterReplicaLogDirPartitionResult]]) -> AlterReplicaLogDirTopicResult:
-        topic, rows = moved
-        return AlterReplicaLogDirTopicResult(topic, tuple(rows))
-
-    return AlterReplicaLogDirsResponse(results=tuple((yield from each(results.items(), result, _TOPIC_US, pace))))
+    told = yield from grouped(results.items(), AlterReplicaLogDirTopicResult, _TOPIC_US, pace)
+    return AlterReplicaLogDirsResponse(results=told)
 
 
 def _move(ctx: RequestContext, path: str, topic: str, index: int) -> ErrorCode:

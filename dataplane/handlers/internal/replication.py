@@ -79,7 +79,8 @@ async def handle_stop_replica(ctx: RequestContext, request: StopReplicaRequest) 
 
 def _runner(ctx: RequestContext, request: LeaderAndIsrRequest | StopReplicaRequest) -> Run:
     """What is short is over at once, as long as nothing is before it."""
-    if sum(len(topic.partition_states) for topic in request.topic_states[: _AT_ONCE + 1]) <= _AT_ONCE:
+    topics = request.topic_states
+    if len(topics) <= _AT_ONCE and sum(len(topic.partition_states) for topic in topics) <= _AT_ONCE:
         return at_once
     slices = ctx.broker.slices
     return lambda steps: slices.run("", steps)

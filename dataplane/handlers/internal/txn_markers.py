@@ -21,7 +21,7 @@ from dataplane.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from dataplane.records.control import Marker, build_marker
-from dataplane.records.steps import Pace, each
+from dataplane.records.steps import Pace, grouped
 from dataplane.replication.appending import ALL_IN_SYNC
 from dataplane.tasks import Future
 from dataplane.transactions.model import RAISING
@@ -117,12 +117,9 @@ class _Pending:
         pace = Pace()
         markers: list[WritableTxnMarkerResult] = []
 
-        def result(told: _Row) -> WritableTxnMarkerTopicResult:
-            return WritableTxnMarkerTopicResult(told[0], tuple(told[1]))
-
         for producer_id, topics in self._results:
             if pace.over(_ROW_US):
                 yield None
-            rows = yield from each(topics, result, _ROW_US, pace)
-            markers.append(WritableTxnMarkerResult(producer_id, tuple(rows)))
+            told = yield from grouped(topics, WritableTxnMarkerTopicResult, _ROW_US, pace)
+            markers.append(WritableTxnMarkerResult(producer_id, told))
         return WriteTxnMarkersResponse(tuple(markers))

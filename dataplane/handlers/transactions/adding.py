@@ -27,7 +27,7 @@ from dataplane.protocol.messages.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from dataplane.records.steps import Pace, each
+from dataplane.records.steps import Pace, each, grouped
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.access import CLUSTER, Operation, of_transactional_id
 from dataplane.transactions.events import AddPartitions
@@ -180,11 +180,7 @@ def _rows(
         if pace.over(_PARTITION_US):
             yield None
         by_topic[name].append(AddPartitionsToTxnPartitionResult(index, error))
-    return tuple((yield from each(by_topic.items(), _row, _PARTITION_US, pace)))
-
-
-def _row(topic: tuple[str, list[AddPartitionsToTxnPartitionResult]]) -> AddPartitionsToTxnTopicResult:
-    return AddPartitionsToTxnTopicResult(topic[0], tuple(topic[1]))
+    return (yield from grouped(by_topic.items(), AddPartitionsToTxnTopicResult, _PARTITION_US, pace))
 
 
 # --- offsets ----------------------------------------------------------------------------------------------------------

@@ -394,9 +394,7 @@ class FetchSession:
         self.is_closed = True
         for row in self.partitions():
             row.unhang()
-        self._topics, self.on_stir = (
-            {},
-            None,
-        )  # each partition has this: as a cycle all would stay in memory (`garbage`)
+        self._topics = {}  # each partition has this: as a cycle all would stay in memory (`garbage`)
+        self.on_stir = None  # and so may this
         self.due.clear()
         self.wake()

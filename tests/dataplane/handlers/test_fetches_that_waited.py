@@ -40,9 +40,8 @@ def waiting(tenant, request):
 
 
 def in_memory():
-    return sum(
-        type(each) is ConsumerReader for each in gc.get_objects()
-    )  # `isinstance` asks lazy objects of Django, too
+    # By type: `isinstance` would wake what is lazy in Django.
+    return sum(type(each) is ConsumerReader for each in gc.get_objects())
 
 
 REQUESTS = {
