@@ -132,6 +132,10 @@ class Connection(Protocol):
         """As `resume_reading`; the first frame that waits, if it is here, is handed out before this returns."""
         ...
 
+    def lasting(self, frame: memoryview) -> memoryview:
+        """A frame that was just handed out, in memory that nobody writes to after this turn: where it is, or a copy."""
+        ...
+
     def hold(self, more: int) -> None:
         """So many bytes more (or fewer) are kept for this connection by its protocol: they count as the account's."""
         ...

@@ -11,8 +11,8 @@ holds. What waits has not begun, and so holds only what it was given. The cluste
 the control plane) has places of its own, several pieces at a time, and every second slice while it has any: a
 controller's word must wait neither for the tenants' work nor for a listing that an operator asked for.
 
-The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and the generator closed, one a turn: what half a
-request of a broker has become takes milliseconds to let go), and the connection
+The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and what it held is let go in slices, too: what
+half a request of a broker has become takes 20 ms), and the connection
 it is for is read no further until it is done (`held_until`), as Kafka handles one request of a connection at a time: that
 bounds what waits by the number of connections.
 """
@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dataplane.protocol.release import abandoned
 from dataplane.tasks import CancelledError, Future, Later, without_frames
 
 if TYPE_CHECKING:
@@ -82,14 +83,17 @@ class Slices:
         self._is_scheduled = False
         self._at_once_s = 0.0  # spent in this turn
 
-    def run(self, owner: str, steps: Steps[T]) -> Job[T]:
-        """The future has what the steps return or raise; it is done already where they did not take long."""
+    def run(self, owner: str, steps: Steps[T], *, at_once: bool = True) -> Job[T]:
+        """The future has what the steps return or raise; it is done already where they did not take long.
+
+        `at_once` is False for what is long for certain: in this turn others are served first.
+        """
         job = Job(self, owner, steps)
         if not self._may_begin(owner) or owner in self._waiting:
             self._waiting.setdefault(owner, deque()).append(job)
             return job
         self._begin(job)
-        if self._at_once_s >= AT_ONCE_S:
+        if not at_once or self._at_once_s >= AT_ONCE_S:
             self._later(job)
             return job
         if not self._at_once_s:
@@ -103,6 +107,7 @@ class Slices:
         """What `Job.give_up` does."""
         if job.has_begun:
             if not job.is_running:
+                job.steps = abandoned(job.steps)
                 self._closing.append(job)
                 self._schedule()
             self._over(job)
@@ -120,18 +125,28 @@ class Slices:
         self._is_scheduled = False
         since = now = self._clock()
         steps = 0
-        if self._closing:
-            dropped = self._closing.popleft()
-            dropped.steps.close()
-            now = self._clock()
-            self._charge(dropped.owner, now - since)
         try:
+            if self._closing:
+                now = self._let_go(self._closing[0], since)
             while steps < STEPS_PER_SLICE and now - since < SLICE_S and (job := self._next()) is not None:
                 steps += self._run_slice(job, since + SLICE_S)
                 before, now = now, self._clock()
                 self._charge(job.owner, now - before)
         finally:
             self._schedule()  # a bug in what waits for one piece of work: the others go on
+
+    def _let_go(self, dropped: Job[Any], since: float) -> float:
+        """Half a slice of what was given up; the time."""
+        until, ended = since + SLICE_S / 2, False
+        for _ in range(STEPS_PER_SLICE):
+            ended = next(dropped.steps, self) is self
+            now = self._clock()
+            if ended or now >= until:
+                break
+        if ended:
+            self._closing.popleft()
+        self._charge(dropped.owner, now - since)
+        return now
 
     def _next(self) -> Job[Any] | None:
         """Whose turn it is: the cluster's own work every second time."""

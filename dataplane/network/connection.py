@@ -394,6 +394,16 @@ class SocketConnection(Sender):
             self._is_limited = False
             self._account.waiting -= 1
 
+    def lasting(self, frame: memoryview) -> memoryview:
+        """As `doors.Connection`.
+
+        What came in parts is large and has memory of its own: to copy it would take milliseconds. The arena is far larger than
+        what is received into it at once.
+        """
+        if not frame.readonly and 2 * frame.nbytes > memoryview(frame.obj).nbytes:
+            return frame
+        return memoryview(bytearray(frame))
+
     def hold(self, more: int) -> None:
         """So many bytes more are kept for this connection by its protocol."""
         self._hold(more)
@@ -473,7 +483,7 @@ class SocketConnection(Sender):
         protocol, self._protocol = self._protocol, None
         self._begins, self._settle = None, _nothing  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
-            self._loop.after_serving(self._account, lambda: protocol.closed(reason))
+            self._loop.accounts.ready(self._account, lambda: protocol.closed(reason))  # a thousand may go at once
         accounts, account = self._loop.accounts, self._account
         held = account.held_by(self)
         if held:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from itertools import count
 
 from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load, Preface, TlsClient
-from dataplane.network.accounts import INTERNAL, Account, Accounts
+from dataplane.network.accounts import INTERNAL, Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.connection import SocketConnection
 from dataplane.network.preface import Prefaces
@@ -360,13 +360,6 @@ class EpollLoop:
             callback()
         else:
             self.accounts.ready(self.accounts.known(account), callback)
-
-    def after_serving(self, account: Account, callback: Callback) -> None:
-        """Run when the turn ends; of what is many, the rest when the account's time comes: a thousand may go at once."""
-        if self.accounts.may_run(account):
-            self.at_turn_end(callback)
-        else:
-            self.accounts.ready(account, callback)
 
     def worked_for(self, account: str, seconds: float) -> None:
         """Something else than a connection has used the loop."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dataplane.tasks import Future
 
 SENDFILE_BYTES = 2**20
-MOST_AT_ONCE_BYTES = 2 * 2**20
+MOST_AT_ONCE_BYTES = 512 * 2**10
 """What one connection sends before others have their turn: a peer that reads fast takes it as fast as it is sent."""
 COPY_BELOW_BYTES = 64 * 2**10
 MAX_BUFFERS = 256

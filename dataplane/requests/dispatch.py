@@ -84,6 +84,8 @@ OF_ANY_LENGTH = frozenset(
 )
 """What brokers tell each other of all their partitions. Anything else has a stranger's number of elements on the internal
 listener, too: some of it is handled in one turn, and 150,000 assignments of a group were one of 50 ms."""
+_LONG_BYTES = 128 * 2**10
+"""A request of many elements that is larger will not be done in a slice."""
 _SASL = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
@@ -193,12 +195,13 @@ class ClientConnection:
             request = short_decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
         except ManyElementsError:
             ctx = self._context(row, header, len(frame), is_long=True)
-            kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn
+            kept = self._connection.lasting(frame)
             self._connection.hold(len(kept))
             steps = self._long(row, ctx, header, kept, is_let_in=slot is not None)
             size = self._decoded_bytes(header, len(kept))
-            slices = self.broker.slices
-            self._take(row, ctx, self.broker.decoded.begin(ctx.owner, size, lambda: slices.run(ctx.owner, steps)), slot)
+            run, at_once = self.broker.slices.run, len(kept) < _LONG_BYTES
+            begun = self.broker.decoded.begin(ctx.owner, size, lambda: run(ctx.owner, steps, at_once=at_once))
+            self._take(row, ctx, begun, slot)
             return
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol
 
 from dataplane.handlers.context import RequestContext
@@ -55,9 +56,13 @@ def handle_api_versions(
         error = ErrorCode.INVALID_REQUEST
     if error is not ErrorCode.NONE:
         return ApiVersionsResponse(error_code=error)
-    reads_zero = ctx.version >= _READS_ZERO_SINCE
+    return _offer(served, tenant=not ctx.session.is_internal, reads_zero=ctx.version >= _READS_ZERO_SINCE)
+
+
+@cache  # every connection begins with this question, and some clients ask it again and again
+def _offer(served: Callable[..., Sequence[Offered]], *, tenant: bool, reads_zero: bool) -> ApiVersionsResponse:
     return ApiVersionsResponse(
-        api_keys=tuple(map(_version, served(tenant=not ctx.session.is_internal))),
+        api_keys=tuple(map(_version, served(tenant=tenant))),
         supported_features=(SupportedFeatureKey(_TRANSACTIONS, 0, RAISING),) if reads_zero else (),
         finalized_features_epoch=_FEATURES_EPOCH,
         finalized_features=(FinalizedFeatureKey(_TRANSACTIONS, RAISING, RAISING),),

@@ -51,6 +51,7 @@ from dataplane.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, gather, resolved
 from dataplane.tenancy.access import CLUSTER, Operation, of_group
@@ -323,6 +324,9 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps
             continue
         if sees_all or ctx.may(Operation.DESCRIBE, of_group(row.group_id)):
             listed.append(row)
+    held = [states, types]  # as many as the request could name
+    del states, types
+    yield from released(held)
     return ListGroupsResponse(error_code=error, groups=tuple(listed))
 
 

@@ -17,7 +17,7 @@ from dataplane.protocol.messages.reassignment import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,15 +91,12 @@ async def handle_list_partition_reassignments(
     ongoing = await ctx.broker.controller.reassigned()
     if ongoing is None:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    topics = await in_slices(ctx, _listed(request, ongoing))
-    return ListPartitionReassignmentsResponse(
-        topics=tuple(OngoingTopicReassignment(topic, tuple(rows)) for topic, rows in topics.items())
-    )
+    return ListPartitionReassignmentsResponse(topics=await in_slices(ctx, _listed(request, ongoing)))
 
 
 def _listed(
     request: ListPartitionReassignmentsRequest, ongoing: Sequence[Partition]
-) -> Steps[dict[str, list[OngoingPartitionReassignment]]]:
+) -> Steps[tuple[OngoingTopicReassignment, ...]]:
     named = None
     if request.topics is not None:
         named = frozenset((yield from keys_of((topic.name, topic.partition_indexes) for topic in request.topics)))
@@ -115,4 +112,4 @@ def _listed(
                     partition.index, assignment.replicas, assignment.adding, assignment.removing
                 )
             )
-    return topics
+    return (yield from grouped(topics.items(), OngoingTopicReassignment, _LOOKED_AT_US, pace))

@@ -21,7 +21,7 @@ from dataplane.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from dataplane.records.control import Marker, build_marker
-from dataplane.records.steps import Pace, grouped
+from dataplane.records.steps import STEP_US, Pace, grouped
 from dataplane.replication.appending import ALL_IN_SYNC
 from dataplane.tasks import Future
 from dataplane.transactions.model import RAISING
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 10.0
 """For its followers: the coordinator asks again soon after."""
-_PARTITION_US, _ROW_US = 30, 2
+_PARTITION_US, _ROW_US = STEP_US, 2
+"""Each partition is a step, of which a slice has 32: its marker is written at the end of the turn, which takes as long again."""
 
 _Row = tuple[str, list[WritableTxnMarkerPartitionResult]]
 

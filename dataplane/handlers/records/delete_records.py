@@ -17,7 +17,7 @@ from dataplane.protocol.messages.fetch import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, grouped
 from dataplane.replication.upkeep.deletion import NO_LOW_WATERMARK, delete_records
 from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
 
-_PARTITION_US = 25
+_PARTITION_US, _TOPIC_US = 25, 2
 
 Row = tuple[str, list[DeleteRecordsPartitionResult]]
 
@@ -85,5 +85,11 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
-            topics = tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(rows)) for name, rows in self._topics)
-            self.answer.resolve(DeleteRecordsResponse(topics=topics))
+            told = self._ctx.broker.slices.run(self._ctx.owner, self._response())
+            told.then(
+                lambda done: self.answer.resolve(done.result()) if done.error is None else self.answer.fail(done.error)
+            )
+
+    def _response(self) -> Steps[DeleteRecordsResponse]:
+        topics, self._topics = self._topics, []
+        return DeleteRecordsResponse(topics=(yield from grouped(topics, DeleteRecordsTopicResult, _TOPIC_US)))

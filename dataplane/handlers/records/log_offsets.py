@@ -23,6 +23,7 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, each, run_through
 from dataplane.storage.log import lookup
 from dataplane.tenancy.access import Operation
@@ -122,6 +123,9 @@ def _list_all(
                 )
             rows.append(row)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(rows)))
+    held = [asked]
+    del asked
+    yield from released(held)
     return ListOffsetsResponse(topics=tuple(topics))
 
 

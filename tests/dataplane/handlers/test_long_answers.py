@@ -418,6 +418,13 @@ def test_records_deleted_from_many_partitions(world: World) -> None:
     assert world.ask(ours, 2)[0].topics[0].partitions[0].error_code == 0
 
 
+def test_records_deleted_from_many_topics(world: World) -> None:
+    wanted = tuple(fetch.DeleteRecordsTopic(name, (fetch.DeleteRecordsPartition(0, 0),)) for name in NOWHERE)
+    answer = world.ask_long(fetch.DeleteRecordsRequest(topics=wanted, timeout_ms=100), 2, at_least=100)
+    assert [topic.name for topic in answer.topics] == NOWHERE
+    assert {topic.partitions[0].error_code for topic in answer.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 def call(world: World, request: Any, version: int) -> Any:
     answer = world.cluster.client.call(world.leader, request, version)
     world.cluster.until(lambda: answer.done)

@@ -42,8 +42,8 @@ class Slices:
     def _note(self, _frame: Any, event: str, _argument: Any) -> None:
         self._calls += event in ("call", "c_call")
 
-    def run(self, owner: str, steps: Any) -> Any:
-        return self._real.run(owner, self._measured(steps))
+    def run(self, owner: str, steps: Any, **how: Any) -> Any:
+        return self._real.run(owner, self._measured(steps), **how)
 
     def _measured(self, steps: Any) -> Any:
         while True:

@@ -477,3 +477,28 @@ def test_a_timer_that_is_further_off_than_epoll_can_wait_is_no_trouble():
     thread.join(10)
     assert not thread.is_alive()
     loop.close()
+
+
+def test_a_frame_that_is_to_last_is_copied_only_out_of_memory_that_others_write_to(server):
+    lasting = []
+
+    def keep(frame):
+        return [framed(b"")]
+
+    one = server(keep)
+
+    class Keeping(Recorder):
+        def frame(self, frame):
+            kept = self.connection.lasting(frame)
+            lasting.append((kept, kept is frame))
+            super().frame(frame)
+
+    one.accept = None
+    one.listener._accept = lambda connection: Keeping(connection, keep)
+    small, large = b"s" * 1_000, b"l" * 3_000_000
+    with one.connect() as client:
+        for payload in (small, large, small.upper()):
+            client.sendall(framed(payload))
+            assert read_exactly(client, 4) == framed(b"")
+    assert [bytes(kept) for kept, _ in lasting] == [small, large, small.upper()]
+    assert [is_where_it_was for _, is_where_it_was in lasting] == [False, True, False]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dataplane.network.memory import FROM_HEAP_BYTES, KEPT_BYTES
+from dataplane.network.memory import FROM_HEAP_BYTES, KEPT_BYTES, grown, mapped
 
 FAULTS = """
 import resource, sys
@@ -39,3 +39,34 @@ def test_frames_of_the_same_size_take_their_pages_once():
 
 def test_what_is_kept_holds_some_large_frames_and_no_more():
     assert FROM_HEAP_BYTES < KEPT_BYTES <= 64 * 2**20
+
+
+GIVEN_BACK = """
+from dataplane.network.memory import KEPT_BYTES, keep_freed_memory
+if not keep_freed_memory():
+    raise SystemExit("no mallopt")
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+held = [bytes(2**20) + b"x" for _ in range(96)]
+most = 0
+while held:
+    before = resident()
+    held.pop()
+    most = max(most, before - resident())
+print(most)
+"""
+
+
+def test_memory_is_given_back_a_little_at_a_time():
+    done = subprocess.run([sys.executable, "-c", GIVEN_BACK], capture_output=True, text=True, timeout=60, check=False)
+    if "no mallopt" in done.stderr:
+        pytest.skip("not glibc")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 8 * 2**20, "of 96 MiB, at one release"
+
+
+def test_mapped_memory_grows_where_it_is():
+    memory = mapped(2**20)
+    memory[:3] = b"abc"
+    grown(memory, 8 * 2**20)
+    assert (len(memory), memory[:4], memory[-1]) == (8 * 2**20, b"abc\0", 0)

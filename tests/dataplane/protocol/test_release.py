@@ -12,7 +12,7 @@ from dataplane.protocol.messages.discovery import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from dataplane.protocol.release import ELEMENTS_PER_STEP, released
+from dataplane.protocol.release import ELEMENTS_PER_STEP, abandoned, released
 
 
 class Told(str):  # noqa: SLOT000 - without slots it can be watched
@@ -78,3 +78,69 @@ def test_what_somebody_else_refers_to_stays_whole():
     for _ in released([message]):
         pass
     assert [topic.name for topic in message.topics] == [f"topic-{n}" for n in range(1_000)]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, dict.fromkeys], ids=["list", "tuple", "set", "dict"])
+def test_containers_go_in_steps_as_well(kind):
+    names, alive = watched(f"topic-{n}" for n in range(5_000))
+    held = [kind(names)]
+    del names
+    assert most_in_a_step(held, alive) <= ELEMENTS_PER_STEP
+    assert alive() == 0
+
+
+@pytest.mark.parametrize("kind", [list, set, dict.fromkeys], ids=["list", "set", "dict"])
+def test_a_container_that_somebody_else_has_stays_whole(kind):
+    shared = kind([f"topic-{n}" for n in range(1_000)])
+    for _ in released([[shared], shared]):
+        pass
+    assert len(shared) == 1_000
+
+
+class Looking:
+    """An object of a handler, as the ones in `dataplane` are."""
+
+    __module__ = "dataplane.of.a.test"
+    __slots__ = ("names",)
+
+
+def looks_at(names):
+    looking = Looking()
+    looking.names = [(name, {n: name}) for n, name in enumerate(names)]
+    del names
+    yield from within(looking)
+
+
+def within(looking):
+    for _ in looking.names:
+        yield
+
+
+def test_what_somebody_gave_up_half_way_goes_in_steps():
+    names, alive = watched(f"topic-{n}" for n in range(5_000))
+    steps = looks_at(names)
+    del names
+    for _ in range(100):
+        next(steps)
+    left = [alive(), *(alive() for _ in abandoned(steps)), alive()]
+    assert max(before - after for before, after in itertools.pairwise(left)) <= 2 * ELEMENTS_PER_STEP
+    assert left[-1] == 0
+    with pytest.raises(StopIteration):
+        next(steps)
+
+
+def test_who_gives_up_hears_of_it_before_anything_goes():
+    told = []
+
+    def steps(names):
+        try:
+            yield
+        finally:
+            told.append(len(names))
+
+    begun = steps(["topic"] * 1_000)
+    next(begun)
+    letting_go = abandoned(begun)
+    assert not told
+    next(letting_go)
+    assert told == [1_000]

@@ -68,6 +68,9 @@ class Socket:
     def send(self, parts):
         self.sent.append(b"".join(part if isinstance(part, bytes) else part.read() for part in parts))
 
+    def lasting(self, frame):
+        return memoryview(bytearray(frame))
+
     def hold(self, more):
         self.held += more
 

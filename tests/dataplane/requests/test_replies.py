@@ -49,6 +49,9 @@ class Socket:
         self.is_closed = False
         self.held = 0
 
+    def lasting(self, frame):
+        return memoryview(bytearray(frame))
+
     def hold(self, more):
         self.held += more
 

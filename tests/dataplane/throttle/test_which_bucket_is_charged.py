@@ -41,6 +41,9 @@ class Connection:
 
     resume_reading = resume_now
 
+    def lasting(self, frame):
+        return memoryview(bytearray(frame))
+
     def hold(self, _more):
         """Nothing is kept here."""
 
