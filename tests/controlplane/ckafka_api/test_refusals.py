@@ -82,6 +82,15 @@ def test_a_request_that_is_wrong(action, parameters, code, sdk, brokers):
         ("DeleteRoute", {"RouteId": 1}, "OperationDenied"),
         ("DeleteRoute", {"RouteId": 1, "DeleteRouteTime": "2026-12-01 00:00:00"}, "UnsupportedOperation"),
         ("DeleteRouteTriggerTime", {"DelayTime": "2026-12-01 00:00:00"}, "ResourceNotFound"),
+        ("DescribeTopicFlowRanking", {"RankingType": "ALL"}, "InvalidParameterValue"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "BrokerIp": "127.0.0.1"}, "UnsupportedOperation"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "EndDate": "yesterday"}, "InvalidParameterValue"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "EndDate": "9999-12-31"}, "InvalidParameterValue"),
+        (
+            "DescribeTopicFlowRanking",
+            {"RankingType": "PRO", "BeginDate": "2026-05-02", "EndDate": "2026-05-01"},
+            "InvalidParameterValue",
+        ),
         ("CreateThrottleRule", {"ThrottleType": 4, "ConsumeThrottle": 1}, "InvalidParameterValue"),
         ("DeleteThrottleRule", {"ThrottleRuleId": "17"}, "ResourceNotFound"),
         ("CreateTopic", {"TopicName": "new", "PartitionNum": 1, "DryRun": True}, "UnsupportedOperation"),
@@ -130,6 +139,7 @@ def test_a_dry_run_says_that_it_would_succeed_and_changes_nothing(sdk, alice, in
     place = {"InstanceId": instance.id, "DryRun": True}
     assert refused(lambda: sdk.call_json("CreatePostPaidInstance", wanted))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("DeleteInstancePost", place))[0] == "DryRunOperation"
+    assert refused(lambda: sdk.call_json("DeleteInstancePre", place))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("ModifyInstancePre", {**place, "BandWidth": 20}))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("DescribeRoute", place))[0] == "DryRunOperation"
     assert Operation.objects.unscoped("a test").count() == before
