@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
-
 from controlplane.ckafka_api import shapes
 from controlplane.ckafka_api.actions.calls import OUR_PARAMETERS, Action, Call, instance_found
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.ckafka_api.errors import CkafkaError, Code
+from controlplane.core.dry_runs import taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,11 +50,13 @@ def carried_out(name: str, action: Action, call: Call) -> Any:
     """
     if not call.parameters.get("DryRun", False):
         return _completed(name, action.handle(call))
-    if action.changes and not action.can_be_taken_back:
+    if action.check is not None:
+        action.check(call)
+    elif action.changes and not action.can_be_taken_back:
         raise CkafkaError(Code.UNSUPPORTED, f"The action `{name}` has no dry run.")
-    with transaction.atomic():
-        action.handle(call)
-        transaction.set_rollback(True)
+    else:
+        with taken_back():
+            action.handle(call)
     raise CkafkaError(Code.DRY_RUN, "The request would have succeeded; DryRun was given, and nothing was changed.")
 
 

@@ -72,6 +72,7 @@ class Action:
     changes: bool = False
     of_instance: bool = True  # InstanceId names the one that it is about, and must be there
     can_be_taken_back: bool = False  # all that it does stands in the database: DryRun does it, and takes it back
+    check: Callable[[Call], Any] | None = None  # raises what `handle` would raise: DryRun of what does more than that
 
 
 def reading(handle: Callable[[Call], Any], *required: str, of_instance: bool = True) -> Action:
@@ -79,11 +80,9 @@ def reading(handle: Callable[[Call], Any], *required: str, of_instance: bool = T
     return Action(handle, required, of_instance=of_instance)
 
 
-def changing(
-    handle: Callable[[Call], Any], *required: str, of_instance: bool = True, can_be_taken_back: bool = False
-) -> Action:
-    """An action that viewers may not."""
-    return Action(handle, required, changes=True, of_instance=of_instance, can_be_taken_back=can_be_taken_back)
+def changing(handle: Callable[[Call], Any], *required: str, **members: Any) -> Action:
+    """An action that viewers may not; `members` are other members of Action."""
+    return Action(handle, required, changes=True, **members)
 
 
 def offered(parameters: Mapping[str, Any], values: Mapping[str, Sequence[object]]) -> None:

@@ -34,6 +34,18 @@ _INSTANCE = re.compile(r"ins-[a-z0-9]{8}", re.ASCII)
 
 def create(call: Call) -> dict[str, Any]:
     """CreateDatahubTopic, with as many replicas as the instance's config says."""
+    place, wanted = _wanted(call)
+    services.topic_create(**place.place, **wanted)
+    return {"TopicName": wanted["name"], "TopicId": wanted["name"]}
+
+
+def create_check(call: Call) -> None:
+    """Whether it could be made."""
+    place, wanted = _wanted(call)
+    services.topic_create_check(**place.view, **wanted)
+
+
+def _wanted(call: Call) -> tuple[Call, dict[str, Any]]:
     asked = call.parameters
     offered(asked, NOT_KEPT)
     place, topic = _found(call, asked["Name"])
@@ -42,8 +54,7 @@ def create(call: Call) -> dict[str, Any]:
     if not 0 < asked["PartitionNum"] <= MOST_PARTITIONS:
         raise CkafkaError(Code.INVALID_VALUE, f"PartitionNum must be 1 to {MOST_PARTITIONS}.")
     config = {RETENTION: _retention(asked["RetentionMs"])}
-    services.topic_create(**place.place, name=topic, partitions=asked["PartitionNum"], config=config)
-    return {"TopicName": topic, "TopicId": topic}
+    return place, {"name": topic, "partitions": asked["PartitionNum"], "config": config}
 
 
 def delete(call: Call) -> dict[str, Any]:
@@ -53,14 +64,31 @@ def delete(call: Call) -> dict[str, Any]:
     return done()
 
 
+def delete_check(call: Call) -> None:
+    """Whether it could be deleted."""
+    place, topic = _found(call, call.parameters["Name"])
+    services.topic_delete_check(**place.view, name=topic)
+
+
 def change(call: Call) -> dict[str, Any]:
     """ModifyDatahubTopic: the retention, which is all that is kept."""
+    place, changes = _changes(call)
+    services.topic_update(**place.place, **changes)
+    return done()
+
+
+def change_check(call: Call) -> None:
+    """Whether it could be changed so."""
+    place, changes = _changes(call)
+    services.topic_update_check(**place.view, **changes)
+
+
+def _changes(call: Call) -> tuple[Call, dict[str, Any]]:
     asked = call.parameters
     offered(asked, NOT_KEPT)
     place, topic = _found(call, asked["Name"])
     config = {RETENTION: _retention(asked["RetentionMs"])} if "RetentionMs" in asked else None
-    services.topic_update(**place.place, name=topic, config=config)
-    return done()
+    return place, {"name": topic, "config": config}
 
 
 def listed(call: Call) -> dict[str, Any]:
