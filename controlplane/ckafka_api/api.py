@@ -34,8 +34,7 @@ def ckafka(request: HttpRequest) -> JsonResponse:
     """/compat/ckafka."""
     request_id = current().request_id
     try:
-        result = _result(request, SYSTEM_CLOCK)
-        members = {} if result is None else {"Result": result}
+        members = _answer(request, SYSTEM_CLOCK)
     except SluiceError as error:
         members = _refused(ckafka_error(error))
     except CkafkaError as error:
@@ -50,7 +49,7 @@ def _refused(error: CkafkaError) -> dict[str, Any]:
     return {"Error": {"Code": error.code.value, "Message": error.message}}
 
 
-def _result(request: HttpRequest, clock: Clock) -> Any:
+def _answer(request: HttpRequest, clock: Clock) -> dict[str, Any]:
     body = _body(request)
     signature, signing = _signed_by(request, body, clock)
     signed_at_s = int(request.headers["X-TC-Timestamp"])
@@ -64,8 +63,9 @@ def _result(request: HttpRequest, clock: Clock) -> Any:
     changes = action.changes and not call.parameters.get("DryRun", False)
     replay.action_bind(signature, name, changes=changes, age_s=clock.now().timestamp() - signed_at_s)
     if not changes:
-        return dispatch.carried_out(name, action, call)
-    return replay.once(signing.caller, signature, name, body, lambda: dispatch.carried_out(name, action, call))
+        return dispatch.answered(name, dispatch.carried_out(name, action, call))
+    result = replay.once(signing.caller, signature, name, body, lambda: dispatch.carried_out(name, action, call))
+    return dispatch.answered(name, result)
 
 
 def _body(request: HttpRequest) -> bytes:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
-
 from controlplane.ckafka_api import shapes
-from controlplane.ckafka_api.actions.calls import OUR_PARAMETERS, Action, Call
+from controlplane.ckafka_api.actions.calls import OUR_PARAMETERS, Action, Call, instance_found
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.ckafka_api.errors import CkafkaError, Code
-from controlplane.core.errors import NotFound
-from controlplane.instances.selectors import instance_get
+from controlplane.core.dry_runs import taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controlplane.accounts.selectors import Caller
+
+
+RESULT = "Result"
 
 
 def action_of(name: str) -> Action:
@@ -40,22 +40,23 @@ def call_of(name: str, action: Action, caller: Caller, document: Mapping[str, An
         raise CkafkaError(Code.UNAUTHORIZED, "A viewer may look and change nothing.")
     if not action.of_instance:
         return Call(caller, parameters, None)
-    try:
-        instance = instance_get(organisation=caller.organisation, instance_id=parameters["InstanceId"])
-    except NotFound as error:
-        raise CkafkaError(Code.NO_INSTANCE, error.detail) from error
-    return Call(caller, parameters, instance)
+    return Call(caller, parameters, instance_found(caller.organisation, parameters["InstanceId"]))
 
 
 def carried_out(name: str, action: Action, call: Call) -> Any:
-    """The answer's `Result`. Raises CkafkaError, also DryRunOperation where only that was asked, and the service's errors."""
+    """The answer's `Result`, or all its members where it has none: see `answered`.
+
+    Raises CkafkaError, also DryRunOperation where only that was asked, and the service's errors.
+    """
     if not call.parameters.get("DryRun", False):
         return _completed(name, action.handle(call))
-    if action.changes and not action.can_be_taken_back:
+    if action.check is not None:
+        action.check(call)
+    elif action.changes and not action.can_be_taken_back:
         raise CkafkaError(Code.UNSUPPORTED, f"The action `{name}` has no dry run.")
-    with transaction.atomic():
-        action.handle(call)
-        transaction.set_rollback(True)
+    else:
+        with taken_back():
+            action.handle(call)
     raise CkafkaError(Code.DRY_RUN, "The request would have succeeded; DryRun was given, and nothing was changed.")
 
 
@@ -69,7 +70,17 @@ def without_nulls(value: Any) -> Any:
 
 
 def _completed(name: str, result: Any) -> Any:
-    """With all that its shape has; None: of an action whose answer has no result."""
-    if "Result" not in shapes.SHAPES[f"{name}Response"]:
-        return None
-    return shapes.filled(f"{name}Response", {"Result": result})["Result"]
+    """With all that its shape has; None: of an action whose answer has no members."""
+    shape = f"{name}Response"
+    if RESULT in shapes.SHAPES[shape]:
+        return shapes.filled(shape, {RESULT: result})[RESULT]
+    members = shapes.filled(shape, result or {})
+    del members["RequestId"]
+    return members or None
+
+
+def answered(name: str, result: Any) -> dict[str, Any]:
+    """The members of an answer, of what `carried_out` has given."""
+    if result is None:
+        return {}
+    return {RESULT: result} if RESULT in shapes.SHAPES[f"{name}Response"] else result

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from quota.contracts.namespace import instance_key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from controlplane.clusters.zookeeper import Tree
 
@@ -29,6 +29,16 @@ _lock = threading.Lock()
 
 def physical_names(tree: Tree, instance_id: str) -> list[str]:
     """The cluster's names of an instance's topics, sorted. Raises ClusterUnavailable."""
+    return physical_names_of(tree, [instance_id])[instance_id]
+
+
+def physical_names_of(tree: Tree, instance_ids: Iterable[str]) -> dict[str, list[str]]:
+    """By instance, in one look. Raises ClusterUnavailable."""
+    names = _all_names(tree)
+    return {instance_id: _owned(names, instance_key(instance_id)) for instance_id in instance_ids}
+
+
+def _all_names(tree: Tree) -> list[str]:
     mark = tree.children_mark(TOPICS_PATH)
     with _lock:
         kept = _kept.get(tree)
@@ -37,5 +47,8 @@ def physical_names(tree: Tree, instance_id: str) -> list[str]:
         kept = (mark, tree.children(TOPICS_PATH))
         with _lock:
             _kept[tree] = kept
-    key, names = instance_key(instance_id), kept[1]
+    return kept[1]
+
+
+def _owned(names: list[str], key: str) -> list[str]:
     return names[bisect_left(names, f"{key}.") : bisect_left(names, f"{key}/")]  # "/" follows "."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
-from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from controlplane.groups import moving
 from controlplane.groups.moving import Move, Strategy
 from controlplane.groups.selectors import group_forget
@@ -48,6 +48,55 @@ class Reset:
     def changes(self) -> int:
         """Partitions whose offset changes."""
         return sum(move.changes for move in self.moves)
+
+
+def group_create(
+    *, organisation: Organisation, actor: str, instance_id: str, name: str, topic_names: Sequence[str]
+) -> None:
+    """Make a group: it has no member, and the present end of each partition of these topics for its offset.
+
+    A group is there while it has members or offsets, so it needs a topic. Raises NotFound, Invalid, AlreadyExists (group_exists),
+    Conflict (partition_unavailable), ClusterUnavailable.
+    """
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    if not groups.can_be(name):
+        raise Invalid.field("name", f"must be 1 to {groups.MOST_NAME} characters, without NUL")
+    if not topic_names:
+        raise Invalid.field("topics", "name at least one: a group without members consists of its offsets")
+    if groups.read(instance.cluster.address, instance.id, [name]):
+        raise AlreadyExists(f"there is a group {name}", code="group_exists")
+    places = [
+        (topic, number)
+        for topic in dict.fromkeys(topic_names)
+        for number in range(topics.get(instance.cluster.address, instance.id, topic).partitions)
+    ]
+    spans = groups.spans(instance.cluster.address, instance.id, places)
+    for place in places:
+        if place not in spans:
+            raise _unavailable(place)
+    groups.commit(instance.cluster.address, instance.id, name, {place: spans[place].end for place in places})
+    group_forget(instance.id, name)
+    detail = {"topics": list(dict.fromkeys(topic_names))[:MOST_AUDITED], "partitions": len(places)}
+    _audit(organisation, actor, "group.create", instance, name, detail)
+
+
+def topic_forget(*, organisation: Organisation, actor: str, instance_id: str, name: str, topic: str) -> None:
+    """Delete a group's offsets of a topic; with the last ones the group ends.
+
+    Raises NotFound, Conflict (group_not_empty), ClusterUnavailable.
+    """
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    group = groups.get(instance.cluster.address, instance.id, name)
+    if group.described.members:
+        raise _alive(len(group.described.members))
+    going = {place: offset for place, offset in group.committed.items() if place[0] == topic}
+    if not going:
+        raise NotFound(f"the group {name} has no offset in the topic {topic}", code="offset_not_found")
+    groups.forget(instance.cluster.address, instance.id, name, going)
+    group_forget(instance.id, name)
+    offsets = [{"partition": number, "offset": offset} for (_, number), offset in sorted(going.items())]
+    detail = {"topic": topic, "partitions": len(going), "deleted": offsets[:MOST_AUDITED]}
+    _audit(organisation, actor, "group.offsets.delete", instance, name, detail)
 
 
 def offsets_reset(
@@ -156,9 +205,7 @@ def _moves(
     for place in places:
         before = group.committed.get(place)
         if place not in spans or (timed and place not in at_time):
-            raise Conflict(
-                f"partition {place[1]} of {place[0]} has no leader now, or is gone", code="partition_unavailable"
-            )
+            raise _unavailable(place)
         span = spans[place]
         asked = moving.target(strategy, value, before, span.start, span.end, at_time.get(place))
         if asked is not None:
@@ -168,6 +215,10 @@ def _moves(
     if not moves:
         raise Invalid.field("strategy", "the group has no offset in this topic to shift from")
     return moves
+
+
+def _unavailable(place: Place) -> Conflict:
+    return Conflict(f"partition {place[1]} of {place[0]} has no leader now, or is gone", code="partition_unavailable")
 
 
 def _move(place: Place, before: int | None, asked: int, span: Span) -> Move:

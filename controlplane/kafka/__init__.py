@@ -6,6 +6,7 @@ group_door  what is asked about consumer groups, by the same connections
 record_door the records of a partition, from its end backwards
 message_door  tenants' messages, on the bandwidth of their instances
 leaving     LeaveGroup, which librdkafka has no call for
+forgetting  OffsetDelete, which confluent_kafka has no call for
 flexible    the forms of requests and answers that are written by hand
 transaction_door   what is asked about transactions, which librdkafka has no call for
 transaction_bytes  those requests and answers as bytes

@@ -26,7 +26,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec
 
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import client, committed, leaving
+from controlplane.kafka import client, committed, forgetting, leaving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,6 +135,10 @@ class GroupDoor(Protocol):
 
     def remove(self, name: str, member_id: str) -> None:
         """Take a member out. Raises NotFound."""
+        ...
+
+    def forget(self, name: str, places: Sequence[Place]) -> None:
+        """Delete offsets of a group without members; with its last one the group ends. Raises NotFound, Conflict."""
         ...
 
 
@@ -260,6 +264,16 @@ class KafkaGroups:
         if code:
             raise self._problem(KafkaError(code))
 
+    def forget(self, name: str, places: Sequence[Place]) -> None:
+        """See GroupDoor."""
+        coordinator = self.described([name])[name].coordinator
+        if coordinator is None:
+            raise ClusterUnavailable("the group has no coordinator now")
+        of_group, found = forgetting.forget(coordinator, self._admin.who, name, places, timeout_s=ROUND_S)
+        for code in (of_group, *found.values()):
+            if code:
+                raise self._problem(KafkaError(code))
+
     def _result(self, future: Future[Any]) -> Any:
         try:
             return future.result(timeout=ROUND_S + 1)
@@ -330,6 +344,7 @@ _REFUSALS: Mapping[int, Callable[[], SluiceError]] = {
     # Offsets are committed here as by nobody's member, which a coordinator refuses while there are any.
     KafkaError.UNKNOWN_MEMBER_ID: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
     KafkaError.REBALANCE_IN_PROGRESS: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
+    KafkaError.GROUP_SUBSCRIBED_TO_TOPIC: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
     KafkaError.GROUP_ID_NOT_FOUND: lambda: NotFound("no such group", code="group_not_found"),
     KafkaError.UNKNOWN_TOPIC_OR_PART: lambda: NotFound("no such topic or partition", code="topic_not_found"),
     KafkaError.UNSUPPORTED_VERSION: lambda: Unsupported("this cluster's release does not support it"),

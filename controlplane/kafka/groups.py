@@ -164,6 +164,15 @@ def remove(
     _taken_away(cluster, lambda: group_door.door(cluster).remove(physical, member_id), clock)
 
 
+def forget(
+    cluster: ClusterAddress, instance_id: str, name: str, places: Iterable[Place], *, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Delete offsets of a group without members; with its last one the group ends. Raises NotFound, Conflict."""
+    names = names_of(instance_id)
+    physical, wanted = names.group_in(name), [(names.topic_in(topic), number) for topic, number in places]
+    _taken_away(cluster, lambda: group_door.door(cluster).forget(physical, wanted), clock)
+
+
 def _taken_away(cluster: ClusterAddress, act: Callable[[], None], clock: Clock) -> None:
     """Patiently: what is not there after an attempt whose answer was lost has been taken away by it. Raises NotFound."""
 

@@ -1,4 +1,4 @@
-"""The door to a topic's messages: read a stretch of each partition, produce one, delete those before an offset.
+"""The door to a topic's messages: read a stretch of each partition, produce, delete those before an offset.
 
 What `record_door` is for what brokers have written; this is for what tenants have. Every client made here says ON_BEHALF as its
 client id, so brokers charge what it reads and writes to the instance that owns the topic, as they charge the instance's
@@ -208,6 +208,7 @@ _PRODUCING: dict[str, str | int | float | bool] = {
     "client.id": CLIENT_ID,
     "acks": "all",
     "linger.ms": 0,
+    "batch.num.messages": 1,  # a topic's max.message.bytes is of a batch: messages together could be too large, and none alone
     "retries": 0,  # a message that may be there already is not sent again: whoever sent it is told
     "message.timeout.ms": int(PRODUCE_S * 1000),
     "message.max.bytes": LARGEST_BYTES,
@@ -229,6 +230,13 @@ class MessageDoor(Protocol):
         """
         ...
 
+    def produce_several(self, topic: str, messages: Sequence[Message]) -> list[Message | SluiceError]:
+        """Each as it was written, or what `produce` raises of it: one that is refused keeps no other back.
+
+        Together they have the time of one. Partitions are as librdkafka chooses.
+        """
+        ...
+
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         """By partition the first offset that is left. Raises NotFound, Invalid, Conflict (topic_compacted)."""
         ...
@@ -246,33 +254,37 @@ class KafkaMessages:
 
     def produce(self, topic: str, message: Message, partition: int | None) -> Message:
         """See MessageDoor."""
-        told: list[tuple[KafkaError | None, KafkaMessage]] = []
-        optional: dict[str, Any] = {}
-        if partition is not None:
-            optional["partition"] = partition
-        if message.timestamp_ms is not None:
-            optional["timestamp"] = message.timestamp_ms
+        (outcome,) = self._produced(topic, [message], partition)
+        if isinstance(outcome, SluiceError):
+            raise outcome
+        return outcome
+
+    def produce_several(self, topic: str, messages: Sequence[Message]) -> list[Message | SluiceError]:
+        """See MessageDoor."""
+        return self._produced(topic, messages, None)
+
+    def _produced(self, topic: str, messages: Sequence[Message], partition: int | None) -> list[Message | SluiceError]:
+        outcomes: list[Message | SluiceError] = [ClusterUnavailable(_NOT_SAID) for _ in messages]
         producer = Producer(self._admin.settings | _PRODUCING)
-        try:
-            producer.produce(
-                topic,
-                value=message.value,
-                key=message.key,
-                headers=list(message.headers),
-                on_delivery=lambda error, sent: told.append((error, sent)),
-                **optional,
-            )
-        except KafkaException as error:
-            raise problem_of(error.args[0]) from error
+        for place, message in enumerate(messages):
+            optional: dict[str, Any] = {}
+            if partition is not None:
+                optional["partition"] = partition
+            if message.timestamp_ms is not None:
+                optional["timestamp"] = message.timestamp_ms
+            try:
+                producer.produce(
+                    topic,
+                    value=message.value,
+                    key=message.key,
+                    headers=list(message.headers),
+                    on_delivery=_noted(outcomes, place, message),
+                    **optional,
+                )
+            except KafkaException as error:
+                outcomes[place] = problem_of(error.args[0])
         producer.flush(PRODUCE_S + 1)
-        if not told:
-            raise ClusterUnavailable(_NOT_SAID)
-        refused, sent = told[0]
-        if refused is not None:
-            raise problem_of(refused)
-        return replace(
-            message, partition=sent.partition() or 0, offset=sent.offset() or 0, timestamp_ms=sent.timestamp()[1]
-        )
+        return outcomes
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         """See MessageDoor."""
@@ -289,6 +301,23 @@ class KafkaMessages:
                     raise Conflict(_COMPACTED, code="topic_compacted") from error
                 raise problem_of(error.args[0]) from error
         return left
+
+
+def _noted(
+    outcomes: list[Message | SluiceError], place: int, message: Message
+) -> Callable[[KafkaError | None, KafkaMessage], None]:
+    """Hears what became of one message."""
+
+    def note(refused: KafkaError | None, sent: KafkaMessage) -> None:
+        outcomes[place] = problem_of(refused) if refused is not None else _written(message, sent)
+
+    return note
+
+
+def _written(message: Message, sent: KafkaMessage) -> Message:
+    return replace(
+        message, partition=sent.partition() or 0, offset=sent.offset() or 0, timestamp_ms=sent.timestamp()[1]
+    )
 
 
 _COMPACTED = "nothing is deleted from a compacted topic: write a message with the key and without a value instead"

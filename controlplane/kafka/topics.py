@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.clusters import zookeeper
-from controlplane.clusters.topic_names import physical_names
+from controlplane.clusters.topic_names import physical_names, physical_names_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, NotFound
 from controlplane.kafka import client
@@ -20,7 +20,7 @@ from controlplane.kafka.patience import patiently
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from controlplane.clusters.address import ClusterAddress
     from controlplane.kafka.client import Admin, Layout, Partition
@@ -70,6 +70,15 @@ def list_all(cluster: ClusterAddress, instance_id: str, *, clock: Clock = SYSTEM
     owned = physical_names(zookeeper.tree(cluster), instance_id)
     found = patiently(cluster, lambda admin, _again: admin.layouts(owned), clock)
     return [Topic(names.topic_out(layout.name), layout.partitions) for layout in found]
+
+
+def names_listed(cluster: ClusterAddress, instance_ids: Iterable[str]) -> dict[str, list[str]]:
+    """Of several instances of a cluster the names of their topics, in one look; nothing else is asked about them."""
+    found = physical_names_of(zookeeper.tree(cluster), instance_ids)
+    return {
+        instance_id: sorted(names_of(instance_id).topic_out(name) for name in physical)
+        for instance_id, physical in found.items()
+    }
 
 
 def get(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:

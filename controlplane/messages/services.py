@@ -1,4 +1,4 @@
-"""Changing messages on a tenant's behalf: one test message, and deleting records before an offset.
+"""Changing messages on a tenant's behalf: writing one or some, and deleting records before an offset.
 
 The brokers decide, by the instance's limits, which hold here as for its own clients: how large a message of the topic may be, the
 storage bought, the bandwidth. This adds whose it is and the audit trail, in which no content of a message stands.
@@ -21,10 +21,12 @@ from quota.contracts.namespace import AUDIT_TOPIC
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.core.errors import SluiceError
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 MOST_HEADERS = 100
+MOST_TOGETHER = 500
 TO_THE_END = -1
 """Instead of an offset: everything that is there now."""
 
@@ -72,6 +74,32 @@ def message_produce(
     detail: dict[str, object] = {"partition": written.partition, "offset": written.offset, "bytes": written.size}
     _audit(organisation, actor, "message.produce", instance, topic, detail)
     return written
+
+
+def messages_produce(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    topic: str,
+    messages: Sequence[tuple[bytes | None, bytes | None]],
+) -> list[Message | SluiceError]:
+    """Write up to MOST_TOGETHER messages, each a key and a value: of each, where it is, or what `message_produce` raises of it.
+
+    They go to partitions by their keys. One that is refused keeps no other back. Raises NotFound, Invalid, Conflict
+    (topic_reserved), ClusterUnavailable: then none was sent.
+    """
+    if not 0 < len(messages) <= MOST_TOGETHER:
+        raise Invalid.field("messages", f"1 to {MOST_TOGETHER} are written together")
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    physical = _to_change(instance, topic)
+    asked = [Message(-1, -1, None, key, value) for key, value in messages]
+    outcomes = message_door.door(instance.cluster.address).produce_several(physical, asked)
+    written = [each for each in outcomes if isinstance(each, Message)]
+    detail: dict[str, object] = {"messages": len(written), "bytes": sum(each.size for each in written)}
+    if written:
+        _audit(organisation, actor, "message.produce", instance, topic, detail)
+    return outcomes
 
 
 def records_delete(

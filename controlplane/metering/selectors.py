@@ -52,6 +52,16 @@ class UsageHour:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicUsage:
+    """What a topic used in some hours."""
+
+    topic: str
+    produced_bytes: int
+    consumed_bytes: int
+    stored_byte_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class UsageRecordRow:
     """One broker's share of an hour: the difference of two counters, and the record that carried the larger."""
 
@@ -123,6 +133,17 @@ def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[
     rows = [sums for _, *sums in _sums(instance, start, end)]
     produced, consumed, stored = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
     return produced, consumed, stored
+
+
+def usage_by_topic(*, instance: Instance, start: datetime, end: datetime) -> list[TopicUsage]:
+    """What each topic, by name, used in the hours that begin in [start's hour, end), topics that are gone included."""
+    statement = (
+        f"SELECT topic, {', '.join(f'SUM({_difference(name)})' for name in COUNTERS)} FROM {TABLE}"  # noqa: S608  # values are bound
+        f" WHERE {_SCOPE} GROUP BY topic ORDER BY topic"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
+        return [TopicUsage(topic, *map(int, sums)) for topic, *sums in cursor.fetchall()]
 
 
 def usage_records(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_get, instance_list
 from controlplane.kafka import topics
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ def topic_list(*, organisation: Organisation, instance_id: str, prefix: str = ""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     found = topics.list_all(instance.cluster.address, instance.id)
     return [_view(instance, topic) for topic in found if topic.name.startswith(prefix)]
+
+
+def topic_names(*, organisation: Organisation) -> list[tuple[Instance, str]]:
+    """The topics of all instances that run, by instance and name. Raises ClusterUnavailable."""
+    running = list(instance_list(organisation=organisation, state=InstanceState.RUNNING).order_by("pk"))
+    names: dict[str, list[str]] = {}
+    for cluster in {instance.cluster_id: instance.cluster.address for instance in running}.values():
+        there = [instance.pk for instance in running if instance.cluster.address == cluster]
+        names |= topics.names_listed(cluster, there)
+    return [(instance, name) for instance in running for name in names[instance.pk]]
 
 
 def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> TopicView:

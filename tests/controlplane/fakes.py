@@ -31,6 +31,7 @@ from quota.contracts.zookeeper import DIRECTORIES, Party, Right, row_to_make
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+    from controlplane.core.errors import SluiceError
     from controlplane.kafka.group_door import Place
     from controlplane.kafka.message_door import Room, Stretch
     from controlplane.kafka.placing import Refusal
@@ -605,9 +606,10 @@ class FakeGroups:
 
     def commit(self, name: str, offsets: Mapping[Place, int]) -> None:
         self._round("commit")
-        if self.found[name].members:
+        group = self.found.setdefault(name, FakeGroup())
+        if group.members:
             raise Conflict("the group has members: stop its consumers first", code="group_not_empty")
-        self.found[name].offsets.update(offsets)
+        group.offsets.update(offsets)
 
     def delete(self, name: str) -> None:
         self._round("delete")
@@ -619,6 +621,14 @@ class FakeGroups:
         self._round("remove")
         members = self.found[name].members
         members[:] = [member for member in members if member.id != member_id]
+
+    def forget(self, name: str, places: Sequence[Place]) -> None:
+        self._round("forget")
+        offsets = self.found[name].offsets
+        for place in places:
+            del offsets[place]
+        if not offsets:
+            del self.found[name]
 
     def write(self, place: Place, timestamp_ms: int, value: bytes) -> None:
         """One more record at the end of a partition."""
@@ -661,6 +671,7 @@ class FakeMessages:
             tuple[str, int, int], Message
         ] = {}  # by topic, partition and offset: what a log does not keep
         self.refusal: Exception | None = None  # of everything that is produced
+        self.largest = 2**20  # bytes, of what is produced with others
         self.wait_s = 0.0  # that readers are told
         self.now_ms = 1_700_000_000_000
 
@@ -690,6 +701,15 @@ class FakeMessages:
         return self.write(
             topic, at, message.value, key=message.key, headers=message.headers, timestamp_ms=message.timestamp_ms
         )
+
+    def produce_several(self, topic: str, messages: Sequence[Message]) -> list[Message | SluiceError]:
+        self.admin.groups._round("produce_several")
+        return [
+            Invalid("too large", code="message_too_large")
+            if len(message.value or b"") > self.largest
+            else self.write(topic, 0, message.value, key=message.key)
+            for message in messages
+        ]
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         self.admin.groups._round("delete_before")

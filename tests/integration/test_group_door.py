@@ -186,6 +186,19 @@ def test_a_moved_offset_is_where_the_next_consumer_begins(tenant):
         assert [message.value() for message in take(reader, 3)] == [b"7", b"8", b"9"]
 
 
+def test_a_group_that_is_committed_for_is_there_and_leaves_one_topic_after_the_other(tenant):
+    for topic in ("orders", "clicks"):
+        create_topic(tenant, topic, 2)
+    begin = {("orders", 0): 0, ("orders", 1): 0, ("clicks", 1): 0}
+    groups.commit(CLUSTER, tenant.id, "readers", begin)
+    assert groups.get(CLUSTER, tenant.id, "readers").committed == begin
+    groups.forget(CLUSTER, tenant.id, "readers", [("orders", 0), ("orders", 1)])
+    assert groups.get(CLUSTER, tenant.id, "readers").committed == {("clicks", 1): 0}
+    groups.forget(CLUSTER, tenant.id, "readers", [("clicks", 1)])
+    with pytest.raises(NotFound):
+        groups.get(CLUSTER, tenant.id, "readers")
+
+
 def test_while_a_member_lives_nothing_is_moved_or_deleted(tenant):
     create_topic(tenant, "orders")
     commit(tenant, "readers", {0: 0})
@@ -194,6 +207,7 @@ def test_while_a_member_lives_nothing_is_moved_or_deleted(tenant):
         for act in (
             lambda: groups.commit(CLUSTER, tenant.id, "readers", {("orders", 0): 0}),
             lambda: groups.delete(CLUSTER, tenant.id, "readers"),
+            lambda: groups.forget(CLUSTER, tenant.id, "readers", [("orders", 0)]),
         ):
             with pytest.raises(Conflict) as refusal:
                 act()

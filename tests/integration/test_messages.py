@@ -64,6 +64,9 @@ def at(cluster, monkeypatch):
             produce=lambda **message: services.message_produce(
                 organisation=None, actor="a", instance_id=tenant.id, topic=TOPIC, **message
             ),
+            produce_several=lambda messages: services.messages_produce(
+                organisation=None, actor="a", instance_id=tenant.id, topic=TOPIC, messages=messages
+            ),
             delete=lambda before, **how: services.records_delete(
                 organisation=None, actor="a", instance_id=tenant.id, topic=TOPIC, before=before, is_owner=True, **how
             ),
@@ -133,6 +136,17 @@ def test_a_tail_brings_what_came_since_and_nothing_twice(tenant, at):
     page = here.page(position=page.newer)
     assert sorted(message.value for message in page.messages) == [b"one", b"two"]
     assert here.page(position=page.newer).messages == []
+
+
+def test_several_messages_are_written_together_and_one_that_is_refused_keeps_no_other_back(tenant, at):
+    create_topic(tenant, TOPIC, max_message_bytes="1000")
+    here = at(tenant)
+    small = [(b"k", b"%03d" % n * 30) for n in range(50)]  # together more than the topic takes at once
+    *written, large, last = here.produce_several([*small, (b"k", b"x" * 2000), (None, b"last")])
+    assert read_all(tenant, TOPIC)[0] == [*(value for _, value in small), b"last"]
+    assert [each.offset for each in (*written, last)] == list(range(51))
+    assert (type(large), large.code) == (Invalid, "message_too_large")
+    assert here.trail[0]["detail"] == {"messages": 51, "bytes": 50 * 91 + 4}
 
 
 def test_what_was_produced_is_read_by_the_tenants_own_consumer_and_by_its_offset(tenant, at):

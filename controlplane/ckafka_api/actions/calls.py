@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from controlplane.ckafka_api.errors import CkafkaError, Code
+from controlplane.core.errors import NotFound
+from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,15 +52,27 @@ class Call:
         return {"organisation": self.organisation, "instance_id": self.instance.id}
 
 
+def instance_found(organisation: Organisation, instance_id: str) -> Instance:
+    """One of theirs. Raises CkafkaError."""
+    try:
+        return instance_get(organisation=organisation, instance_id=instance_id)
+    except NotFound as error:
+        raise CkafkaError(Code.NO_INSTANCE, error.detail) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`handle` gives the answer's `Result`, with the members that are known (`shapes.filled` adds the rest)."""
+    """`handle` gives the answer's `Result`, with the members that are known (`shapes.filled` adds the rest).
+
+    Of an answer that has other members than `Result`, it gives these.
+    """
 
     handle: Callable[[Call], Any]
     required: Sequence[str] = ()
     changes: bool = False
     of_instance: bool = True  # InstanceId names the one that it is about, and must be there
     can_be_taken_back: bool = False  # all that it does stands in the database: DryRun does it, and takes it back
+    check: Callable[[Call], Any] | None = None  # raises what `handle` would raise: DryRun of what does more than that
 
 
 def reading(handle: Callable[[Call], Any], *required: str, of_instance: bool = True) -> Action:
@@ -65,11 +80,9 @@ def reading(handle: Callable[[Call], Any], *required: str, of_instance: bool = T
     return Action(handle, required, of_instance=of_instance)
 
 
-def changing(
-    handle: Callable[[Call], Any], *required: str, of_instance: bool = True, can_be_taken_back: bool = False
-) -> Action:
-    """An action that viewers may not."""
-    return Action(handle, required, changes=True, of_instance=of_instance, can_be_taken_back=can_be_taken_back)
+def changing(handle: Callable[[Call], Any], *required: str, **members: Any) -> Action:
+    """An action that viewers may not; `members` are other members of Action."""
+    return Action(handle, required, changes=True, **members)
 
 
 def offered(parameters: Mapping[str, Any], values: Mapping[str, Sequence[object]]) -> None:
@@ -94,6 +107,18 @@ def page_of(parameters: Mapping[str, Any], *, default: int, most: int) -> slice:
     if offset < 0 or not 0 < limit <= most:
         raise CkafkaError(Code.INVALID_VALUE, f"Offset must be at least 0, Limit at least 1 and at most {most}.")
     return slice(offset, offset + limit)
+
+
+def moment_of(text: str) -> datetime:
+    """Seconds or milliseconds since 1970, or a date and time, of UTC where no zone is said. Raises CkafkaError."""
+    try:
+        if text.isdigit():
+            seconds = int(text) / (1000 if len(text) > 11 else 1)  # seconds have 10 digits until 2286
+            return datetime.fromtimestamp(seconds, UTC)
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        raise CkafkaError(Code.INVALID_VALUE, f"{text!r} is no time, such as 2026-01-31 18:00:00.") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def done(flow_id: int | None = None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.ckafka_api.actions.calls import Call, done, page_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
+from controlplane.core.errors import AlreadyExists
 from controlplane.groups import selectors, services
 from controlplane.groups.moving import Strategy
 from controlplane.kafka import groups
@@ -66,6 +67,25 @@ def offsets(call: Call) -> dict[str, Any]:
     ]
     page = topics[page_of(asked, default=50, most=50)]
     return {"TotalCount": len(topics), "TopicList": page}
+
+
+def create(call: Call) -> dict[str, Any]:
+    """CreateConsumer: a group that begins with what comes to these topics from now on."""
+    asked = call.parameters
+    topics = [*([asked["TopicName"]] if asked.get("TopicName") else []), *asked.get("TopicNameList", ())]
+    if not topics:
+        raise CkafkaError(Code.MISSING_PARAMETER, "One of `TopicName` and `TopicNameList` must name a topic.")
+    try:
+        services.group_create(**call.place, name=asked["GroupName"], topic_names=topics)
+    except AlreadyExists as error:
+        raise CkafkaError(Code.IN_USE, error.detail) from error
+    return done()
+
+
+def topic_forget(call: Call) -> dict[str, Any]:
+    """DeleteGroupSubscribeTopic."""
+    services.topic_forget(**call.place, name=call.parameters["Group"], topic=call.parameters["Topic"])
+    return done()
 
 
 def offsets_move(call: Call) -> dict[str, Any]:

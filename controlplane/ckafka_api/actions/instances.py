@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.admission import purchases
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
-from controlplane.ckafka_api.actions.routes import addresses_of
+from controlplane.ckafka_api.actions.routes import addresses_of, hosts_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.health.rules import HealthState
 from controlplane.health.selectors import health_get
@@ -114,6 +114,22 @@ def change(call: Call) -> dict[str, Any]:
 def delete(call: Call) -> dict[str, Any]:
     """DeleteInstancePost."""
     return {"FlowId": flow_id(services.instance_delete(**call.place))}
+
+
+def delete_prepaid(call: Call) -> dict[str, Any]:
+    """DeleteInstancePre: how an instance is paid for makes no difference to its end."""
+    return {
+        "ReturnCode": "0",
+        "ReturnMessage": "ok",
+        "Data": _deal(call.instance, services.instance_delete(**call.place)),
+    }
+
+
+def machines(call: Call) -> dict[str, Any]:
+    """DescribeCvmInfo: the hosts of the brokers, as clients are told them. They have no other ids that tenants know."""
+    hosts = hosts_of(routes_shown([call.instance])[call.instance.id])
+    rows = [{"CkafkaInstanceId": call.instance.id, "InstanceId": host, "Ip": host} for host in hosts]
+    return {"CvmList": rows, "TotalCount": len(rows)}
 
 
 def modify_type(call: Call) -> dict[str, Any]:

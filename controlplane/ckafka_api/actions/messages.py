@@ -7,6 +7,7 @@ none.
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from controlplane.ckafka_api.errors import CkafkaError, Code
@@ -20,27 +21,39 @@ if TYPE_CHECKING:
 
 UNDATED_MS = -1
 MOST_NUMBER = 2**53
+MOST_WHOLE = 100
 
 
 def by_offset(call: Call) -> dict[str, Any]:
     """FetchMessageByOffset."""
-    if not call.caller.may_read_messages:
-        raise Forbidden("your role may not read messages")
+    _check_may_read(call)
     topic, partition, offset = _asked(call, "Offset")
     found = selectors.message_get(**call.view, topic=topic, partition=partition, offset=offset, may_read=True)
-    headers = {name: _text(content) for name, content in found.headers}
-    return {
-        **_row(topic, found),
-        "Key": _text(found.key),
-        "Value": _text(found.value),
-        "Headers": json.dumps(headers, ensure_ascii=False),
-    }
+    return _whole(topic, found)
 
 
 def list_by_offset(call: Call) -> list[dict[str, Any]]:
     """FetchMessageListByOffset."""
     topic, partition, offset = _asked(call, "Offset")
     return _listed(call, topic, Wanted(partition=partition, offset=offset, limit=_limit(call)))
+
+
+def whole_from(call: Call) -> list[dict[str, Any]]:
+    """FetchLatestDatahubMessageList, of `Topic`: as many as there is room for in an answer, each as it is.
+
+    One that has no room beside those before it begins the next list; alone it is read whatever its size.
+    """
+    _check_may_read(call)
+    topic, partition, offset = _asked(call, "Offset")
+    wanted = Wanted(partition=partition, offset=offset, limit=_limit(call, "MessageCount", MOST_WHOLE))
+    page = selectors.messages_page(**call.view, topic=topic, wanted=wanted, may_read=True)
+    whole = list(takewhile(lambda message: not message.is_cut, page.messages))
+    if page.messages and not whole:
+        first = page.messages[0]
+        whole = [
+            selectors.message_get(**call.view, topic=topic, partition=partition, offset=first.offset, may_read=True)
+        ]
+    return [_whole(topic, message) for message in whole]
 
 
 def list_by_time(call: Call) -> list[dict[str, Any]]:
@@ -57,16 +70,31 @@ def _asked(call: Call, start: str) -> tuple[str, int, int]:
     return asked["Topic"], asked["Partition"], asked[start]
 
 
-def _limit(call: Call) -> int:
-    limit = call.parameters.get("SinglePartitionRecordNumber", DEFAULT_LIMIT)
-    if not 1 <= limit <= DEFAULT_LIMIT:
-        raise CkafkaError(Code.INVALID_VALUE, f"SinglePartitionRecordNumber must be 1 to {DEFAULT_LIMIT}.")
+def _limit(call: Call, name: str = "SinglePartitionRecordNumber", most: int = DEFAULT_LIMIT) -> int:
+    limit = call.parameters.get(name, DEFAULT_LIMIT)
+    if not 1 <= limit <= most:
+        raise CkafkaError(Code.INVALID_VALUE, f"{name} must be 1 to {most}.")
     return int(limit)
+
+
+def _check_may_read(call: Call) -> None:
+    if not call.caller.may_read_messages:
+        raise Forbidden("your role may not read messages")
 
 
 def _listed(call: Call, topic: str, wanted: Wanted) -> list[dict[str, Any]]:
     page = selectors.messages_page(**call.view, topic=topic, wanted=wanted, may_read=False)
     return [_row(topic, message) for message in page.messages]
+
+
+def _whole(topic: str, message: Shown) -> dict[str, Any]:
+    headers = {name: _text(content) for name, content in message.headers}
+    return {
+        **_row(topic, message),
+        "Key": _text(message.key),
+        "Value": _text(message.value),
+        "Headers": json.dumps(headers, ensure_ascii=False),
+    }
 
 
 def _row(topic: str, message: Shown) -> dict[str, Any]:

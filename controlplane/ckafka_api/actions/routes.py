@@ -5,10 +5,10 @@ A RouteId is a route's number within its instance: 1 is the default one.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered
+from controlplane.ckafka_api.actions.calls import Call, done, flow_id, moment_of, offered
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances import services as instances
@@ -50,6 +50,11 @@ def addresses_of(routes: Sequence[Route]) -> list[dict[str, str]]:
     """Where clients of an instance are told to connect: an address for each broker, of the first of its routes."""
     in_force = [route for route in routes if route.state in IN_FORCE]
     return _addresses(in_force[0]) if in_force else []
+
+
+def hosts_of(routes: Sequence[Route]) -> list[str]:
+    """Of the brokers, each once."""
+    return list(dict.fromkeys(address["Vip"] for address in addresses_of(routes)))
 
 
 def _addresses(route: Route) -> list[dict[str, str]]:
@@ -125,23 +130,11 @@ def _ends(call: Call, route: Route, text: str) -> int:
     """The task that tells brokers when the route closes. It stays listed, closed, until it is deleted."""
     if not route.public:
         raise CkafkaError(Code.UNSUPPORTED, "Only a public route can be deleted at a time.")
-    at = _moment(text)
+    at = moment_of(text)
     if at > SYSTEM_CLOCK.now() + LONGEST_DELAY:
         raise CkafkaError(Code.INVALID_VALUE, "The time must be within 24 hours.")
     _, operation = services.route_update(**call.place, route_id=route.key, changes={"closes_at": at})
     return flow_id(operation)
-
-
-def _moment(text: str) -> datetime:
-    """Seconds or milliseconds since 1970, or a date and time, of UTC where no zone is said. Raises CkafkaError."""
-    try:
-        if text.isdigit():
-            seconds = int(text) / (1000 if len(text) > 11 else 1)  # seconds have 10 digits until 2286
-            return datetime.fromtimestamp(seconds, UTC)
-        moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError) as error:
-        raise CkafkaError(Code.INVALID_VALUE, f"{text!r} is no time, such as 2026-01-31 18:00:00.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def policy(call: Call) -> dict[str, Any]:

@@ -40,21 +40,35 @@ NO_LEADER = -1
 
 def create(call: Call) -> dict[str, Any]:
     """CreateTopic."""
+    wanted, cidrs = _wanted(call)
+    services.topic_create(**call.place, **wanted)
+    if cidrs is not None:
+        services.topic_whitelist_set(**call.place, name=wanted["name"], cidrs=cidrs)
+    return {"TopicId": wanted["name"]}
+
+
+def create_check(call: Call) -> None:
+    """Whether it could be made."""
+    services.topic_create_check(**call.view, **_wanted(call)[0])
+
+
+def _wanted(call: Call) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """A new topic, and its whitelist, which is right before there is a topic that it could not be given to."""
     asked = call.parameters
     offered(asked, NOT_KEPT)
-    cidrs = _whitelist_asked(asked)
-    if cidrs is not None:  # before there is a topic that it could not be given to
-        whitelist_parse(cidrs, field="IpWhiteList")
-    services.topic_create(
-        **call.place,
-        name=asked["TopicName"],
-        partitions=asked["PartitionNum"],
-        replication_factor=asked.get("ReplicaNum"),
-        config=_config(asked),
-    )
+    wanted = {
+        "name": asked["TopicName"],
+        "partitions": asked["PartitionNum"],
+        "replication_factor": asked.get("ReplicaNum"),
+        "config": _config(asked),
+    }
+    return wanted, _whitelist_checked(_whitelist_asked(asked))
+
+
+def _whitelist_checked(cidrs: Sequence[str] | None) -> Sequence[str] | None:
     if cidrs is not None:
-        services.topic_whitelist_set(**call.place, name=asked["TopicName"], cidrs=cidrs)
-    return {"TopicId": asked["TopicName"]}
+        whitelist_parse(cidrs, field="IpWhiteList")
+    return cidrs
 
 
 def delete(call: Call) -> dict[str, Any]:
@@ -63,24 +77,49 @@ def delete(call: Call) -> dict[str, Any]:
     return done()
 
 
+def delete_check(call: Call) -> None:
+    """Whether it could be deleted."""
+    services.topic_delete_check(**call.view, name=call.parameters["TopicName"])
+
+
 def grow(call: Call) -> dict[str, Any]:
     """CreatePartition: the number that the topic has then."""
     services.topic_update(**call.place, name=call.parameters["TopicName"], partitions=call.parameters["PartitionNum"])
     return done()
 
 
+def grow_check(call: Call) -> None:
+    """Whether it could have so many."""
+    asked = call.parameters
+    services.topic_update_check(**call.view, name=asked["TopicName"], partitions=asked["PartitionNum"])
+
+
 def change(call: Call) -> dict[str, Any]:
     """ModifyTopicAttributes."""
+    name, config, is_about_whitelist, cidrs = _changes(call)
+    if config or not is_about_whitelist:
+        services.topic_update(**call.place, name=name, config=config or None)
+    if is_about_whitelist:
+        services.topic_whitelist_set(**call.place, name=name, cidrs=cidrs)
+    return done()
+
+
+def change_check(call: Call) -> None:
+    """Whether it could be changed so."""
+    name, config, is_about_whitelist, _ = _changes(call)
+    if config or not is_about_whitelist:
+        services.topic_update_check(**call.view, name=name, config=config or None)
+    else:
+        selectors.topic_get(**call.view, name=name)
+
+
+def _changes(call: Call) -> tuple[str, dict[str, str], bool, Sequence[str] | None]:
+    """The topic's name, its config, whether the whitelist is meant as well, and that."""
     asked = call.parameters
     offered(asked, {**NOT_KEPT, "QuotaProducerByteRate": (-1,), "QuotaConsumerByteRate": (-1,), "ReplicaNum": ()})
-    config = _config(asked)
     is_about_whitelist = "EnableWhiteList" in asked or "IpWhiteList" in asked
-    cidrs = _whitelist_asked(asked) if is_about_whitelist else None
-    if config or not is_about_whitelist:
-        services.topic_update(**call.place, name=asked["TopicName"], config=config or None)
-    if is_about_whitelist:
-        services.topic_whitelist_set(**call.place, name=asked["TopicName"], cidrs=cidrs)
-    return done()
+    cidrs = _whitelist_checked(_whitelist_asked(asked)) if is_about_whitelist else None
+    return asked["TopicName"], _config(asked), is_about_whitelist, cidrs
 
 
 def change_several(call: Call) -> list[dict[str, Any]]:
@@ -95,6 +134,12 @@ def whitelist_set(call: Call) -> dict[str, Any]:
     """CreateTopicIpWhiteList: those who may use the topic."""
     services.topic_whitelist_set(**call.place, name=call.parameters["TopicName"], cidrs=call.parameters["IpWhiteList"])
     return done()
+
+
+def whitelist_check(call: Call) -> None:
+    """Whether these could be those who may."""
+    _whitelist_checked(call.parameters["IpWhiteList"])
+    selectors.topic_get(**call.view, name=call.parameters["TopicName"])
 
 
 def listed(call: Call) -> dict[str, Any]:

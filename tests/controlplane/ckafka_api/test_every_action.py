@@ -37,9 +37,12 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "DescribeAccessPolicy": {"RouteId": 1},
     "DescribeTopicAttributes": TOPIC,
     "BatchModifyGroupOffsets": {"GroupName": "billing", "Partitions": [{"Partition": 0, "Offset": 2}]},
+    "CreateConsumer": {"GroupName": "new", **TOPIC, "TopicNameList": ["orders"]},
+    "DeleteGroupSubscribeTopic": {"Group": "billing", "Topic": "orders"},
     "DeleteGroup": {"Group": "billing"},
     "DescribeGroupInfo": {"GroupList": ["billing", "nothere"]},
     "DescribeGroupOffsets": {"Group": "billing"},
+    "DescribeTopicFlowRanking": {"RankingType": "PRO", "BeginDate": "2026-05-01", "EndDate": "2026-05-01"},
     "DescribeTopicSubscribeGroup": TOPIC,
     "DescribeTopicSyncReplica": TOPIC,
     "ModifyGroupOffsets": {"Group": "billing", "Strategy": 1, "ShiftTimestamp": -1, "Topics": ["orders"]},
@@ -90,7 +93,17 @@ def furnished(ask, instance, admin):
     ask("CreateAclRule", InstanceId=instance.id, ResourceType="Topic", **rule)
     tomorrow = datetime.now(UTC) + timedelta(hours=20)
     ask("CreateRoute", InstanceId=instance.id, VipType=1, PublicNetwork=3, AccessType=3)
+    one = {"Name": f"{instance.id}-orders"}
     return {
+        "CreateDatahubTopic": {"Name": f"{instance.id}-payments", "PartitionNum": 1, "RetentionMs": 60_000},
+        "ModifyDatahubTopic": {**one, "RetentionMs": 70_000},
+        "DeleteDatahubTopic": one,
+        "DescribeDatahubTopic": one,
+        "DescribeDatahubTopics": {"SearchWord": "order"},
+        "DescribeDatahubGroupOffsets": {**one, "Group": "billing"},
+        "FetchDatahubMessageByOffset": {**one, "Partition": 0, "Offset": 5},
+        "FetchLatestDatahubMessageList": {**one, "Partition": 0, "Offset": 5, "MessageCount": 10},
+        "SendMessage": {"DataHubId": one["Name"], "Message": [{"Key": "k", "Body": "a body"}, {"Body": "another"}]},
         "DeleteRouteTriggerTime": {"DelayTime": f"{tomorrow:%Y-%m-%d %H:%M:%S}"},
         "DescribeTaskStatus": {"FlowId": changed["Result"]["Data"]["FlowId"]},
         "ModifyThrottleRule": {"ThrottleRuleId": number, "ConsumeThrottle": 5},

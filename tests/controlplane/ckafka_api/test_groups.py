@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from controlplane.core.models import AuditEntry
 from controlplane.kafka.topics import names_of
 
 from .conftest import group_of, refused
@@ -88,6 +91,15 @@ def test_each_partition_may_have_its_offset(ask, offset, orders):
         ("DescribeGroupOffsets", {"Group": "nothere"}, "ResourceNotFound"),
         ("DescribeGroupInfo", {"GroupList": []}, "InvalidParameterValue"),
         ("DeleteGroup", {"Group": "nothere"}, "ResourceNotFound"),
+        ("DeleteGroupSubscribeTopic", {"Group": "nothere", "Topic": "orders"}, "ResourceNotFound"),
+        ("DeleteGroupSubscribeTopic", {"Group": "billing", "Topic": "clicks"}, "ResourceNotFound"),
+        ("DeleteGroupSubscribeTopic", {"Group": "billing"}, "MissingParameter"),
+        ("CreateConsumer", {"GroupName": "new"}, "MissingParameter"),
+        ("CreateConsumer", {"GroupName": "new", "TopicName": "nothere"}, "ResourceNotFound"),
+        ("CreateConsumer", {"GroupName": "new", "TopicNameList": ["orders", "nothere"]}, "ResourceNotFound"),
+        ("CreateConsumer", {"GroupName": "a\0b", "TopicName": "orders"}, "InvalidParameterValue"),
+        ("CreateConsumer", {"GroupName": "n" * 1001, "TopicName": "orders"}, "InvalidParameterValue"),
+        ("CreateConsumer", {"GroupName": "billing", "TopicName": "orders"}, "ResourceInUse"),
     ],
 )
 def test_what_is_wrong_is_refused(action, asked, code, sdk, offset, orders):
@@ -100,11 +112,47 @@ def test_a_group_that_is_read_is_not_moved_nor_deleted(sdk, admin, orders):
     place = {"InstanceId": orders.id, "Group": "billing"}
     moved = refused(lambda: sdk.call_json("ModifyGroupOffsets", {**place, "Strategy": 2, "Offset": 0}))
     deleted = refused(lambda: sdk.call_json("DeleteGroup", place))
-    assert (moved[0], deleted[0]) == ("OperationDenied", "OperationDenied")
+    left = refused(lambda: sdk.call_json("DeleteGroupSubscribeTopic", {**place, "Topic": "orders"}))
+    assert (moved[0], deleted[0], left[0]) == ("OperationDenied",) * 3
 
 
 def test_a_group_is_deleted(ask, offset, orders):
     ask("DeleteGroup", InstanceId=orders.id, Group="billing")
+    assert ask("DescribeGroup", InstanceId=orders.id)["Result"]["TotalCount"] == 0
+
+
+def test_a_group_is_made_that_begins_with_what_comes(ask, admin, orders):
+    group_of(admin, orders)
+    ask("CreateTopic", InstanceId=orders.id, TopicName="clicks", PartitionNum=1, ReplicaNum=1)
+    ask("CreateConsumer", InstanceId=orders.id, GroupName="new", TopicName="orders", TopicNameList=["clicks", "orders"])
+    topics = ask("DescribeGroupOffsets", InstanceId=orders.id, Group="new")["Result"]["TopicList"]
+    assert [(row["Topic"], [part["Offset"] for part in row["Partitions"]]) for row in topics] == [
+        ("clicks", [0]),
+        ("orders", [5, 0]),
+    ]
+    entry = AuditEntry.objects.unscoped("a test").get(action="group.create")
+    assert entry.detail == {"group": "new", "topics": ["orders", "clicks"], "partitions": 3}
+
+
+def test_a_group_is_not_made_while_a_partition_has_no_end_to_begin_with(sdk, admin, orders):
+    name = names_of(orders.id).topic_in("orders")
+    layout = admin.topics[name]
+    leaderless = replace(layout.partitions[1], leader=None)
+    admin.topics[name] = replace(layout, partitions=(layout.partitions[0], leaderless))
+    wanted = {"InstanceId": orders.id, "GroupName": "new", "TopicName": "orders"}
+    assert refused(lambda: sdk.call_json("CreateConsumer", wanted))[0] == "OperationDenied"
+    assert admin.groups.found == {}
+
+
+def test_a_group_leaves_a_topic_and_keeps_the_others(ask, admin, orders):
+    group, clicks = group_of(admin, orders), names_of(orders.id).topic_in("clicks")
+    group.offsets[clicks, 0] = 7
+    place = {"InstanceId": orders.id, "Group": "billing"}
+    assert ask("DeleteGroupSubscribeTopic", **place, Topic="orders")["Result"]["ReturnCode"] == "0"
+    assert group.offsets == {(clicks, 0): 7}
+    entry = AuditEntry.objects.unscoped("a test").get(action="group.offsets.delete")
+    assert (entry.detail["topic"], entry.detail["deleted"]) == ("orders", [{"partition": 0, "offset": 3}])
+    ask("DeleteGroupSubscribeTopic", **place, Topic="clicks")
     assert ask("DescribeGroup", InstanceId=orders.id)["Result"]["TotalCount"] == 0
 
 

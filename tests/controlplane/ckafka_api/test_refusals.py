@@ -82,9 +82,18 @@ def test_a_request_that_is_wrong(action, parameters, code, sdk, brokers):
         ("DeleteRoute", {"RouteId": 1}, "OperationDenied"),
         ("DeleteRoute", {"RouteId": 1, "DeleteRouteTime": "2026-12-01 00:00:00"}, "UnsupportedOperation"),
         ("DeleteRouteTriggerTime", {"DelayTime": "2026-12-01 00:00:00"}, "ResourceNotFound"),
+        ("DescribeTopicFlowRanking", {"RankingType": "ALL"}, "InvalidParameterValue"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "BrokerIp": "127.0.0.1"}, "UnsupportedOperation"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "EndDate": "yesterday"}, "InvalidParameterValue"),
+        ("DescribeTopicFlowRanking", {"RankingType": "PRO", "EndDate": "9999-12-31"}, "InvalidParameterValue"),
+        (
+            "DescribeTopicFlowRanking",
+            {"RankingType": "PRO", "BeginDate": "2026-05-02", "EndDate": "2026-05-01"},
+            "InvalidParameterValue",
+        ),
         ("CreateThrottleRule", {"ThrottleType": 4, "ConsumeThrottle": 1}, "InvalidParameterValue"),
         ("DeleteThrottleRule", {"ThrottleRuleId": "17"}, "ResourceNotFound"),
-        ("CreateTopic", {"TopicName": "new", "PartitionNum": 1, "DryRun": True}, "UnsupportedOperation"),
+        ("DeleteGroup", {"Group": "billing", "DryRun": True}, "UnsupportedOperation"),
     ],
 )
 def test_a_request_about_an_instance_that_is_wrong(action, parameters, code, sdk, ask, instance):
@@ -130,11 +139,64 @@ def test_a_dry_run_says_that_it_would_succeed_and_changes_nothing(sdk, alice, in
     place = {"InstanceId": instance.id, "DryRun": True}
     assert refused(lambda: sdk.call_json("CreatePostPaidInstance", wanted))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("DeleteInstancePost", place))[0] == "DryRunOperation"
+    assert refused(lambda: sdk.call_json("DeleteInstancePre", place))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("ModifyInstancePre", {**place, "BandWidth": 20}))[0] == "DryRunOperation"
     assert refused(lambda: sdk.call_json("DescribeRoute", place))[0] == "DryRunOperation"
     assert Operation.objects.unscoped("a test").count() == before
     assert [row.bandwidth_mib_per_s for row in instance_list(organisation=alice.organisation)] == [5]
     assert Instance.objects.unscoped("a test").get().state == "running"
+
+
+TOPIC_CHANGES = [
+    ("CreateTopic", {"TopicName": "new", "PartitionNum": 1, "IpWhiteList": ["10.0.0.0/8"]}),
+    ("DeleteTopic", {"TopicName": "orders"}),
+    ("CreatePartition", {"TopicName": "orders", "PartitionNum": 3}),
+    ("ModifyTopicAttributes", {"TopicName": "orders", "RetentionMs": 60_000}),
+    ("ModifyTopicAttributes", {"TopicName": "orders", "IpWhiteList": ["10.0.0.0/8"]}),
+    ("CreateTopicIpWhiteList", {"TopicName": "orders", "IpWhiteList": ["10.0.0.0/8"]}),
+    ("CreateDatahubTopic", {"Name": "{}-new", "PartitionNum": 1, "RetentionMs": 60_000}),
+    ("ModifyDatahubTopic", {"Name": "{}-orders", "RetentionMs": 60_000}),
+    ("DeleteDatahubTopic", {"Name": "{}-orders"}),
+]
+
+
+@pytest.mark.parametrize(("action", "parameters"), TOPIC_CHANGES)
+def test_a_dry_run_of_a_change_of_topics_leaves_them_as_they_are(action, parameters, sdk, ask, instance):
+    ask("CreateTopic", InstanceId=instance.id, TopicName="orders", PartitionNum=2, ReplicaNum=1)
+    before = ask("DescribeTopicDetail", InstanceId=instance.id)["Result"]
+    assert refused(lambda: sdk.call_json(action, of(instance, parameters)))[0] == "DryRunOperation"
+    assert ask("DescribeTopicDetail", InstanceId=instance.id)["Result"] == before
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "code"),
+    [
+        ("CreateTopic", {"TopicName": "orders", "PartitionNum": 1}, "InvalidParameterValue.TopicNameAlreadyExist"),
+        ("CreateTopic", {"TopicName": "new", "PartitionNum": 1, "IpWhiteList": ["nowhere"]}, "InvalidParameterValue"),
+        ("CreateTopic", {"TopicName": "new", "PartitionNum": 61, "ReplicaNum": 1}, "LimitExceeded"),
+        ("DeleteTopic", {"TopicName": "nothere"}, "ResourceNotFound"),
+        ("CreatePartition", {"TopicName": "orders", "PartitionNum": 1}, "InvalidParameterValue"),
+        ("CreatePartition", {"TopicName": "orders", "PartitionNum": 90}, "LimitExceeded"),
+        ("ModifyTopicAttributes", {"TopicName": "nothere", "RetentionMs": 60_000}, "ResourceNotFound"),
+        ("ModifyTopicAttributes", {"TopicName": "nothere", "EnableWhiteList": 0}, "ResourceNotFound"),
+        ("ModifyTopicAttributes", {"TopicName": "orders"}, "InvalidParameterValue"),
+        ("CreateTopicIpWhiteList", {"TopicName": "orders", "IpWhiteList": ["nowhere"]}, "InvalidParameterValue"),
+        ("CreateTopicIpWhiteList", {"TopicName": "nothere", "IpWhiteList": []}, "ResourceNotFound"),
+        ("CreateDatahubTopic", {"Name": "{}-a b", "PartitionNum": 1, "RetentionMs": 60_000}, "InvalidParameterValue"),
+        ("ModifyDatahubTopic", {"Name": "{}-orders"}, "InvalidParameterValue"),
+        ("DeleteDatahubTopic", {"Name": "{}-nothere"}, "ResourceNotFound"),
+    ],
+)
+def test_a_dry_run_of_a_change_of_topics_that_would_fail_says_why(action, parameters, code, sdk, ask, instance):
+    ask("CreateTopic", InstanceId=instance.id, TopicName="orders", PartitionNum=2, ReplicaNum=1)
+    assert refused(lambda: sdk.call_json(action, of(instance, parameters)))[0] == code
+
+
+def of(instance, parameters):
+    """As a dry run, of this instance."""
+    if "Name" in parameters:
+        return {**parameters, "Name": parameters["Name"].format(instance.id), "DryRun": True}
+    return {**parameters, "InstanceId": instance.id, "DryRun": True}
 
 
 def test_a_dry_run_of_what_would_fail_says_why(sdk, brokers):

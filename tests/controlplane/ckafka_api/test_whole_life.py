@@ -45,6 +45,14 @@ def ended(client, flow_id):
     return call(client, "DescribeTaskStatus", FlowId=flow_id).Result.Status
 
 
+@pytest.fixture
+def bought(client):
+    """An instance's id."""
+    made = call(client, "CreatePostPaidInstance", VpcId="v", SubnetId="s", BandWidth=20, DiskSize=100, Partition=100)
+    assert ended(client, made.Result.Data.FlowId) == 0
+    return made.Result.Data.InstanceId
+
+
 def test_from_price_to_end(client):
     zone = call(client, "DescribeCkafkaZone").Result.ZoneList[0]
     assert zone.SoldOut == "false"
@@ -145,3 +153,46 @@ def test_from_price_to_end(client):
     assert call(client, "DescribeInstances").Result.TotalCount == 0
     code, _ = refused(lambda: call(client, "DescribeInstanceAttributes", InstanceId=name))
     assert code == "InvalidParameterValue.InstanceNotExist"
+
+
+def test_topics_without_an_instance_and_a_group_that_nobody_is_in_yet(client, bought):
+    name = f"{bought}-payments"
+    made = call(client, "CreateDatahubTopic", Name=name, PartitionNum=2, RetentionMs=3_600_000).Result
+    assert (made.TopicName, made.TopicId) == ("payments", "payments")
+    assert [row.Name for row in call(client, "DescribeDatahubTopics").Result.TopicList] == [name]
+
+    first, second = models.BatchContent(), models.BatchContent()
+    first.Key, first.Body, second.Body = "k", "before", "after"
+    assert call(client, "SendMessage", DataHubId=name, Message=[first]).MessageId == ["0-0"]
+    made = call(client, "CreateConsumer", InstanceId=bought, GroupName="billing", TopicName="payments")
+    assert made.Result.ReturnCode == "0"
+    assert call(client, "SendMessage", DataHubId=name, Message=[second]).MessageId == ["0-1"]
+    topic = call(client, "DescribeDatahubGroupOffsets", Name=name, Group="billing").Result.TopicList[0]
+    assert [(part.Partition, part.Offset, part.Lag) for part in topic.Partitions] == [(0, 1, 1), (1, 0, 0)]
+    unread = call(client, "FetchLatestDatahubMessageList", Name=name, Partition=0, Offset=1).Result
+    assert [(message.Key, message.Value) for message in unread] == [(None, "after")]
+
+    call(client, "DeleteGroupSubscribeTopic", InstanceId=bought, Group="billing", Topic="payments")
+    assert call(client, "DescribeGroup", InstanceId=bought).Result.TotalCount == 0
+    call(client, "DeleteDatahubTopic", Name=name)
+    assert call(client, "DescribeDatahubTopics").Result.TotalCount == 0
+    assert ended(client, call(client, "DeleteInstancePre", InstanceId=bought).Result.Data.FlowId) == 0
+    assert call(client, "DescribeInstances").Result.TotalCount == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "code"),
+    [
+        ("CreateTopic", {"TopicName": "new", "PartitionNum": "3"}, "InvalidParameter"),
+        ("CreateTopic", {"TopicName": "new"}, "MissingParameter"),
+        ("CreateTopic", {"TopicName": "a b", "PartitionNum": 1}, "InvalidParameterValue"),
+        ("CreateTopic", {"TopicName": "new", "PartitionNum": 1, "Note": "mine"}, "UnsupportedOperation"),
+        ("CreateTopic", {"TopicName": "new", "PartitionNum": 500}, "LimitExceeded"),
+        ("DeleteTopic", {"TopicName": "nothere"}, "ResourceNotFound"),
+        ("DeleteRoute", {"RouteId": 1}, "OperationDenied"),
+        ("UpgradeBrokerVersion", {"Type": 1}, "UnsupportedOperation"),
+    ],
+)
+def test_what_is_wrong_has_the_vendors_codes(client, bought, name, members, code):
+    found, _ = refused(lambda: call(client, name, InstanceId=bought, **members))
+    assert found == code
