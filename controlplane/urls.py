@@ -15,6 +15,7 @@ from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.billing import api as billing
 from controlplane.ckafka_api import api as ckafka_api
+from controlplane.connections import api as connections
 from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.history import api as history
@@ -139,6 +140,9 @@ urlpatterns = [
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
     path(GROUP, groups.GroupApi.as_view()),
+    path(f"{INSTANCE}/connections", connections.ConnectionsApi.as_view()),
+    path(f"{INSTANCE}/refused-connections", connections.RefusedConnectionsApi.as_view()),
+    path(f"{INSTANCE}/talkers", connections.TalkersApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),

@@ -14,6 +14,7 @@ from dataplane.tenancy.certificates import identify
 from dataplane.tenancy.session import Session
 from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
+from quota.contracts.refused import Refused
 
 if TYPE_CHECKING:
     from dataplane.doors import Connection, FrameProtocol, Timer
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 
 INTERNAL_ROUTE = "internal"
 _LOOKS_UNTIL_IDLE = 10
-_LOOKS_PER_STEP = 100
+_LOOKS_PER_STEP = 50
+_IN_WORDS = {
+    Refused.WHITELIST: "no whitelist holds the address",
+    Refused.CONNECTIONS: "there are as many connections as may be",
+    Refused.BROKER: "the broker has no more room for connections",
+    Refused.RATE: "too many connections begin at once",
+}
+"""For the audit."""
 
 
 class Admission:
@@ -72,8 +80,10 @@ class Admission:
         broker = self._broker
         refusal = self._refusal(instance, route, connection.peer[0])
         if instance.spec.audit:
-            broker.auditing.connected(instance, route, connection.peer[0], refusal)
+            why = None if refusal is None else _IN_WORDS[refusal]
+            broker.auditing.connected(instance, route, connection.peer[0], why)
         if refusal is not None:
+            instance.refused.add(connection.peer[0], route, refusal, broker.doors.clock.now_ms())
             return None
         settings = broker.config.settings
         connection.max_frame_bytes = min(settings.socket_request_max_bytes, settings.tenant_max_request_bytes)
@@ -96,6 +106,8 @@ class Admission:
     def _identified(self, session: Session, route: Route, certificate: bytes | None) -> str | None:
         """A handshake is over: why the session may not stay, or None."""
         problem = identify(session, route, certificate)
+        if problem is not None:
+            self._turned_away(session, Refused.CERTIFICATE)
         if certificate is not None and not route.wants_sasl:
             self._broker.auditing.identified(session, problem)
         if problem is None and not route.wants_sasl:
@@ -107,6 +119,12 @@ class Admission:
         self._broker.auditing.authenticated(session, user, is_right, why)
         if is_right:
             self._shadow(session)
+        else:
+            self._turned_away(session, Refused.SASL)
+
+    def _turned_away(self, session: Session, why: Refused) -> None:
+        if session.instance is not None:
+            session.instance.refused.add(session.peer, session.route, why, self._broker.doors.clock.now_ms())
 
     @staticmethod
     def _shadow(session: Session) -> None:
@@ -118,19 +136,19 @@ class Admission:
         """For how long nobody connects to an instance, seconds: it has as many connections a second as it may."""
         return self._broker.gate.connection_wait_s(instance)
 
-    def _refusal(self, instance: Instance, route_id: str, peer: str) -> str | None:
+    def _refusal(self, instance: Instance, route_id: str, peer: str) -> Refused | None:
         """Why nobody may connect from this address now; None: he may, and whoever is in the way has made room."""
         in_the_way = None
         if not self._has_place(instance, route_id, peer):
             if not instance.allows(peer, route_id):
-                return "no whitelist holds the address"
+                return Refused.WHITELIST
             in_the_way = self._in_the_way(instance, route_id, peer)
             if in_the_way is None:
-                return "there are as many connections as may be"
+                return Refused.CONNECTIONS
         if in_the_way is None and self._is_full():
-            return "the broker has no more room for connections"
+            return Refused.BROKER
         if not self._broker.gate.admits_connection(instance):
-            return "too many connections begin at once"
+            return Refused.RATE
         if in_the_way is not None:  # last: nobody goes for one who is not let in
             in_the_way.close()
             instance.disconnected(in_the_way)  # it hears of it at the end of the turn
@@ -172,16 +190,18 @@ class Admission:
         self._broker.slices.run("", self._sweep())
 
     def _sweep(self) -> Steps[None]:
-        looked = 0
+        looked, now = 0, self._broker.doors.clock.monotonic()
         for instance in self._broker.registry.all():
             looked += 1
             for connection in list(instance.connections):
                 if connection in instance.connections:  # still
                     connection.look(_LOOKS_UNTIL_IDLE)
+                    connection.lately(now)  # so that who asks later learns of the last minute
                 looked += 1
                 if looked >= _LOOKS_PER_STEP:
                     looked = 0
                     yield None
+            yield from instance.talkers.sweep(now)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -99,6 +99,12 @@ class Connection(Protocol):
     local: tuple[str, int]
     max_frame_bytes: int  # a peer that announces a larger frame is cut off
     account: str  # whose time, memory and reads from the disk are limited together; "": the cluster's own
+    received_bytes: int  # since it began; over TLS, what was encrypted
+
+    @property
+    def sent_bytes(self) -> int:
+        """Likewise: what is in the hands of the system."""
+        ...
 
     def send(self, parts: Sequence[Buffer | FileRange]) -> None:
         """Queue parts in order; they go out at the end of the turn. The caller does not change buffers afterwards."""

@@ -84,6 +84,10 @@ GROUP_DELETE = Call("DELETE", _GROUP)
 GROUP_OFFSETS = Call("POST", f"{_GROUP}/offsets")
 GROUP_MEMBER_REMOVE = Call("DELETE", f"{_GROUP}/members/{{member}}")
 
+CONNECTIONS = Call("GET", f"{_INSTANCE}/connections")
+REFUSED_CONNECTIONS = Call("GET", f"{_INSTANCE}/refused-connections")
+TALKERS = Call("GET", f"{_INSTANCE}/talkers")
+
 TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
 TRANSACTION = Call("GET", _TRANSACTION)
 TRANSACTION_END = Call("DELETE", _TRANSACTION)

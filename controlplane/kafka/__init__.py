@@ -10,10 +10,12 @@ forgetting  OffsetDelete, which confluent_kafka has no call for
 flexible    the forms of requests and answers that are written by hand
 transaction_door   what is asked about transactions, which librdkafka has no call for
 transaction_bytes  those requests and answers as bytes
+connection_door  connection_bytes  who is connected: a question of our own to each broker, and its bytes
 placing     reassignments, elections and log directories, which librdkafka has no calls for
 placement_door  where partitions are and shall be: operators' moves
 patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names
 groups      an instance's consumer groups by their tenant's names
 transactions  an instance's transactions by their tenant's names
+connections  an instance's connections, likewise
 """

@@ -23,6 +23,7 @@ from dataplane.tenancy.access import (
     of_topic,
     why,
 )
+from dataplane.tenancy.talkers import NOBODYS
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from dataplane.tenancy.logins import Logins
     from dataplane.tenancy.registry import Registry
     from dataplane.tenancy.session import Session
+    from dataplane.tenancy.talkers import Talk
     from dataplane.throttle.debt_queue import DebtQueues
     from dataplane.transactions.coordinator import TransactionCoordinator
     from dataplane.transactions.producer_ids import ProducerIds
@@ -130,6 +132,13 @@ class RequestContext:
             return self.session.instance
         owner = split_physical(physical)
         return None if owner is None else self.broker.registry.by_key(owner[0])
+
+    def talk(self, physical: str) -> Talk:
+        """Where the bytes that this client moves of a topic are counted (`tenancy.talkers`)."""
+        instance = self.session.instance
+        if instance is None:
+            return NOBODYS
+        return instance.talkers.of(self.client_id, self.session.peer, physical, self.broker.doors.clock.monotonic())
 
     def owns(self, physical: str) -> bool:
         """Whether a physical name is visible to this session."""

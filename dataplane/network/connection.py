@@ -68,6 +68,7 @@ class SocketConnection(Sender):
         "local",
         "max_frame_bytes",
         "peer",
+        "received_bytes",
     )
 
     def __init__(self, loop: EpollLoop, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False) -> None:
@@ -75,6 +76,7 @@ class SocketConnection(Sender):
         self.peer = peer
         self.local: tuple[str, int] = sock.getsockname()[:2]
         self.max_frame_bytes = DEFAULT_MAX_FRAME_BYTES
+        self.received_bytes = 0
         self._protocol: FrameProtocol | None = None
         self._begins: Callable[..., bool] | None = None
         self._settle: Callable[[], None] = _nothing
@@ -200,6 +202,7 @@ class SocketConnection(Sender):
             self._gone("closed by the peer")
             return
         self._loop.accounts.received(self._account, received)
+        self.received_bytes += received
         if partial is not None:
             if not partial.received(received - rest, self._hold):
                 return
@@ -228,6 +231,7 @@ class SocketConnection(Sender):
         received = self._socket.recv_into(self._loop.arena.space()[:missing])  # what was seen is there
         data = self._loop.arena.take(received)
         self._loop.accounts.received(self._account, received)
+        self.received_bytes += received
         if self._head:
             data = memoryview(bytearray(self._head) + data)
             self._head = b""

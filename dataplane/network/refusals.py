@@ -13,8 +13,33 @@ from collections.abc import Callable
 
 from dataplane.network.accounts import Account
 from quota.contracts.namespace import instance_id_of_key
+from quota.contracts.refused import Refused
 
 SILENCE_S = 10.0
+NOT_TLS = "what came is not TLS"
+HANDSHAKE_FAILED = "TLS handshake failed"
+TOO_MANY_HANDSHAKES = "too many TLS handshakes wait"
+IN_CLEAR = ": it looks like TLS, which is not spoken here"
+_BECAUSE = (
+    (NOT_TLS, Refused.NOT_TLS),
+    (HANDSHAKE_FAILED, Refused.HANDSHAKE),
+    (TOO_MANY_HANDSHAKES, Refused.RATE),
+)
+_HANDSHAKE_RECORD = 0x1603
+"""How a handshake of TLS begins; read as the length of a request it is one of 350 MiB."""
+
+
+def oversize(size: int, limit: int) -> str:
+    """Why a connection ends on which a request of this size was announced."""
+    more = f" larger than {limit}" if size > limit else ""
+    return f"invalid receive (size = {size}{more}){IN_CLEAR if size >> 16 == _HANDSHAKE_RECORD else ''}"
+
+
+def ended_because(reason: str) -> Refused | None:
+    """What a tenant is told of a connection that ended so before its first request; None: nothing, its client went away."""
+    if reason.endswith(IN_CLEAR):
+        return Refused.TLS_IN_CLEAR
+    return next((why for words, why in _BECAUSE if reason.startswith(words)), None)
 
 
 class Refusals:
@@ -28,7 +53,7 @@ class Refusals:
     def too_large(self, account: Account, peer: tuple[str, int], size: int, limit: int) -> str:
         """One more, from this peer; why its connection ends."""
         account.too_large += 1
-        reason = f"invalid receive (size = {size}{f' larger than {limit}' if size > limit else ''})"
+        reason = oversize(size, limit)
         account.too_large_told = self._tell(account, peer, reason, account.too_large_told, account.too_large)
         return reason
 

@@ -117,6 +117,11 @@ class Sender:
         elif self._queued > STOP_READING_ABOVE_BYTES:
             self._listen_for()
 
+    @property
+    def sent_bytes(self) -> int:
+        """What has left, since it began."""
+        return self._departed
+
     def queued_bytes(self) -> int:
         """What has not left yet."""
         return self._queued

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 from dataplane.doors import Connection, FileRange, FrameProtocol, TlsClient, TlsServer
 from dataplane.network.connection import SocketConnection
 from dataplane.network.handshakes import Beside, Handshakes
+from dataplane.network.refusals import HANDSHAKE_FAILED, NOT_TLS, TOO_MANY_HANDSHAKES
 from dataplane.network.sending import range_after, read_range
 from dataplane.network.tls import MOST_SENT_BYTES, TlsSocket
 from dataplane.storage.cold import Brought
@@ -90,7 +91,7 @@ class TlsConnection(SocketConnection):
             self._account.handshakes = Handshakes(self._loop, server.handshakes_per_s)
         self._account.handshakes.limit(server.handshakes_per_s)
         if not self._account.handshakes.came(self):
-            self._refuse("too many TLS handshakes wait")
+            self._refuse(TOO_MANY_HANDSHAKES)
             return
         self._is_counted = True
         self._deadline = self._loop.call_later(HANDSHAKE_WITHIN_S, self._too_slow).cancel
@@ -246,7 +247,7 @@ class TlsConnection(SocketConnection):
     def _is_plain(self, layer: TlsSocket) -> None:
         """The first byte is no handshake's."""
         if self._server is None or not self._server.takes_plaintext:
-            self._refuse("what came is not TLS")
+            self._refuse(NOT_TLS)
             return
         self._socket, self._layer = layer.given_up(), None
         self._is_secure, self._secured = True, None  # nothing more has to happen before requests
@@ -258,7 +259,7 @@ class TlsConnection(SocketConnection):
     def _failed(self, error: Exception) -> None:
         reason = str(getattr(error, "reason", None) or type(error).__name__).replace("_", " ").lower()
         why = getattr(error, "verify_message", "")  # of a certificate: that it has expired, or whose it is not
-        self._refuse(f"TLS handshake failed ({reason}: {why})" if why else f"TLS handshake failed ({reason})")
+        self._refuse(f"{HANDSHAKE_FAILED} ({reason}: {why})" if why else f"{HANDSHAKE_FAILED} ({reason})")
 
     def _refuse(self, reason: str) -> None:
         if self._fd >= 0:

@@ -15,7 +15,7 @@ from dataplane.protocol.schema import Versions, message_info
 
 
 class ApiKey(IntEnum):
-    """Kafka's API keys, as far as we have declarations."""
+    """Kafka's API keys, as far as we have declarations, and our own (`OWN`)."""
 
     PRODUCE = 0
     FETCH = 1
@@ -74,6 +74,11 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     DESCRIBE_TOPIC_PARTITIONS = 75
+    DESCRIBE_CONNECTIONS = 20_001
+
+
+OWN = frozenset({ApiKey.DESCRIBE_CONNECTIONS})
+"""Not Kafka's: far from its keys, and on the internal listener only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.table import HANDLERS, Handler
+from dataplane.network.refusals import ended_because
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import (
     MAX_ELEMENTS,
@@ -60,7 +61,9 @@ from dataplane.requests.turnstile import (
 from dataplane.security.roles import claimed, may_claim, may_send
 from dataplane.security.strangers import Strangers
 from dataplane.tasks import CancelledError, Future, Later, Task
+from dataplane.tenancy.recent import Counters, Readings
 from dataplane.tenancy.session import Session
+from quota.contracts.refused import Refused
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
 
@@ -100,8 +103,12 @@ class ClientConnection:
         "_paying",
         "_produce",
         "_quiet",
+        "_readings",
+        "_requests",
+        "_seen",
         "answers",
         "broker",
+        "opened_s",
         "session",
         "turnstile",
     )
@@ -114,7 +121,10 @@ class ClientConnection:
         self._produce: ProduceFastPath | RawTokens = ProduceFastPath(self)
         self._fetch: FetchFastPath | RawTokens = FetchFastPath(self)
         self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
+        self._requests = self._seen = 0  # so many frames came; had come when it was last looked at
         self._quiet = 0  # how often it was looked at since it last sent anything
+        self.opened_s = broker.doors.clock.monotonic()
+        self._readings = Readings(self.opened_s, 3)
         self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -131,7 +141,7 @@ class ClientConnection:
 
     def frame(self, frame: memoryview) -> None:
         """One request, that was let begin."""
-        self._quiet = 0
+        self._requests += 1
         try:
             shapes = self._fetch if key_of(frame) == FETCH else self._produce
             if not shapes.serve(frame):
@@ -142,7 +152,7 @@ class ClientConnection:
             self._connection.close()  # it may have been called by a timer: nobody else would
             raise
 
-    def closed(self, _reason: str) -> None:
+    def closed(self, reason: str) -> None:
         """The connection is gone: nothing is answered any more."""
         self.answers.drop()
         self.turnstile.give_up()
@@ -150,6 +160,9 @@ class ClientConnection:
             self._paying.resolve(None)
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
+            why = None if self._requests else ended_because(reason)
+            if why is not None:
+                self._turned_away(why)
         if self._introduction is not None:
             self._introduction.gone()
         del (
@@ -172,9 +185,30 @@ class ClientConnection:
         So does one that waits for its turn, which may never come, where its client has gone meanwhile.
         """
         waits = (self.answers.owes or self.answers.is_parked) and not self._connection.peer_has_finished()
+        if self._seen != self._requests:
+            self._seen, self._quiet = self._requests, 0
         self._quiet = 0 if waits else self._quiet + 1
         if self._quiet > patience:
             self._connection.close()
+
+    # --- what is told of it -------------------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str:
+        """As its requests say, which need not all say the same; empty where none has."""
+        return self.turnstile.sender[0]
+
+    def lately(self, now_s: float) -> tuple[float, Counters]:
+        """Over how many seconds, and the bytes that came and went in them and the requests (`tenancy.recent`)."""
+        connection = self._connection
+        return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
+
+    def _turned_away(self, why: Refused) -> None:
+        session = self.session
+        if session.instance is not None:
+            session.instance.refused.add(session.peer, session.route, why, self.broker.doors.clock.now_ms())
+
+    # --- requests, the slow way ---------------------------------------------------------------------------------------
 
     def _serve(self, frame: memoryview, slot: Slot | None = None) -> None:
         """By the table of handlers; with a `slot`, what has its place already and was let in."""
@@ -266,6 +300,8 @@ class ClientConnection:
             raise CloseConnectionError("an API that this listener does not serve")
         if not session.authenticated:
             if row.api.key not in _BEFORE_AUTHENTICATION:
+                if session.mechanism is None:
+                    self._turned_away(Refused.NO_LOGIN)
                 raise CloseConnectionError("a request before authentication")
             if self._introduction is not None:
                 self._introduction.one_more()

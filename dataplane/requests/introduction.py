@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Connection, Timer
     from dataplane.requests.slots import Parts, Slot
     from dataplane.security.strangers import Strangers
+    from dataplane.tenancy.recent import Counters
 
 UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
 AUTHENTICATION_WITHIN_S = 10.0
@@ -40,11 +41,18 @@ class Introduced(Served, Protocol):
         """Nothing that the short cuts have learned holds any more."""
         ...
 
+    opened_s: float
+
+    @property
+    def client_id(self) -> str: ...
+
     def close(self) -> None: ...
 
     def look_again(self) -> None: ...
 
     def look(self, patience: int) -> None: ...
+
+    def lately(self, now_s: float) -> tuple[float, Counters]: ...
 
 
 class Introduction:

@@ -97,6 +97,8 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.ELECT_LEADERS: _ADMINS,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ADMINS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _ADMINS,
+    # who is connected, and who moves how much
+    ApiKey.DESCRIBE_CONNECTIONS: _ADMINS,
     # users and ACLs
     ApiKey.DESCRIBE_ACLS: _ADMINS,
     ApiKey.CREATE_ACLS: _ADMINS,

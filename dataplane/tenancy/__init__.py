@@ -6,6 +6,8 @@ logins verifying newcomers  how clients log in; proofs that take long; who has n
 access whitelist  who may do what, decided in one place; which addresses a list lets in (pure)
 shadow shadow_reports  who would be cut off by a proposal; on its way to ZooKeeper
 proxies           which peers may say whose connection it is
+talkers recent    who moves how much of which topic; how much in the last minute (pure)
+refused_here      connections that were not taken, and why
 headcount         how many connections from where, of an instance and of each route (pure)
 certificates secured  what routes of TLS are served with, and who a client is by its certificate
 gate              limits become buckets; the storage fence

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.tenancy.access import Permit
 from dataplane.tenancy.headcount import Headcount
 from dataplane.tenancy.newcomers import Newcomers
+from dataplane.tenancy.refused_here import RefusedHere
 from dataplane.tenancy.secured import NOTHING
+from dataplane.tenancy.talkers import Talkers
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import InstanceSpec, Route
 from quota.contracts.namespace import InstanceNames, instance_key
 from quota.core.acls import AclBook
 
 if TYPE_CHECKING:
+    from dataplane.tenancy.recent import Counters
     from dataplane.tenancy.shadow import Shadow
     from dataplane.throttle.mutations import MutationBucket
     from dataplane.throttle.rules import InstanceRules
@@ -34,6 +37,7 @@ class Client(Protocol):
     route: str
     authenticated: bool
     principal: str
+    software: tuple[str, str]
 
     @property
     def user(self) -> str | None: ...
@@ -45,14 +49,21 @@ class Client(Protocol):
 class OpenConnection(Protocol):
     """What the instance knows of a connection."""
 
+    opened_s: float  # monotonic
+
     @property
     def session(self) -> Client: ...
+
+    @property
+    def client_id(self) -> str: ...
 
     def close(self) -> None: ...
 
     def look(self, patience: int) -> None: ...
 
     def look_again(self) -> None: ...
+
+    def lately(self, now_s: float) -> tuple[float, Counters]: ...
 
 
 class Instance:
@@ -76,6 +87,8 @@ class Instance:
         self.secured = NOTHING  # its routes with TLS; set by the registry
         self._all = Headcount()
         self.newcomers = Newcomers()
+        self.talkers = Talkers()
+        self.refused = RefusedHere()
         self._by_route: dict[str, Headcount] = {}  # of routes that have connections
         self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's
         self._set(spec, book)

@@ -41,6 +41,7 @@ class Session:
     login: Login | None = None  # an exchange that is under way (`logins`)
     began_s: float = 0.0  # monotonic: when the last one did
     identity: Identity | None = None  # of the cluster's own, on the internal listener; once it is known it stays
+    software: tuple[str, str] = ("", "")  # name and version of the client, where it has said them (KIP-511)
     number: int = 0  # on the internal listener: a connection that was opened later has a larger one
 
     @property

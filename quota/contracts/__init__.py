@@ -11,6 +11,7 @@ applied                what a broker has made of specifications
 mastership             which master is active
 report grant rows      what a broker tells the master, and is answered; what both are about, and in which unit
 throttled              an interval in which an instance had to wait
+refused                why a connection to an instance was refused
 usage audit sizes      a usage record; a record of the audit; sizes in sentences
 networks               blocks of addresses, as whitelists and ACLs have them
 addresses              what is read from ZooKeeper is an address before anything connects to it

@@ -263,6 +263,7 @@ def prepare(world: World) -> None:
     remember(made[1].id)
     report(made)
     consume(world, made[1].id)
+    connect(world, made[1].id)
     audit(world, made[1].id)
     speak(world, made[1].id)
     propose(world, place)
@@ -315,6 +316,35 @@ def consume(world: World, instance_id: str) -> None:
         f"{key}.new-reports": FakeGroup(),
     }
     world.admin.transactions.begin(f"{key}.order-copier", (orders, 0), (orders, 3), age_s=42.0, at=8_200)
+
+
+def connect(world: World, instance_id: str) -> None:
+    """Clients on two brokers, one that says a script is its name; who moves most; who was refused and why."""
+    from tests.controlplane.connections.conftest import Given, connection, refused, rest
+
+    hers, mib = Given(instance_id, world.admin.connections), 2**20
+    hers.say(
+        1,
+        connections=(
+            connection("checkout-1", "10.20.0.4", sends=3 * mib, is_sent=20_000, requests=210),
+            connection("billing-1", "10.20.0.1", is_sent=2 * mib, requests=9),
+            connection("<script>document.title = 'hacked'</script>", "10.20.0.9", principal="User:ANONYMOUS"),
+            connection("", "2001:db8::7:1f", principal="", software_name="", software_version=""),
+        ),
+        other_connections=rest(3, 2_048, 512),
+        refused=(
+            refused("198.51.100.7", "whitelist", 1_204, 4),
+            refused("10.20.0.9", "sasl", 3, 800),
+            refused("10.20.0.9", "tls_in_clear", 1, 7_200),
+        ),
+        other_refused=12,
+        talkers=(
+            hers.talker("checkout-1", produces=3 * mib, address="10.20.0.4"),
+            hers.talker("billing-1", consumes=mib),
+        ),
+        other_talkers=rest(2, 900, 0),
+    )
+    world.admin.connections.away = {2}
 
 
 def speak(world: World, instance_id: str) -> None:
@@ -673,7 +703,15 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door, message_door, placement_door, record_door, transaction_door
+    from controlplane.kafka import (
+        client,
+        connection_door,
+        group_door,
+        message_door,
+        placement_door,
+        record_door,
+        transaction_door,
+    )
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
@@ -684,6 +722,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     placement_door.door = lambda _cluster: world.enter(world.admin).placement
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     transaction_door.door = lambda _cluster: world.enter(world.admin).transactions
+    connection_door.door = lambda _cluster: world.enter(world.admin).connections
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

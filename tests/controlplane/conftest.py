@@ -15,7 +15,15 @@ from controlplane.core import operations
 from controlplane.core.errors import MasterUnavailable
 from controlplane.core.models import Operation
 from controlplane.instances import services as instances
-from controlplane.kafka import client, group_door, message_door, placement_door, record_door, transaction_door
+from controlplane.kafka import (
+    client,
+    connection_door,
+    group_door,
+    message_door,
+    placement_door,
+    record_door,
+    transaction_door,
+)
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Organisation, Role
 from tests.support.smtp import MailServer, mailing_by
@@ -129,6 +137,7 @@ def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     monkeypatch.setattr(placement_door, "door", lambda _cluster: fake.placement)
     monkeypatch.setattr(record_door, "reader", lambda _cluster, place: fake.groups.reader(place))
     monkeypatch.setattr(transaction_door, "door", lambda _cluster: fake.transactions)
+    monkeypatch.setattr(connection_door, "door", lambda _cluster: fake.connections)
     return fake
 
 

@@ -17,6 +17,8 @@ from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
 from controlplane.kafka.client import ClusterChanging, Layout, Partition
+from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
+from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
 from controlplane.kafka.message_door import Message, Taken
 from controlplane.kafka.placement_door import Placed
@@ -270,6 +272,7 @@ class FakeAdmin:
         self.groups = FakeGroups(self)
         self.messages = FakeMessages(self)
         self.transactions = FakeTransactions(self)
+        self.connections = FakeConnections(self)
         self.placement = FakePlacement(self)
 
     def _check(self) -> None:
@@ -390,6 +393,48 @@ class FakeTransactions:
         if self.lost_answers:
             self.lost_answers -= 1
             raise ClusterChanging("the brokers do not answer in time")
+
+
+class FakeConnections:
+    """Who is connected, as brokers say it. `found` is by instance and broker; a broker that is in `away` does not answer."""
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.found: dict[tuple[str, int], ConnectionAnswer] = {}
+        self.brokers = [1, 2]
+        self.away: set[int] = set()
+        self.asked_for: list[tuple[str, str | None, int, int]] = []
+
+    def say(self, instance_id: str, broker: int = 1, **said: Any) -> None:
+        """What a broker says besides."""
+        before = self.found.get((instance_id, broker), NO_CONNECTIONS)
+        self.found[instance_id, broker] = before._replace(**said)
+
+    def asked(
+        self, instance_id: str, topic: str | None, most_connections: int, most_talkers: int
+    ) -> dict[int, ConnectionAnswer | None]:
+        if self.admin.away:
+            raise ClusterUnavailable("the cluster does not answer")
+        self.asked_for.append((instance_id, topic, most_connections, most_talkers))
+        return {
+            broker: None
+            if broker in self.away
+            else self._told(
+                self.found.get((instance_id, broker), NO_CONNECTIONS), topic, most_connections, most_talkers
+            )
+            for broker in self.brokers
+        }
+
+    @staticmethod
+    def _told(
+        answer: ConnectionAnswer, topic: str | None, most_connections: int, most_talkers: int
+    ) -> ConnectionAnswer:
+        talkers = [row for row in answer.talkers if topic in (None, row.topic)]
+        return answer._replace(
+            connections=answer.connections[:most_connections],
+            refused=answer.refused if most_connections else (),
+            talkers=tuple(talkers[:most_talkers]),
+        )
 
 
 class FakePlacement:

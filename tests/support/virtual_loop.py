@@ -32,6 +32,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Load
+from dataplane.network.refusals import oversize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -396,6 +397,7 @@ class VirtualConnection:
         self.is_open = True
         self.max_frame_bytes = MAX_FRAME_BYTES
         self.account = ""
+        self.received_bytes = self.sent_bytes = 0
         self._out: list[Buffer | FileRange] = []
         self._stream = bytearray()
         self._before: tuple[Preface, VirtualListener] | None = None  # what has to be read before there is a protocol
@@ -428,6 +430,7 @@ class VirtualConnection:
             return
         out, self._out = self._out, []
         data = b"".join([_bytes_of(part) for part in out])
+        self.sent_bytes += len(data)
         for part in out:
             if getattr(part, "sent", None) is not None:
                 part.sent(part.size)
@@ -458,6 +461,7 @@ class VirtualConnection:
             self._held.append(lambda: self.receive(data))
             return
         self._stream += data
+        self.received_bytes += len(data)
         if self._before is not None:
             self._read_preface(*self._before)
             if self._before is not None:
@@ -564,7 +568,7 @@ class VirtualConnection:
 
     def too_large(self, size: int, limit: int) -> None:
         self.loop.too_large.append((self.account, size, limit))
-        self._gone(f"invalid receive (size = {size} larger than {limit})", tell="closed by the peer")
+        self._gone(oversize(size, limit), tell="closed by the peer")
 
     def close_after_send(self) -> None:
         if self._out:

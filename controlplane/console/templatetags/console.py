@@ -16,6 +16,7 @@ from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
 from controlplane.health.selectors import health_remembered
+from quota.contracts.refused import Refused
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
 
 if TYPE_CHECKING:
@@ -143,6 +144,26 @@ TRANSACTION_STATES = {
 def transaction_state(state: str) -> tuple[str, str]:
     """Colour and words."""
     return TRANSACTION_STATES.get(state, ("", state))
+
+
+REFUSED = {
+    Refused.WHITELIST: "The address is on no whitelist",
+    Refused.CONNECTIONS: "As many connections as may be were open",
+    Refused.RATE: "Too many began at once",
+    Refused.BROKER: "The broker had no more room",
+    Refused.SASL: "The login failed: wrong user, password or token",
+    Refused.NO_LOGIN: "No login, and this route wants one (SASL)",
+    Refused.TLS_IN_CLEAR: "TLS, on a route without TLS",
+    Refused.NOT_TLS: "No TLS, on a route with TLS",
+    Refused.HANDSHAKE: "The TLS handshake failed",
+    Refused.CERTIFICATE: "The client's certificate does not let in",
+}
+
+
+@register.filter
+def refused_words(reason: str) -> str:
+    """Why a connection was refused; a reason that is newer as brokers call it."""
+    return REFUSED[Refused(reason)] if reason in tuple(Refused) else reason
 
 
 @register.filter

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
 
 ADD = "add"
-"""The button that puts the caller's own address on the list, beside what stands there: what was typed is not looked at."""
+"""The button that puts an address on the list, beside what stands there: what was typed is not looked at. It is the caller's
+own, or the one that a form names (`ADDRESS`), as the page of connections does for one that was refused."""
+ADDRESS = "address"
 IN_FORCE = "It is in force within 2 seconds, for open connections too."
 
 
@@ -43,11 +45,11 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     covered = covers(instance.whitelist, address)
     data = request.POST or None
     if ADD in request.POST:
-        if covered or not address:
-            why = "your address is on the list already" if covered else "this server does not see your address"
-            messages.info(request, f"Nothing was changed: {why}.")
+        wanted, why_not = _wanted(request, instance.whitelist, address)
+        if why_not is not None:
+            messages.info(request, f"Nothing was changed: {why_not}.")
             return redirect("console:instance_access", caller.organisation.id, instance.id)
-        data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(address))])}
+        data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(wanted))])}
     form = WhitelistForm(data, initial={"cidrs": instance.whitelist})
     if request.method == "POST" and form.is_valid():
         try:
@@ -107,6 +109,19 @@ def _seen_at(request: HttpRequest) -> str:
         return str(address_of(origin.address_of(request)))
     except ValueError:
         return ""
+
+
+def _wanted(request: HttpRequest, whitelist: Sequence[str], own: str) -> tuple[str, str | None]:
+    """The address that is to be added, and why it cannot be."""
+    if ADDRESS not in request.POST:
+        if not own:
+            return own, "this server does not see your address"
+        return own, "your address is on the list already" if covers(whitelist, own) else None
+    try:
+        wanted = str(address_of(request.POST[ADDRESS]))
+    except ValueError:
+        return "", "what was named is no address"
+    return wanted, f"{wanted} is on the list already" if covers(whitelist, wanted) else None
 
 
 def covers(whitelist: Sequence[str], address: str) -> bool:

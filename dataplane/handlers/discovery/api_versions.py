@@ -31,6 +31,8 @@ _FEATURES_EPOCH = 1
 """It would rise when what is in force changes."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """What KIP-511 allows for the name and for the version of a client."""
+MOST_SOFTWARE = 100
+"""Characters of either that are kept."""
 
 
 class Offered(Protocol):
@@ -54,6 +56,8 @@ def handle_api_versions(
     said = (request.client_software_name, request.client_software_version)
     if ctx.version >= SAYS_WHO_SINCE and not all(map(_SOFTWARE.fullmatch, said)):
         error = ErrorCode.INVALID_REQUEST
+    if ctx.version >= SAYS_WHO_SINCE and error is ErrorCode.NONE:
+        ctx.session.software = said[0][:MOST_SOFTWARE], said[1][:MOST_SOFTWARE]
     if error is not ErrorCode.NONE:
         return ApiVersionsResponse(error_code=error)
     return _offer(served, tenant=not ctx.session.is_internal, reads_zero=ctx.version >= _READS_ZERO_SINCE)

@@ -4,4 +4,5 @@ replication control      what the controller sends; what is asked of it
 txn_markers              what coordinators of transactions send
 reassignments elections  for operators
 partitions               what they ask about very many partitions
+connections              who is connected to an instance, who was refused, and who moves how much
 """

@@ -37,7 +37,7 @@ from dataplane.protocol.messages.fetch import (
 from dataplane.protocol.primitives import size_of
 from dataplane.protocol.release import released
 from dataplane.protocol.templates import with_field
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, run_through
 from dataplane.replication.serving.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _API = APIS[ApiKey.FETCH]
 _FIRST_WITH_THROTTLE_TIME = 1
-_NAME_US, _READ_US = 1, 16
+_NAME_US, _SIZE_US, _READ_US = 1, 1, 16
 _MOST_TO_REMEMBER = 4_000
 """Partitions of a session that begins with one request: what is remembered of each is made in one go."""
 
@@ -226,6 +226,7 @@ class _Fetch:
 
     def _send(self, response: FetchResponse) -> None:
         ctx = self._ctx
+        run_through(self._talked(response, Pace()))
         self._charge(response, encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names))
 
     def _charge(self, response: FetchResponse, parts: list[Any]) -> None:
@@ -244,6 +245,21 @@ class _Fetch:
             # The size of the answer decides the delay that it reports.
             parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", throttle_ms(delay_s))
         self.answer.resolve(Encoded(parts))
+
+    def _talked(self, response: FetchResponse, pace: Pace) -> Steps[None]:
+        """What the client is given of each topic is counted as what it consumes."""
+        ctx = self._ctx
+        if ctx.session.instance is None:
+            return
+        for topic in response.responses:
+            size = 0
+            for data in topic.partitions:
+                if pace.over(_SIZE_US):
+                    yield None
+                size += size_of(data.records)
+            name = topic.topic or ctx.broker.replicas.registry.topic_of_id(topic.topic_id)
+            if size and name is not None:
+                ctx.talk(name).consumed += size
 
     def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
         """The bytes of records by topic."""
@@ -354,6 +370,7 @@ class _LongFetch(_FullFetch):
             native = [response]
             response = yield from converted(ctx, self._request, response)
             yield from released(native)
+        yield from self._talked(response, Pace())
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         self._charge(response, parts)
         messages: list[Any] = [response, self._request]

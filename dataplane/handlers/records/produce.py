@@ -350,6 +350,8 @@ class _Pending:
                 self._open += 1
                 replicas.verdicts.wait(partition, done)
             return
+        if not appended.duplicate:
+            self._ctx.talk(partition.topic).produced += len(records)
         if made is not None and not appended.duplicate:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)

@@ -33,7 +33,7 @@ from dataplane.requests.fastpath.fetch_shape import (
     Shape,
     shape_of,
 )
-from dataplane.requests.fastpath.permits import standing_permit
+from dataplane.requests.fastpath.permits import standing_permit, talk_of
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
@@ -94,7 +94,7 @@ class FetchFastPath:
             permit = standing_permit(client, Operation.READ, shape.physical)
             if permit is None:
                 return DECLINED
-            shape.permit = permit
+            shape.permit, shape.talk = permit, talk_of(client, shape.client_id, shape.physical)
         partition = shape.partition
         if partition is None or not partition.state.is_leader:
             found = self._registry.leader(shape.physical, shape.index)
@@ -148,6 +148,7 @@ class FetchFastPath:
         if not size:
             client.answers.fill_soon(slot, (head + tail,))
             return
+        shape.talk.consumed += size
         if instance is not None and partition.usage is not None:
             records.sent = partition.usage.consumed  # type: ignore[attr-defined]
         client.answers.fill_soon(slot, (head, records, tail) if tail else (head, records))  # type: ignore[arg-type]

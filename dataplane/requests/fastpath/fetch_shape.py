@@ -13,6 +13,7 @@ from dataplane.protocol.messages.fetch import (
 )
 from dataplane.protocol.templates import AnswerTemplate, answer_template
 from dataplane.tenancy.access import NO_PERMIT, Permit
+from dataplane.tenancy.talkers import NOBODYS, Talk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +51,10 @@ class Shape:
     head: Callable[..., bytes]  # (correlation id, throttle time, high watermark, last stable and start offset, bytes)
     tail: bytes  # of the answer, behind the records
     stable_only: bool  # it reads committed transactions only
+    client_id: str
     partition: Partition | None = None
     permit: Permit = NO_PERMIT
+    talk: Talk = NOBODYS  # where its bytes are counted
 
 
 def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:
@@ -79,6 +82,7 @@ def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:
         head,
         tail,
         request.isolation_level != _READ_UNCOMMITTED,
+        ctx.client_id or "",
     )
 
 

@@ -27,9 +27,10 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.protocol.templates import AnswerTemplate, RecordRequests, answer_template
-from dataplane.requests.fastpath.permits import standing_permit
+from dataplane.requests.fastpath.permits import standing_permit, talk_of
 from dataplane.requests.slots import Slot
 from dataplane.tenancy.access import INTERNAL_GENERATION, NO_PERMIT, Operation, Permit
+from dataplane.tenancy.talkers import NOBODYS, Talk
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
@@ -64,8 +65,10 @@ class Shape:
     timeout_s: float
     answer: Callable[..., bytes]  # of correlation id, error, base offset, start offset, throttle time
     version: int
+    client_id: str
     partition: Partition | None = None
     permit: Permit = NO_PERMIT
+    talk: Talk = NOBODYS  # where its bytes are counted
 
 
 class _Answer(Slot):
@@ -112,7 +115,7 @@ class ProduceFastPath:
             permit = standing_permit(client, Operation.WRITE, shape.physical)
             if permit is None:
                 return False
-            shape.permit = permit
+            shape.permit, shape.talk = permit, talk_of(client, shape.client_id, shape.physical)
         partition = shape.partition
         if partition is None or not partition.state.is_leader:
             found = self._registry.leader(shape.physical, shape.index)
@@ -127,6 +130,7 @@ class ProduceFastPath:
         appended = self._appending.append(partition, batch, acks)
         if appended.error or appended.duplicate:
             return False  # nothing was staged: the slow path finds the same and words the answer
+        shape.talk.produced += len(batch)
         if acks:
             answer = _Answer(client, shape, correlation_id, partition, appended.base_offset)
             told_s = client.turnstile.told_s
@@ -155,7 +159,9 @@ class ProduceFastPath:
         if self._shapes.find(frame) is not None:  # something else stood against it
             return
         answer = _answer(ctx, topic.name, data.index).head
-        shape = Shape(topic.name, data.index, request.acks, request.timeout_ms / 1000, answer, ctx.version)
+        shape = Shape(
+            topic.name, data.index, request.acks, request.timeout_ms / 1000, answer, ctx.version, ctx.client_id or ""
+        )
         self._shapes.learn(frame, ctx.session.names, shape)
 
 

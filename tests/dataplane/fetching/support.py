@@ -104,7 +104,7 @@ class Door:
         settings = settings or Settings()
         clock = cluster.network.clock
         self.broker = SimpleNamespace(
-            doors=SimpleNamespace(files=cluster[broker_id].files),
+            doors=SimpleNamespace(files=cluster[broker_id].files, clock=clock),
             replicas=cluster[broker_id].replicas,
             metadata=self.metadata,
             config=SimpleNamespace(settings=settings, rack=(racks or {}).get(broker_id)),

@@ -18,11 +18,15 @@ IDLE_MS = 10_000
 class Connection:
     def __init__(self, instance: Instance) -> None:
         self.session: Any = SimpleNamespace(peer="10.0.0.1", route="default")
-        self.looks = 0
+        self.looks = self.noted = 0
         instance.connected(self)
 
     def look(self, _patience: int) -> None:
         self.looks += 1
+
+    def lately(self, _now_s: float) -> None:
+        """What it has sent is noted with every look, for whoever asks later."""
+        self.noted = self.looks
 
     def close(self) -> None:
         raise AssertionError
@@ -32,7 +36,7 @@ def test_every_connection_is_looked_at_once_a_sweep_and_few_of_them_in_a_step() 
     time, instances = VirtualTime(), [Instance(SPEC), Instance(SPEC)]
     sweeps: list[tuple[str, Steps[None]]] = []
     broker: Any = SimpleNamespace(
-        doors=SimpleNamespace(loop=time),
+        doors=SimpleNamespace(loop=time, clock=SimpleNamespace(monotonic=lambda: IDLE_MS / 1000)),
         config=SimpleNamespace(settings=Settings(connections_max_idle_ms=IDLE_MS)),
         registry=SimpleNamespace(all=lambda: instances),
         slices=SimpleNamespace(run=lambda owner, steps: sweeps.append((owner, steps))),
@@ -50,5 +54,6 @@ def test_every_connection_is_looked_at_once_a_sweep_and_few_of_them_in_a_step() 
         looked = now
         instances[1].disconnected(gone)
     assert [connection.looks for connection in connections] == [1] * 1999 + [0]
+    assert [connection.noted for connection in connections] == [1] * 1999 + [0]
     time.run(IDLE_MS / 1000 / 10)
     assert len(sweeps) == 2

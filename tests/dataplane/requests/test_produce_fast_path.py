@@ -25,7 +25,9 @@ from dataplane.replication.replica.partition_state import PartitionState, Replic
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.tenancy.access import Permit
 from dataplane.tenancy.session import Session
+from dataplane.tenancy.talkers import Talkers
 from quota.contracts.namespace import InstanceNames
+from tests.support.virtual_loop import VirtualClock
 
 PRODUCE = APIS[ApiKey.PRODUCE]
 NAMES = InstanceNames("k3v9x2qa")
@@ -65,9 +67,15 @@ class Client:
         self.sent = []
         self.answers, self.turnstile = self, SimpleNamespace(told_s=delay_s)
         gate = SimpleNamespace(produce_refusal=lambda _: None)
-        self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
+        doors = SimpleNamespace(clock=VirtualClock())
+        self.broker = SimpleNamespace(replicas=Replicas(), gate=gate, doors=doors)
         instance = SimpleNamespace(
-            topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None, acls=None, shadow=None
+            topic_denied=lambda _t, _p: False,
+            permit=Permit(1),
+            rules=None,
+            acls=None,
+            shadow=None,
+            talkers=Talkers(),
         )
         self.session = Session(instance, "default", NAMES, "127.0.0.1", authenticated=True)
         self.shapes = ProduceFastPath(self)
