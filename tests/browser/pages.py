@@ -86,6 +86,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-usage-none": f"{one}/usage?day=2020-01-01",
         "usage-records": f"{one}/usage/{datetime.now(UTC):%Y-%m-%dT%H}",
         "instance-bill": f"{one}/bill",
+        "instance-cost-topics": f"{one}/bill/topics",
+        "instance-cost-topics-none": f"{one}/bill/topics?month=2020-01",
         "instance-bill-invoiced": f"{one}/bill?month={month}",
         "instance-bill-waiting": f"{org}/instances/{console.instances['clickstream']}/bill?month={month}",
         "invoice-verify": f"{org}/invoices/inv-00000001/verify",
