@@ -14,6 +14,7 @@ from controlplane.admission import api as admission
 from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.billing import api as billing
+from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.connections import api as connections
 from controlplane.groups import api as groups
@@ -115,6 +116,13 @@ urlpatterns = [
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),
+    path(f"{INSTANCE}/cost", billing.CostApi.as_view()),
+    path(f"{INSTANCE}/cost/topics", billing.TopicCostsApi.as_view()),
+    path(f"{V1}/budgets", budgets.BudgetsApi.as_view()),
+    path(f"{V1}/budgets/<id:budget_id>", budgets.BudgetApi.as_view()),
+    path(f"{V1}/budgets/<id:budget_id>/alerts", budgets.BudgetAlertsApi.as_view()),
+    path(f"{V1}/cost", billing.OrganisationCostApi.as_view()),
+    path(f"{V1}/cost/instances", billing.InstanceCostsApi.as_view()),
     path(f"{V1}/invoices", billing.InvoicesApi.as_view()),
     path(f"{V1}/invoices/<id:number>", billing.InvoiceApi.as_view()),
     path(f"{V1}/invoices/<id:number>/pdf", billing.InvoicePdfApi.as_view()),

@@ -47,6 +47,17 @@ class LookingPermission(RolePermission):
     looks_only = True
 
 
+class OwnerPermission(RolePermission):
+    """Everyone looks; owners change."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises what is to be answered; True otherwise."""
+        super().has_permission(request, view)
+        if request.method not in SAFE_METHODS and not caller_of(request).may_manage:
+            raise Forbidden("only owners of the organisation decide this")
+        return True
+
+
 class OperatorPermission(RolePermission):
     """Operators of the service alone, whatever their role in an organisation."""
 

@@ -157,6 +157,7 @@ class DeliveryKind(models.TextChoices):
     """What a message is about."""
 
     ALARM = "alarm"
+    BUDGET = "budget"  # of an organisation or an instance, which has reached a threshold
     TEST = "test"
     CONFIRM = "confirm"  # whether messages may come to an e-mail address
 

@@ -55,6 +55,12 @@ def receiver_list(*, organisation: Organisation, instance_id: str) -> QuerySet[R
     return Receiver.objects.for_organisation(organisation).filter(instance=instance)
 
 
+def organisation_receivers(*, organisation: Organisation) -> list[Receiver]:
+    """Those of all its instances, with these, by the instance's name."""
+    rows = Receiver.objects.for_organisation(organisation).select_related("instance")
+    return list(rows.order_by("instance__name", "created_at", "pk"))
+
+
 def receiver_get(*, organisation: Organisation, instance_id: str, receiver_id: str) -> Receiver:
     """One of them. Raises NotFound."""
     row = receiver_list(organisation=organisation, instance_id=instance_id).filter(pk=receiver_id).first()

@@ -4,6 +4,7 @@ pricing          what usage costs, as rules (pure)
 chain            invoices sealed one after the other (pure)
 waiting closing  which months are due and which wait; bills become invoices
 verification     invoices computed again
+costs            cost of a month so far, its forecast, its cost by topic
 exports          invoices as PDF and as FOCUS rows (pure)
 downloads        these as HTTP answers
 metrics          invoices that wait or fail, for an alarm

@@ -12,17 +12,22 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of
 from controlplane.api import pagination
-from controlplane.billing import selectors, services
+from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import CSV, PDF, focus_answer, pdf_answer
 from controlplane.billing.pricing import documents
-from controlplane.billing.pricing.money import text_of
+from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.plans import NAMES, Plan
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.serializers import (
     BillSerializer,
+    CostSerializer,
     InvoiceLinesSerializer,
     InvoicePageSerializer,
+    MonthCostPageSerializer,
+    MonthCostSerializer,
+    OrganisationCostSerializer,
+    TopicCostsSerializer,
     VerificationSerializer,
     WaiverPageSerializer,
     WaiverRequestSerializer,
@@ -31,17 +36,27 @@ from controlplane.billing.serializers import (
 from controlplane.billing.verification import invoice_verify
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
+from controlplane.metering.selectors import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
     from rest_framework.request import Request
 
-    from controlplane.billing.models import Invoice, MeteringWaiver
+    from controlplane.billing.models import Invoice, MeteringWaiver, MonthCost
+    from controlplane.billing.pricing.sharing import TopicCost
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
     OpenApiParameter("plan", OpenApiTypes.STR, enum=list(NAMES), description="what it would be under another plan"),
 ]
+
+MONTH = PARAMETERS[:1]
+MOST_TOPICS, DEFAULT_TOPICS = 1000, 100
+TOPICS = OpenApiParameter(
+    "most",
+    {"type": "integer", "minimum": 1, "maximum": MOST_TOPICS},
+    description=f"so many topics, 1 to {MOST_TOPICS}; default {DEFAULT_TOPICS}. The rest is summed up",
+)
 
 
 class BillApi(APIView):
@@ -57,6 +72,94 @@ class BillApi(APIView):
             plan=request.query_params.get("plan"),
         )
         return Response(_shown(bill))
+
+
+class CostApi(APIView):
+    """/api/v1/instances/{id}/cost."""
+
+    @extend_schema(responses=CostSerializer, parameters=MONTH, tags=["costs"])
+    def get(self, request: Request, instance_id: str) -> Response:
+        """What a month has cost so far, and what it will have cost at its end by the use of the last seven days."""
+        cost = costs.cost_get(
+            organisation=caller_of(request).organisation, instance_id=instance_id, month=month_asked(request)
+        )
+        return Response(_cost(cost))
+
+
+class TopicCostsApi(APIView):
+    """/api/v1/instances/{id}/cost/topics."""
+
+    @extend_schema(responses=TopicCostsSerializer, parameters=[*MONTH, TOPICS], tags=["costs"])
+    def get(self, request: Request, instance_id: str) -> Response:
+        """A month's bill, so far or invoiced, by topic: parts that add up to it, to the cent."""
+        most = _topics_asked(request)
+        bill, shares = costs.topic_costs_get(
+            organisation=caller_of(request).organisation, instance_id=instance_id, month=month_asked(request)
+        )
+        others = shares.topics[most:]
+        return Response(
+            {
+                "instance_id": bill.instance_id,
+                "month": str(bill.month),
+                "currency": bill.currency,
+                "total": text_of(shares.total),
+                "so_far": bill.invoice is None,
+                "topics": [_topic(each) for each in shares.topics[:most]],
+                "others": {"topics": len(others), "amount": text_of(total_of(each.amount for each in others))},
+                "unshared": [
+                    {"item": each.item, "amount": text_of(each.amount), "reason": each.reason}
+                    for each in shares.unshared
+                ],
+            }
+        )
+
+
+class OrganisationCostApi(APIView):
+    """/api/v1/cost."""
+
+    @extend_schema(responses=OrganisationCostSerializer, parameters=MONTH, tags=["costs"])
+    def get(self, request: Request) -> Response:
+        """What a month of all instances has cost so far, and will have cost at its end."""
+        found = costs.organisation_cost_get(organisation=caller_of(request).organisation, month=month_asked(request))
+        return Response(
+            {
+                "month": str(found.month),
+                "totals": [
+                    {
+                        "currency": each.currency,
+                        "so_far": text_of(each.so_far),
+                        "forecast": text_of(each.forecast),
+                        "instances": each.instances,
+                    }
+                    for each in found.totals
+                ],
+                "computed_at": found.computed_at,
+                "counted_until": found.counted_until,
+                "missing": found.missing,
+            }
+        )
+
+
+class InstanceCostsApi(APIView):
+    """/api/v1/cost/instances."""
+
+    @extend_schema(
+        operation_id="cost_instances_list",
+        responses=MonthCostPageSerializer,
+        parameters=[*MONTH, *pagination.PARAMETERS],
+        tags=["costs"],
+    )
+    def get(self, request: Request) -> Response:
+        """The same by instance, by their ids."""
+        month = month_asked(request)
+        rows = costs.cost_list(organisation=caller_of(request).organisation, month=month).select_related("instance")
+
+        def fetch(after: Any, limit: int) -> list[MonthCost]:
+            found = rows.order_by("instance_id")
+            return list(found.filter(instance_id__gt=after[0])[:limit] if after else found[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.instance_id,), shape=(str,))
+        return Response(pagination.body(list(MonthCostSerializer(page, many=True).data), following))
 
 
 class InvoicesApi(APIView):
@@ -171,6 +274,43 @@ def month_asked(request: Request) -> Month:
         return documents.month_of(text)
     except ValueError as error:
         raise Invalid.field("month", str(error)) from error
+
+
+def _topics_asked(request: Request) -> int:
+    """`most`. Raises Invalid."""
+    text = request.query_params.get("most", str(DEFAULT_TOPICS))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST_TOPICS):
+        raise Invalid.field("most", f"must be a whole number from 1 to {MOST_TOPICS}")
+    return int(text)
+
+
+def _cost(cost: costs.Cost) -> dict[str, Any]:
+    recent = cost.recent
+    return {
+        "instance_id": cost.bill.instance_id,
+        "month": str(cost.bill.month),
+        "currency": cost.bill.currency,
+        "so_far": text_of(cost.so_far),
+        "forecast": text_of(cost.forecast),
+        "state": cost.bill.state,
+        "counted_until": cost.counted_until,
+        "based_on": recent and {"from": recent.start, "to": recent.end, "hours": recent.hours},
+        "items": [
+            {"item": item, "so_far": text_of(so_far), "forecast": text_of(forecast)}
+            for item, so_far, forecast in cost.lines
+        ],
+    }
+
+
+def _topic(cost: TopicCost) -> dict[str, Any]:
+    return {
+        "topic": cost.topic,
+        "amount": text_of(cost.amount),
+        "items": [{"item": item, "amount": text_of(amount)} for item, amount in cost.items.items()],
+        "produced_bytes": cost.used.produced_bytes,
+        "consumed_bytes": cost.used.consumed_bytes,
+        "stored_byte_hours": (2 * cost.used.stored_byte_seconds + SECONDS_PER_HOUR) // (2 * SECONDS_PER_HOUR),
+    }
 
 
 def _shown(bill: selectors.Bill) -> dict[str, Any]:

@@ -126,6 +126,35 @@ class Settled(models.Model):
         return f"{self.instance_id} {self.month}"
 
 
+class MonthCost(models.Model):
+    """What a month of one instance costs, as last computed (costs.py): amounts that can be computed anew at any time."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    month = models.CharField(max_length=7)
+    currency = models.CharField(max_length=3)
+    so_far = models.DecimalField(max_digits=24, decimal_places=2)  # the bill's total
+    forecast = models.DecimalField(max_digits=24, decimal_places=2)  # the total at the month's end
+    counted_until = models.DateTimeField()  # hours before had been counted, as far as was known
+    computed_at = models.DateTimeField()
+    is_final = models.BooleanField(default=False)  # the month is invoiced
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """One a month; sums are of an organisation's month."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "month"], name="one_cost_per_month")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organisation", "month"], name="costs_of_a_month")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.month}: {self.so_far} {self.currency}, {self.forecast} at its end"
+
+
 class MeteringWaiver(models.Model):
     """An operator's word that the invoices of a month shall not wait for metering: of one instance, or of all."""
 

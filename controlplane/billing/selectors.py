@@ -60,6 +60,7 @@ class Bill:
     state: str  # one of waiting.STATES
     counted_until: datetime | None = None  # while it waits: up to when all usage has been counted, as far as is known
     adjustments: tuple[Adjustment, ...] = ()  # lines of later invoices that adjust this one
+    inputs: dict[str, Any] | None = None  # what a bill so far was computed from
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def bill_get(
     if invoice is not None:
         spans = spans_of(documents.terms_in(invoice.inputs), month)
         if plan is None or {span.plan.name for span in spans} == {plan}:
-            return _bill(instance, month, spans, invoice.lines, invoice.total, clock.now(), invoice)
+            return _bill(instance, month, spans, invoice.lines, invoice.total, clock.now(), invoice=invoice)
     now = clock.now()
     late: Sequence[Late] = ()
     if plan is None:
@@ -93,9 +94,10 @@ def bill_get(
             late = late_usage(instance=instance, since=month.before(1))
     else:
         terms = (plan_throughout(plan, month),)
-    lines = documents.rated(inputs_of(instance, terms, month, now, late=late))
+    inputs = inputs_of(instance, terms, month, now, late=late)
+    lines = documents.rated(inputs)
     shown = [documents.line_document(line) for line in lines]
-    return _bill(instance, month, spans_of(terms, month), shown, total(lines), now, None)
+    return _bill(instance, month, spans_of(terms, month), shown, total(lines), now, inputs=inputs)
 
 
 def _bill(
@@ -105,7 +107,9 @@ def _bill(
     lines: list[dict[str, Any]],
     amount: Decimal,
     now: datetime,
-    invoice: Invoice | None,
+    *,
+    invoice: Invoice | None = None,
+    inputs: dict[str, Any] | None = None,
 ) -> Bill:
     last = spans[-1].plan
     state = waiting.state_of(instance=instance, month=month, now=now, invoice=invoice, lines=lines)
@@ -121,6 +125,7 @@ def _bill(
         state,
         metering.complete_to() if state == waiting.WAITING else None,
         () if invoice is None else adjustments_of(invoice),
+        inputs,
     )
 
 

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing.pricing.plans import NAMES
+from controlplane.billing.pricing.sharing import REASONS
 from controlplane.billing.waiting import STATES
 
 
@@ -165,4 +166,127 @@ class WaiverPageSerializer(serializers.Serializer[Any]):
     """Months and invoices that do not wait for metering, a page at a time."""
 
     items = WaiverSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class RecentSerializer(serializers.Serializer[Any]):
+    """The counted hours whose average the forecast goes by."""
+
+    locals().update({"from": serializers.DateTimeField(source="start", help_text="UTC, included")})
+    to = serializers.DateTimeField(source="end", help_text="UTC, not included")
+    hours = serializers.IntegerField(help_text="0: nothing is known yet of how the instance is used")
+
+
+class ItemCostSerializer(serializers.Serializer[Any]):
+    """An item of a bill."""
+
+    item = serializers.CharField(help_text="as in a bill, or adjustments of earlier months")
+    so_far = serializers.CharField()
+    forecast = serializers.CharField()
+
+
+class CostSerializer(serializers.Serializer[Any]):
+    """What a month of an instance has cost so far, and at its end if it goes on as in the last seven days."""
+
+    instance_id = serializers.CharField()
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    so_far = serializers.CharField(help_text="the total of the bill")
+    forecast = serializers.CharField(
+        help_text="at the month's end: the present size and the chosen plans go on, and each hour that is not counted yet "
+        "uses the average of `based_on`"
+    )
+    state = serializers.ChoiceField(choices=list(STATES))
+    counted_until = serializers.DateTimeField(help_text="hours before have been counted, as far as is known")
+    based_on = RecentSerializer(allow_null=True, help_text="null: the month is invoiced")
+    items = ItemCostSerializer(many=True)
+
+
+class AmountSerializer(serializers.Serializer[Any]):
+    """A part of an amount."""
+
+    item = serializers.CharField()
+    amount = serializers.CharField()
+
+
+class TopicCostSerializer(serializers.Serializer[Any]):
+    """A topic's part of a bill."""
+
+    topic = serializers.CharField()
+    amount = serializers.CharField()
+    items = AmountSerializer(many=True)
+    produced_bytes = serializers.IntegerField()
+    consumed_bytes = serializers.IntegerField()
+    stored_byte_hours = serializers.IntegerField()
+
+
+class OtherTopicsSerializer(serializers.Serializer[Any]):
+    """Topics beyond the limit, together."""
+
+    topics = serializers.IntegerField()
+    amount = serializers.CharField()
+
+
+class UnsharedSerializer(AmountSerializer):
+    """What no topic can be given."""
+
+    reason = serializers.ChoiceField(
+        choices=list(REASONS),
+        help_text="not_metered: not by topic; no_usage: of hours in which no topic did anything it is shared by; "
+        "adjustment: of an earlier month",
+    )
+
+
+class TopicCostsSerializer(serializers.Serializer[Any]):
+    """A bill by topic: topics, others and what cannot be shared add up to `total`, to the cent."""
+
+    instance_id = serializers.CharField()
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    total = serializers.CharField(help_text="the total of the bill")
+    so_far = serializers.BooleanField()
+    topics = TopicCostSerializer(many=True, help_text="the dearest first")
+    others = OtherTopicsSerializer()
+    unshared = UnsharedSerializer(many=True)
+
+
+class CurrencyTotalSerializer(serializers.Serializer[Any]):
+    """Of the instances that are billed in one currency."""
+
+    currency = serializers.CharField()
+    so_far = serializers.CharField()
+    forecast = serializers.CharField()
+    instances = serializers.IntegerField()
+
+
+class OrganisationCostSerializer(serializers.Serializer[Any]):
+    """A month of an organisation, as last computed: each instance about every quarter of an hour."""
+
+    month = serializers.CharField()
+    totals = CurrencyTotalSerializer(many=True, help_text="by currency")
+    computed_at = serializers.DateTimeField(allow_null=True, help_text="of the instance that was computed longest ago")
+    counted_until = serializers.DateTimeField(
+        allow_null=True, help_text="hours before have been counted, as far as is known"
+    )
+    missing = serializers.IntegerField(help_text="instances that have not been computed yet, and are not in the totals")
+
+
+class MonthCostSerializer(serializers.Serializer[Any]):
+    """A month of one instance, as last computed."""
+
+    instance_id = serializers.CharField()
+    name = serializers.CharField(source="instance.name")
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    so_far = serializers.CharField()
+    forecast = serializers.CharField()
+    final = serializers.BooleanField(source="is_final", help_text="the month is invoiced")
+    counted_until = serializers.DateTimeField()
+    computed_at = serializers.DateTimeField()
+
+
+class MonthCostPageSerializer(serializers.Serializer[Any]):
+    """Instances with their costs, a page at a time, by id."""
+
+    items = MonthCostSerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -32,7 +32,7 @@ def tenant_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
 def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Everyone in the organisation looks; owners change."""
-    return _tenant_page(view, lambda caller: caller.may_manage, "only owners decide who belongs to the organisation")
+    return _tenant_page(view, lambda caller: caller.may_manage, "only owners of the organisation decide this")
 
 
 def staff_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

@@ -15,6 +15,7 @@ prefix    names                               letters
 ``rcv-``  a receiver of an instance's alarms      12
 ``dlv-``  a message to a receiver                 12
 ``mail-`` an e-mail of the service itself         12
+``bud-``  a budget of an organisation              12
 ``reb-``  a proposal to rebalance a cluster       12
 ========= =================================== ======
 
@@ -100,6 +101,11 @@ def delivery_id(source: RandomSource) -> str:
 def mail_id(source: RandomSource) -> str:
     """Such as ``mail-8zk2m4x0q1ab``."""
     return "mail-" + letters(source, 12)
+
+
+def budget_id(source: RandomSource) -> str:
+    """Such as ``bud-8zk2m4x0q1ab``."""
+    return "bud-" + letters(source, 12)
 
 
 def rebalance_id(source: RandomSource) -> str:

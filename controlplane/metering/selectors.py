@@ -21,6 +21,8 @@ from controlplane.metering.models import BrokerWaiver, Cap, Loss, PipelineStatus
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.instances.models import Instance
@@ -32,6 +34,7 @@ STALLED_AFTER_S = 120
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
+_STORED, _MILLION = "stored_byte_seconds", 1_000_000
 _SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
 
@@ -135,15 +138,40 @@ def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[
     return produced, consumed, stored
 
 
-def usage_by_topic(*, instance: Instance, start: datetime, end: datetime) -> list[TopicUsage]:
+def topics_used(*, instance: Instance, start: datetime, end: datetime) -> list[TopicUsage]:
     """What each topic, by name, used in the hours that begin in [start's hour, end), topics that are gone included."""
+    [used] = usage_by_topic(instance=instance, bounds=(start, end))
+    return [TopicUsage(topic, *sums) for topic, sums in sorted(used.items())]
+
+
+def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:
+    """Produced bytes, consumed bytes and stored byte-seconds of each topic, in the hours that begin between each two of these."""
+    parts: list[dict[str, tuple[int, int, int]]] = [{} for _ in bounds[1:]]
+    if not parts:
+        return []
+    whole, rest = f"{_difference(_STORED)} / {_MILLION}", f"{_difference(_STORED)} %% {_MILLION}"
+    # Byte-seconds are summed in two halves: those of a large topic's month are more than SQLite's integers hold.
+    summed = [*(_difference(name) for name in COUNTERS if name != _STORED), f"({whole})", f"({rest})"]
+    cases = " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(parts)))
     statement = (
-        f"SELECT topic, {', '.join(f'SUM({_difference(name)})' for name in COUNTERS)} FROM {TABLE}"  # noqa: S608  # values are bound
-        f" WHERE {_SCOPE} GROUP BY topic ORDER BY topic"
+        f"SELECT CASE {cases} END, topic, {', '.join(f'SUM({each})' for each in summed)} FROM {TABLE}"  # noqa: S608
+        f" WHERE {_SCOPE} GROUP BY 1, 2"
     )
+    ends = [_first_hour_from(moment) for moment in bounds[1:]]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
-        return [TopicUsage(topic, *map(int, sums)) for topic, *sums in cursor.fetchall()]
+        cursor.execute(statement, [*ends, instance.pk, hour_text(bounds[0]), ends[-1]])
+        for part, topic, produced, consumed, millions, units in cursor.fetchall():
+            parts[part][topic] = (int(produced), int(consumed), int(millions) * _MILLION + int(units))
+    return parts
+
+
+def counted_until(now: datetime, *, read_to: datetime | None) -> datetime:
+    """The full hour up to which hours are counted, as far as is known. `read_to`: `complete_to()`; None: nothing is known."""
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if read_to is None:
+        return hour
+    told = (read_to - TOLD_WITHIN).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return min(hour, told)
 
 
 def usage_records(

@@ -268,6 +268,7 @@ def prepare(world: World) -> None:
     speak(world, made[1].id)
     propose(world, place)
     watch(made[1])
+    spend(made[1])
     rebalance(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
@@ -660,6 +661,25 @@ def watch(instance: Any) -> None:
         at = now - timedelta(days=number, hours=3)
         HealthSpell.objects.create(instance=instance.pk, code="throttled_under_limit", title="Throttled below its limit",
                                    began_at=at, ended_at=at + timedelta(minutes=4))  # fmt: skip
+
+
+def spend(instance: Any) -> None:
+    """Costs as the task computes them; a budget of all instances that is nearly used up, one of an instance, a history."""
+    from datetime import UTC, datetime, timedelta
+    from decimal import Decimal
+
+    from controlplane.alarms.models import Receiver
+    from controlplane.billing.costs import costs_refresh
+    from tests.controlplane.budgets.rows import alert_row, budget_row
+
+    costs_refresh()
+    now, organisation = datetime.now(UTC), instance.organisation
+    receivers = Receiver.objects.for_organisation(organisation).order_by("pk")
+    made = budget_row(organisation, *receivers, name="Kafka altogether", amount=Decimal("60.00"))
+    budget_row(organisation, budget_id="bud-000000000002", name="Orders", instance=instance, amount=Decimal("5000.00"))
+    for number, (kind, percent) in enumerate([("actual", 80), ("forecast", 100), ("actual", 50)]):
+        at = now - timedelta(days=number)
+        alert_row(made, month=f"{at:%Y-%m}", kind=kind, percent=percent, at=at, counted_until=at, messages=number % 2)
 
 
 class Quiet(WSGIRequestHandler):

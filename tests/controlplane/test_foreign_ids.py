@@ -26,6 +26,7 @@ from tests.support.certificates import Authority
 from tests.support.tokens import Issuer
 
 from .alarms.rows import CODE, alarm_row, event_row, receiver_row
+from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .test_instances_api import problem
@@ -56,6 +57,7 @@ BODIES = {
     ("post", "instances/<id:instance_id>/alarms"): {"name": "storage", "watch": "storage_full"},
     ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
+    ("patch", "budgets/<id:budget_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/receivers"): {
         "name": "mine",
         "kind": "webhook",
@@ -156,6 +158,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<name:user>": "ann",
         "<id:issuer_id>": token_issuer_row(instance).id,
         "<id:alarm_id>": alarm.id,
+        "<id:budget_id>": budget_row(alice.organisation, instance=instance).id,
         "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
@@ -197,6 +200,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
+    missing |= {"<id:budget_id>": "bud-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]

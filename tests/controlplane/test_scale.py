@@ -27,11 +27,14 @@ from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity.links import link_make
 from controlplane.accounts.models import ApiKey, LinkPurpose, User
-from controlplane.alarms.models import AlarmEvent, Delivery
+from controlplane.alarms.models import AlarmEvent, Delivery, Receiver
 from controlplane.alarms.rules import MOST_RECEIVERS, MOST_RULES
 from controlplane.api import pagination
 from controlplane.billing.closing import invoice_close
+from controlplane.billing.models import MonthCost
 from controlplane.billing.pricing.rating import Month
+from controlplane.budgets.models import BudgetAlert
+from controlplane.budgets.rules import MOST_BUDGETS
 from controlplane.certificates.models import RouteCertificate
 from controlplane.clusters import zookeeper
 from controlplane.console import urls
@@ -51,17 +54,18 @@ from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 
 from .alarms.rows import alarm_row, receiver_row
+from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
 from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
-ALARM, RECEIVER = "alm-000000000001", "rcv-000000000001"
+ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
+POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test", "budget_delete"}
 POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
@@ -139,6 +143,7 @@ def pages(alice, at_staff, first, rule_id):
         "rule_id": rule_id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "alarm_id": ALARM,
+        "budget_id": BUDGET,
         "receiver_id": RECEIVER,
         "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
     }
@@ -168,6 +173,7 @@ def lists(alice, first, rule_id):
         "<route:route_id>": "default",
         "<name:user>": "alice",
         "<id:alarm_id>": ALARM,
+        "<id:budget_id>": BUDGET,
         "<id:receiver_id>": RECEIVER,
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
@@ -222,6 +228,27 @@ def alarms(instance):
     )  # fmt: skip
 
 
+def budgets(alice):
+    """As many as there can be, each telling ten, with long histories; and what each instance costs, as last computed."""
+    now, month = SYSTEM_CLOCK.now(), str(Month.of(SYSTEM_CLOCK.now()))
+    receivers = list(Receiver.objects.for_organisation(alice.organisation))
+    made = [budget_row(alice.organisation, *receivers, budget_id=f"bud-{number:012}") for number in range(MOST_BUDGETS)]
+    BudgetAlert.objects.unscoped("a test").bulk_create(
+        BudgetAlert(
+            organisation=alice.organisation, budget=made[1], month=month, kind="actual", percent=number, amount=1, so_far=1,
+            forecast=1, counted_until=now, at=now - timedelta(minutes=number), messages=1,
+        )
+        for number in range(1_000)
+    )  # fmt: skip
+    MonthCost.objects.unscoped("a test").bulk_create(
+        MonthCost(
+            organisation=alice.organisation, instance=instance, month=month, currency="CNY", so_far=1, forecast=2,
+            counted_until=now, computed_at=now,
+        )
+        for instance in Instance.objects.for_organisation(alice.organisation)
+    )  # fmt: skip
+
+
 def quota_report(alice, first):
     """Of everybody yesterday, and a month of one instance; with runs of the jobs that made it."""
     yesterday = SYSTEM_CLOCK.now().date() - timedelta(days=1)
@@ -268,13 +295,14 @@ def throttle_rule(alice, first):
 def usage_of_last_month(alice, at_alice, first):
     """What sums or lists a whole month of usage, in the console and by REST; the records from the middle, too."""
     month = last_month()
-    for path in ("usage", "bill"):
+    for path in ("usage", "bill", "bill/topics"):
         yield at_alice, f"/{alice.organisation.id}/instances/{first}/{path}?month={month}"
     base, span = (
         f"/{PREFIX}instances/{first}",
         urlencode({"from": month.start.isoformat(), "to": month.end.isoformat()}),
     )
-    yield alice.api, f"{base}/bill?month={month}"
+    for path in ("bill", "cost", "cost/topics"):
+        yield alice.api, f"{base}/{path}?month={month}"
     yield alice.api, f"{base}/usage?{span}"
     yield alice.api, f"{base}/usage?from=0001-01-01&limit=1"
     middle = f"{month.start + timedelta(days=15):%Y-%m-%dT%H}:00:00Z"
@@ -324,6 +352,7 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
         organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
     )
     alarms(one)
+    budgets(alice)
     quota_report(alice, first)
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())

@@ -34,6 +34,7 @@ from controlplane.env import ROOT
 from controlplane.wsgi import application
 
 from .alarms.rows import alarm_row, receiver_row
+from .budgets.rows import budget_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .rebalancing.rows import rebalance_row
@@ -101,7 +102,11 @@ RULED = {
     "before": "offsets by partition",
     "comparison": "of a figure, and then needed",
     "threshold": "the same",
-    "receivers": "that the instance has, each once",
+    "receivers": "that the instance has, each once; of a budget, that the organisation has",
+    "amount": "above 0",
+    "actual_percents": "each once",
+    "forecast_percents": "the same",
+    "instance_id": "no null character",
     "until": "in the future, at most 30 days away",
     "address": "a URL of a public host, or an e-mail address",
     "code": "the one that was sent",
@@ -156,6 +161,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "user": "ann",
         "issuer_id": token_issuer_row(instance).id,
         "alarm_id": alarm_row(instance).id,
+        "budget_id": budget_row(alice.organisation).id,
         "receiver_id": receiver_row(instance).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
         "access_key_id": access_key.id,

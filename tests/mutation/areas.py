@@ -108,6 +108,11 @@ AREAS = {
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("rating", "money", "documents", "plans")),
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
+    "costs": Area(
+        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("forecast", "sharing")),
+        tuple(f"tests/controlplane/billing/test_{name}_rules.py" for name in ("forecast", "sharing")),
+    ),
+    "budgets": Area(("controlplane/budgets/rules.py",), ("tests/controlplane/budgets/test_rules.py",)),
     "jobs": Area(
         tuple(f"controlplane/metering/pipeline/{name}.py" for name in ("quota_days", "schedule")),
         tuple(f"tests/controlplane/metering/test_{name}.py" for name in ("quota_days", "schedule")),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MOST_OF_ALARM, MOST_PER_HOUR = 20, 120
-"""So often an alarm is told in an hour, and so many messages of alarms go to one receiver."""
+"""So often an alarm is told in an hour, and so many messages of alarms and budgets go to one receiver."""
+LIMITED = (DeliveryKind.ALARM, DeliveryKind.BUDGET)
 _REASON = "messages of all organisations are counted"
 
 
@@ -42,8 +43,8 @@ def held_back(telling: Iterable[tuple[str, Sequence[str]]], *, at: datetime) -> 
 
 
 def told_lately(receivers: list[str], at: datetime) -> dict[str, int]:
-    """How many messages of alarms each of these receivers was written in the last hour, those that were not sent included."""
+    """How many messages of LIMITED each of these receivers was written in the last hour, those that were not sent included."""
     rows = Delivery.objects.unscoped(_REASON).filter(
-        receiver__in=receivers, kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
+        receiver__in=receivers, kind__in=LIMITED, created_at__gt=at - timedelta(hours=1)
     )
     return dict(rows.values_list("receiver").annotate(Count("pk")))

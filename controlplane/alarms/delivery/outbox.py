@@ -112,12 +112,30 @@ def write(told: Sequence[tuple[AlarmEvent, Sequence[str], Mapping[str, Any]]], *
             if receiver is None or receiver.instance_id != event.instance_id:
                 continue
             delivery = delivery_of(receiver, kind=DeliveryKind.ALARM, document=document, at=at, event=event)
-            lately[name] += 1
-            if lately[name] > MOST_PER_HOUR:
-                delivery.state, delivery.ended_at = DeliveryState.FAILED, at
-                delivery.error = f"not sent: more than {MOST_PER_HOUR} messages in an hour"
-            deliveries.append(delivery)
+            deliveries.append(_counted(delivery, lately))
     Delivery.objects.unscoped(_MACHINERY).bulk_create(deliveries, batch_size=500)
+
+
+def write_budget(receivers: Iterable[Receiver], document: Mapping[str, Any], *, at: datetime) -> int:
+    """A message of a budget's alert to each of its receivers that is confirmed; how many. In the transaction of the alert."""
+    known = [receiver for receiver in receivers if receiver.is_confirmed]
+    lately = Counter(told_lately([receiver.pk for receiver in known], at))
+    deliveries = [
+        _counted(delivery_of(receiver, kind=DeliveryKind.BUDGET, document=document, at=at), lately)
+        for receiver in known
+    ]
+    Delivery.objects.unscoped(_MACHINERY).bulk_create(deliveries)
+    return len(deliveries)
+
+
+def _counted(delivery: Delivery, lately: Counter[str]) -> Delivery:
+    """One more to its receiver; beyond what an hour has it is kept as given up."""
+    receiver = delivery.receiver_id or ""
+    lately[receiver] += 1
+    if lately[receiver] > MOST_PER_HOUR:
+        delivery.state, delivery.ended_at = DeliveryState.FAILED, delivery.created_at
+        delivery.error = f"not sent: more than {MOST_PER_HOUR} messages in an hour"
+    return delivery
 
 
 def send_due(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S) -> int:

@@ -7,8 +7,9 @@
        "alarm": {"id", "name", "watch", "comparison", "threshold", "unit", "duration_s"},
        "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "text": "Storage used is 93.1 %. …"}}
 
-`type` is ``alarm.firing``, ``alarm.resolved`` or ``alarm.test``; receivers pass over a type and members that they do not know. A
-document is made when its event happens and never changed: what is tried again tomorrow says what was so today.
+`type` is ``alarm.firing``, ``alarm.resolved``, ``budget.reached`` (`budget_document`) or ``alarm.test``; receivers
+pass over a type and members that they do not know. A document is made when its event happens and never changed: what is tried again
+tomorrow says what was so today.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from controlplane.alarms.machine import Telling
 from controlplane.alarms.rules import FIGURES, REASONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from controlplane.alarms.rules import Rule
 
 TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved"}
-TEST, CONFIRM = "alarm.test", "receiver.confirm"
+TEST, CONFIRM, BUDGET = "alarm.test", "receiver.confirm", "budget.reached"
 _COMPARED = {"above": "above", "at_least": "at least", "below": "below", "at_most": "at most"}
 
 
@@ -104,6 +105,54 @@ def alarm_document(
     }
 
 
+def budget_document(
+    *,
+    at: datetime,
+    place: Mapping[str, Mapping[str, str] | None],
+    budget: Mapping[str, str],
+    month: str,
+    kind: str,
+    percent: int,
+    lower: Sequence[int],
+    so_far: str,
+    forecast: str,
+    counted_until: datetime,
+    is_over: bool,
+) -> dict[str, Any]:
+    """Of a budget that has reached a threshold. `place`: the instance is null where the budget is of all instances.
+
+    `kind`: ``actual`` (the cost so far is so many percent of the amount) or ``forecast`` (the month will have cost so much);
+    `lower`: thresholds of the same kind below, which were reached with it.
+    """
+    instance = place["instance"]
+    whose, currency = "all instances" if instance is None else instance["name"], budget["currency"]
+    reached = f"which is {percent} % of the budget of {currency} {budget['amount']} or more."
+    so_far_text = f"The cost of {whose} in {month} {'was' if is_over else 'is'} {currency} {so_far}"
+    later = f"it will be {currency} {forecast} if use goes on as in the last seven days"
+    if kind == "forecast":
+        text = f"{so_far_text} so far. At the month's end {later}, {reached}"
+    else:
+        text = (
+            f"{so_far_text}, {reached}" if is_over else f"{so_far_text} so far, {reached} At the month's end {later}."
+        )
+    return {
+        "type": BUDGET,
+        "timestamp": moment_text(at),
+        "data": {
+            **place,
+            "budget": dict(budget),
+            "month": month,
+            "kind": kind,
+            "percent": percent,
+            "lower_percents": list(lower),
+            "so_far": so_far,
+            "forecast": forecast,
+            "counted_until": moment_text(counted_until),
+            "text": text,
+        },
+    }
+
+
 def test_document(*, at: datetime, place: Mapping[str, Mapping[str, str]], name: str) -> dict[str, Any]:
     """Somebody wants to see whether messages arrive."""
     text = f"This is a test of the receiver {name}. Nothing is the matter."
@@ -124,6 +173,8 @@ def email_of(document: Mapping[str, Any]) -> Text:
     data = document["data"]
     if document["type"] == CONFIRM:
         return Text("Confirm this address for alarms", data["text"] + "\n")
+    if document["type"] == BUDGET:
+        return _budget_email(document)
     instance = data["instance"]
     where = f"Instance: {instance['name']} ({instance['id']})\nOrganisation: {data['organisation']['name']}"
     if document["type"] == TEST:
@@ -135,6 +186,24 @@ def email_of(document: Mapping[str, Any]) -> Text:
         lines.append(f"Firing since: {data['since']}")
     lines.append(f"Time: {document['timestamp']}")
     return Text(f"[{word}{again}] {data['alarm']['name']}: {instance['name']}", "\n".join(lines) + "\n")
+
+
+def _budget_email(document: Mapping[str, Any]) -> Text:
+    data, budget = document["data"], document["data"]["budget"]
+    lines = [data["text"], ""]
+    if data["lower_percents"]:
+        lower = ", ".join(f"{percent} %" for percent in data["lower_percents"])
+        lines += [f"Thresholds below that were reached with it: {lower}", ""]
+    lines.append(f"Budget: {budget['name']} ({budget['id']}), {budget['currency']} {budget['amount']} a month")
+    if data["instance"] is not None:
+        lines.append(f"Instance: {data['instance']['name']} ({data['instance']['id']})")
+    lines += [
+        f"Organisation: {data['organisation']['name']}",
+        f"Counted up to: {data['counted_until']}",
+        f"Time: {document['timestamp']}",
+    ]
+    what = f"{data['percent']} % used" if data["kind"] == "actual" else f"forecast at {data['percent']} %"
+    return Text(f"[Budget] {budget['name']}: {what}", "\n".join(lines) + "\n")
 
 
 def _text(telling: Telling, rule: Rule, value: float | None, detail: str) -> str:

@@ -134,6 +134,14 @@ class Used:
             self.stored_byte_seconds - other.stored_byte_seconds,
         )
 
+    def or_larger(self, other: Used) -> Used:
+        """The larger of each member."""
+        return Used(
+            max(self.produced_bytes, other.produced_bytes),
+            max(self.consumed_bytes, other.consumed_bytes),
+            max(self.stored_byte_seconds, other.stored_byte_seconds),
+        )
+
     def of(self, item: str) -> int:
         """One of USED."""
         return (self.produced_bytes, self.consumed_bytes, self.stored_byte_seconds)[USED.index(item)]
@@ -180,7 +188,9 @@ def rate(
     slots = slots_of(periods, month, now)
     reserved = []
     for span in spans:
-        priced = {slot: _priced(span.plan, size) for slot, size in slots.items() if span.start <= slot < span.end}
+        sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
+        prices = {size: _priced(span.plan, size) for size in set(sizes.values())}  # a month has few of them
+        priced = {slot: prices[size] for slot, size in sizes.items()}
         reserved += [line for item in RESERVED for line in _runs(item, span.plan, priced)]
     reserved.sort(key=lambda line: (line.start, RESERVED.index(line.item)))
     return (*reserved, *traffic(spans, now, hours))

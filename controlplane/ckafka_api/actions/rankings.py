@@ -34,7 +34,7 @@ def topic_flow(call: Call) -> dict[str, Any]:
     if asked["RankingType"] not in (PRODUCED, CONSUMED):
         raise CkafkaError(Code.INVALID_VALUE, f"RankingType must be {PRODUCED} or {CONSUMED}.")
     start, end = _range(asked)
-    used = metering.usage_by_topic(instance=call.instance, start=start, end=end)
+    used = metering.topics_used(instance=call.instance, start=start, end=end)
     flows = [
         (row.produced_bytes if asked["RankingType"] == PRODUCED else row.consumed_bytes, row.topic) for row in used
     ]

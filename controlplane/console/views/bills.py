@@ -13,10 +13,12 @@ from django.db.models import Q
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from controlplane.billing import costs
 from controlplane.billing import selectors as billing
 from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import focus_answer, pdf_answer
 from controlplane.billing.pricing.documents import month_of
+from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import Plan, month_day, plans_on
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.services import plan_choose
@@ -81,9 +83,10 @@ def records(request: HttpRequest, caller: Caller, instance_id: str, hour: str) -
 @require_safe
 @tenant_page
 def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """A month: so far, or as invoiced. Beside it, what the same month costs under the other plans."""
+    """A month: so far with its forecast, or as invoiced. Beside it, what the same month costs under the other plans."""
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
-    span = span_of(request.GET.get("month"), MONTH, SYSTEM_CLOCK.now())
+    now = SYSTEM_CLOCK.now()
+    span = span_of(request.GET.get("month"), MONTH, now)
     month = month_of(span.text)
 
     def under(plan: str | None) -> billing.Bill:
@@ -96,6 +99,7 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         **_frame(instance, span, "bill"),
         "bill": found,
         "number": number,
+        "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
         "periods": [
@@ -105,6 +109,26 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         ],
     }
     return render(request, "console/instance_bill.html", context)
+
+
+@require_safe
+@tenant_page
+def by_topic(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """A month's bill by topic, and what no topic can be given."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    span = span_of(request.GET.get("month"), MONTH, SYSTEM_CLOCK.now())
+    found, shares = costs.topic_costs_get(
+        organisation=caller.organisation, instance_id=instance_id, month=month_of(span.text)
+    )
+    shown = listing(request, shares.topics)
+    context = {
+        **_frame(instance, span, "bill"),
+        "bill": found,
+        "shares": shares,
+        "listing": shown,
+        "shared": total_of(each.amount for each in shares.topics),
+    }
+    return render(request, "console/instance_cost_topics.html", context)
 
 
 @require_safe
@@ -157,12 +181,22 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     # Of each instance the newest month that waits: the notice above names all of them.
     shown_ids = [instance.id for instance in instances]
     waits = {each.id: month for month in months[-1:] for each in waiting_instances(month).filter(pk__in=shown_ids)}
+    month = Month.of(now)
+    known = costs.cost_list(organisation=caller.organisation, month=month).filter(instance__in=instances)
+    by_instance = {row.instance_id: row for row in known}
     context = {
         "listing": shown,
         "rows": [
-            (instance, invoices.get(instance.id), numbers.get(instance.id), waits.get(instance.id))
+            (
+                instance,
+                invoices.get(instance.id),
+                numbers.get(instance.id),
+                waits.get(instance.id),
+                by_instance.get(instance.id),
+            )
             for instance in instances
         ],
+        "cost": costs.organisation_cost_get(organisation=caller.organisation, month=month),
         "month": now.strftime(MONTH),
         "waiting": months,
         "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),

@@ -39,6 +39,7 @@ IDS = {
     "rule_id": "rule-8zk2m4x0q1ab",
     "number": "inv-00000001",
     "alarm_id": "alm-abcdefghij",
+    "budget_id": "bud-abcdefghij",
     "receiver_id": "rcv-abcdefghij",
 }
 

@@ -26,6 +26,7 @@ from controlplane.tenants.models import Membership, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
 from tests.controlplane.alarms.rows import alarm_row, receiver_row
+from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.rebalancing.rows import rebalance_row
 from tests.controlplane.test_foreign_ids import rows
@@ -37,6 +38,7 @@ POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove",
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {
     "alarm_delete",
+    "budget_delete",
     "alarm_silence",
     "receiver_delete",
     "receiver_test",
@@ -75,6 +77,7 @@ def address(alice, instance, admin):
         "transactional_id": "copier",
         "user": "ann",
         "alarm_id": alarm_row(instance).id,
+        "budget_id": budget_row(alice.organisation, instance=instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
         "issuer_id": token_issuer_row(instance).id,
@@ -161,6 +164,8 @@ FORMS = {
     "alarm_new": {"name": "mine", "watch": "storage_full", "duration_min": 0, "repeat_s": 0, "receivers": []},
     "alarm_silence": {"silence_s": 3600},
     "alarm_delete": {},
+    "budget": {"name": "mine", "amount": "1"},
+    "budget_delete": {},
     "receivers": {"name": "mine", "kind": "webhook", "address": "https://hooks.example.com/"},
     "receiver": {"secret": ""},
     "receiver_test": {},
