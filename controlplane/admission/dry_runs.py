@@ -69,7 +69,8 @@ def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
 def _members(instance: Instance) -> dict[str, object]:
     config = {f"config.{name}": value for name, value in config_of(instance.config).items()}
     sizes = {name: _plain(getattr(instance, name)) for name in rules.SIZES}
-    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **config}
+    protection = {"deletion_protection": instance.deletion_protection}
+    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **protection, **config}
 
 
 def _plain(amount: float) -> float:

@@ -189,8 +189,11 @@ CONFIRM_PRICE = (
 )
 
 
+PROTECTION = "while it is on, nobody deletes the instance: deleting is refused (deletion_protected) until it is off"
+
+
 class InstanceCreateSerializer(StrictSerializer):
-    """What a new instance is bought with: name, sizes, whitelist, config."""
+    """What a new instance is bought with: name, sizes, whitelist, config, protection."""
 
     name = NameField()
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
@@ -198,11 +201,12 @@ class InstanceCreateSerializer(StrictSerializer):
     partitions = PartitionsField(help_text="replicas included")
     whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
     config = ConfigChangeSerializer(required=False)
+    deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
 
 class InstanceChangeSerializer(StrictSerializer):
-    """Name, sizes or members of config; what is left out stays."""
+    """Name, sizes, members of config or protection; what is left out stays."""
 
     not_empty = True
 
@@ -211,6 +215,7 @@ class InstanceChangeSerializer(StrictSerializer):
     storage_gib = StorageField(required=False)
     partitions = PartitionsField(required=False)
     config = ConfigChangeSerializer(required=False)
+    deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     accept_full_storage = StrictBooleanField(
         required=False,
         help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
@@ -281,6 +286,7 @@ class InstanceSerializer(serializers.Serializer[Any]):
     storage_gib = NumberField()
     partitions = serializers.IntegerField()
     config = ConfigSerializer()
+    deletion_protection = serializers.BooleanField(help_text=PROTECTION)
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
     health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")

@@ -62,6 +62,7 @@ def instance_create(
     partitions: int,
     whitelist: Sequence[object],
     config: Mapping[str, Any] = MappingProxyType({}),
+    deletion_protection: bool = False,
     cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
@@ -75,6 +76,7 @@ def instance_create(
         "bandwidth_mib_per_s": bandwidth_mib_per_s,
         "storage_gib": storage_gib,
         "partitions": partitions,
+        "deletion_protection": deletion_protection,
     }
     home = cluster or clusters.cluster_ensure()
     others = whitelist_problems(whitelist, field="whitelist")
@@ -117,7 +119,7 @@ def instance_update(
     at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, deletion_protection, or members of config.
 
     Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it
     must be accepted. At another generation than those given (None: any) it raises PreconditionFailed. Raises Invalid, NotFound,
@@ -195,10 +197,11 @@ def instance_delete(
 ) -> Operation:
     """Take an instance and all its data away. Asked again meanwhile, it answers the operation that is at it.
 
-    At another generation than those given (None: any) it raises PreconditionFailed.
+    At another generation than those given (None: any) it raises PreconditionFailed; while it is protected, Conflict.
     """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     _check_generation(instance, at_generations)
+    _check_protection(instance)
     begun = (
         Operation.objects.for_organisation(organisation)
         .filter(target=instance.id, kind=DELETE, state=OperationState.RUNNING)
@@ -206,11 +209,13 @@ def instance_delete(
     )
     if begun:
         return begun
-    rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
+    rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk, deletion_protection=False)
     if at_generations is not None:
         rows = rows.filter(generation__in=at_generations)
     if not rows.update(state=InstanceState.DELETING):
-        raise _changed_since(instance_get(organisation=organisation, instance_id=instance_id))
+        instance = instance_get(organisation=organisation, instance_id=instance_id)
+        _check_protection(instance)  # switched on since it was read
+        raise _changed_since(instance)
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
     operation = operations.start(
         organisation=organisation, kind=DELETE, target=instance.id, actor=actor, counted=False, clock=clock
@@ -309,6 +314,15 @@ def instance_row_change(
                 setattr(instance, name, value)
             return instance
     raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _check_protection(instance: Instance) -> None:
+    """Raises Conflict."""
+    if instance.deletion_protection:
+        raise Conflict(
+            f"{instance.id} is protected against deletion: switch its deletion protection off first, if it is really to go",
+            code="deletion_protected",
+        )
 
 
 def _check_generation(instance: Instance, wanted: Collection[int] | None) -> None:

@@ -95,18 +95,20 @@ def scale_down(call: Call) -> dict[str, Any]:
 
 
 def change(call: Call) -> dict[str, Any]:
-    """ModifyInstanceAttributes: name and config."""
+    """ModifyInstanceAttributes: name, config, deletion protection."""
     asked = call.parameters
     offered(
         asked,
         {
             "MsgRetentionTime": (), "DynamicRetentionConfig": (), "DynamicDiskConfig": (), "RebalanceTime": (),
-            "PublicNetwork": (0,), "UncleanLeaderElectionEnable": (0,), "DeleteProtectionEnable": (0,),
-            "RetentionBytes": (-1,), "AdminSecurity": (False,), "TransactionalIdExpirationMs": (),
+            "PublicNetwork": (0,), "UncleanLeaderElectionEnable": (0,), "RetentionBytes": (-1,), "AdminSecurity": (False,),
+            "TransactionalIdExpirationMs": (),
         },
     )  # fmt: skip
     config = renamed(asked.get("Config", {}), CONFIG) | renamed(asked, {"MaxMessageByte": "max_message_bytes"})
     changes = renamed(asked, {"InstanceName": "name"}) | ({"config": config} if config else {})
+    if "DeleteProtectionEnable" in asked:
+        changes["deletion_protection"] = _switched(asked, "DeleteProtectionEnable")
     _, operation = purchases.instance_change(**call.place, changes=changes)
     return done(flow_id(operation))
 
@@ -170,6 +172,7 @@ def attributes(call: Call) -> dict[str, Any]:
         "RemainingTopics": left,
         "InstanceChargeType": "POSTPAID_BY_HOUR",
         "ElasticBandwidthOpenStatus": 1,
+        "DeleteProtectionEnable": int(instance.deletion_protection),
     }
 
 
@@ -178,6 +181,12 @@ def _resized(call: Call) -> Operation:
         **call.place, changes=renamed(call.parameters, SIZES), **renamed(call.parameters, WORDS)
     )
     return operation
+
+
+def _switched(asked: Mapping[str, Any], name: str) -> bool:
+    if asked[name] not in (0, 1):
+        raise CkafkaError(Code.INVALID_VALUE, f"{name} must be 0 or 1.")
+    return bool(asked[name])
 
 
 def _deal(instance: Instance, operation: Operation) -> dict[str, Any]:

@@ -82,6 +82,9 @@ def create(
     storage: Annotated[float, Storage],
     partitions: Annotated[int, Partitions],
     cidrs: Cidrs = None,
+    deletion_protection: Annotated[
+        bool | None, typer.Option("--deletion-protection", help="Nobody deletes it until that is switched off.")
+    ] = None,
     confirm_price: ConfirmPrice = None,
     dry_run: DryRun = False,
     wait: Wait = True,
@@ -94,6 +97,7 @@ def create(
         storage_gib=storage,
         partitions=partitions,
         whitelist=cidrs or [],
+        deletion_protection=deletion_protection,
         confirm_price=confirm_price,
     )
     answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)
@@ -134,6 +138,19 @@ def rename(
 ) -> None:
     """Another name; its id and addresses stay."""
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"name": name}, instance_id=instance)
+
+
+@app.add("protect")
+def protect(
+    ctx: typer.Context,
+    instance: Instance,
+    on: Annotated[bool, typer.Option("--on/--off", help="On by default.")] = True,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+) -> None:
+    """Deletion protection: while it is on, nobody deletes the instance."""
+    body = {"deletion_protection": on}
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
 
 
 @app.add("config")

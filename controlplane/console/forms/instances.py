@@ -81,8 +81,13 @@ class InstanceSettingsForm(ConsoleForm):
 
 
 class InstanceChangeForm(InstanceSettingsForm, PricedForm):
-    """The same for an existing instance. The box appears only when it is needed."""
+    """The same for an existing instance. The box for full storage appears only when it is needed."""
 
+    deletion_protection = forms.BooleanField(
+        label="Deletion protection",
+        required=False,
+        help_text="While it is on, nobody deletes the instance: not here, not by API or command line.",
+    )
     accept_full_storage = forms.BooleanField(
         label="I know that producing will be refused",
         required=False,

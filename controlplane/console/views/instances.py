@@ -185,9 +185,9 @@ def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Another name or size. Only what was changed is sent on."""
+    """Another name or size, deletion protection. Only what was changed is sent on."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    now = _sizes_now(instance)
+    now = {**_sizes_now(instance), "deletion_protection": instance.deletion_protection}
     form = InstanceChangeForm(request.POST or None, initial=now)
     if request.method == "POST" and form.is_valid():
         changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
@@ -253,8 +253,12 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = DeletionForm(request.POST or None, name=instance.name)
     if request.method == "POST" and form.is_valid():
-        services.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
-        return redirect("console:instance", caller.organisation.id, instance.id)
+        try:
+            services.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:instance", caller.organisation.id, instance.id)
     context = {"instance": instance, "tab": "settings", "form": form}
     return render(request, "console/instance_delete.html", context, status=422 if form.errors else 200)
 

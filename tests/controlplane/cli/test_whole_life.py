@@ -46,6 +46,19 @@ def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
     assert kinds == ["instance.create", *["instance.update"] * 3, "instance.delete"]
 
 
+def test_a_protected_one_is_not_deleted(ok, as_alice, brokers, worker):
+    ok("instance", "create", "events", *WANTED, "--deletion-protection")
+    assert ok("instance", "show", "events", "-o", "json").json["deletion_protection"] is True
+    refused = as_alice("instance", "delete", "events", "--yes")
+    assert refused.status == 1
+    assert "switch its deletion protection off first" in refused.err
+    ok("instance", "protect", "events", "--off")
+    ok("instance", "protect", "events")
+    assert as_alice("instance", "delete", "events", "--yes").status == 1
+    ok("instance", "protect", "events", "--off")
+    ok("instance", "delete", "events", "--yes")
+
+
 def test_dry_runs_say_what_would_be_and_do_nothing(ok, as_alice, brokers, worker, admin):
     tried = ok("instance", "create", "events", *WANTED, "--dry-run", "-o", "json").json
     assert tried["changes"]["name"] == [None, "events"]

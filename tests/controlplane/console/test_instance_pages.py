@@ -202,6 +202,27 @@ def test_a_deleted_instance_leaves_the_list_and_its_page(at_alice, instance):
     assert at_alice.get(f"instances/{instance.id}").status_code == 404
 
 
+def test_a_protected_one_shows_no_way_to_delete_it_and_refuses_the_form(at_alice, instance):
+    at_alice.post(
+        f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5", "deletion_protection": "on"}
+    )
+    instance.refresh_from_db()
+    assert instance.deletion_protection is True
+    assert "Deletion protection on" in text_of(at_alice.get(f"instances/{instance.id}"))
+    settings = at_alice.get(f"instances/{instance.id}/settings")
+    assert "Who really wants to delete it switches the protection off above first." in text_of(settings)
+    address = f"instances/{instance.id}/delete"
+    assert at_alice.address(address) not in settings.content.decode()
+    assert 'name="confirmation"' not in at_alice.get(address).content.decode()
+    page = at_alice.post(address, {"confirmation": "events"})
+    assert page.status_code == 422
+    assert "is protected against deletion" in text_of(page)
+    instance.refresh_from_db()
+    assert instance.state == "running"
+    at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5"})
+    assert at_alice.post(address, {"confirmation": "events"}).status_code == 302
+
+
 def test_a_full_cluster_is_one_calm_sentence(at_alice, instance):
     instance.cluster.capacity = 1
     instance.cluster.save()
