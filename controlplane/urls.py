@@ -88,6 +88,8 @@ urlpatterns = [
     path(f"{V1}/audit.csv", audit.AuditTrailFileApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
+    path(f"{INSTANCE}/restore", instances.InstanceRestoreApi.as_view()),
+    path(f"{INSTANCE}/destroy", instances.InstanceDestroyApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),

@@ -28,7 +28,18 @@ STYLES = {
     **dict.fromkeys(("running", "succeeded", "healthy", "Stable", "invoiced", "complete"), GOOD),
     **dict.fromkeys(("failed", "critical", "failing", "stalled", "absent", "Dead"), BAD),
     **dict.fromkeys(
-        ("creating", "deleting", "degraded", "pending", "silent", "starting", "waiting_for_metering"), SOON
+        (
+            "creating",
+            "isolated",
+            "restoring",
+            "deleting",
+            "degraded",
+            "pending",
+            "silent",
+            "starting",
+            "waiting_for_metering",
+        ),
+        SOON,
     ),
 }
 """By the word, in columns that are states."""

@@ -230,6 +230,12 @@ class InstanceChangeSerializer(StrictSerializer):
         return attrs
 
 
+class InstanceDestroySerializer(StrictSerializer):
+    """A word that it is meant."""
+
+    name = StrictCharField(help_text="the instance's name, whole")
+
+
 class OperatorsLimitField(StrictIntegerField):
     """A limit that plans do not sell."""
 
@@ -293,6 +299,11 @@ class InstanceSerializer(serializers.Serializer[Any]):
     problem = SentenceField(allow_null=True, help_text="why a change is not in force yet; null: nothing is the matter")
     whitelist = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
+    isolated_at = serializers.DateTimeField(allow_null=True, help_text="when it was deleted; null: it was not")
+    destroys_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="until when it can be restored, and then its data are deleted; null: it is not isolated",
+    )
 
 
 class InstancePageSerializer(serializers.Serializer[Any]):

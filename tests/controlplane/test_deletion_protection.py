@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.errors import Conflict
 from controlplane.core.models import AuditEntry, Operation
-from controlplane.instances import services
+from controlplane.instances import lifecycle, services
 from controlplane.instances.models import Instance
 
 from .conftest import WANTED, run_to_the_end
@@ -80,7 +80,7 @@ def test_of_one_who_protects_and_one_who_deletes_at_once_one_is_refused(alice, i
 
     monkeypatch.setattr(services, "instance_get", then_protected)
     with pytest.raises(Conflict, match="protected against deletion"):
-        services.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
+        lifecycle.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
     assert deletions() == 0
 
 

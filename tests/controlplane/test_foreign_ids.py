@@ -20,6 +20,7 @@ from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
+from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Member
 from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
@@ -38,6 +39,7 @@ AUTHORITY = Authority()
 OWN = AUTHORITY.issue("own", ["127.0.0.1"])
 BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
+    ("post", "instances/<id:instance_id>/destroy"): {"name": "events"},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
     ("patch", "organisations/<id:organisation_id>/caps"): {"instances": 40, "reason": "more"},
@@ -212,6 +214,8 @@ def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
     if "<name:member>" in text:
         (group,) = admin.groups.found.values()
         group.members.append(Member("reader-1", "reader", "10.0.0.7", ()))
+    if text.endswith("/restore"):
+        Instance.objects.unscoped("a test").update(state="isolated")
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     answer = getattr(alice.api, method)(address(text, theirs), BODIES.get((method, text)))
     assert answer.status_code in ((403,) if (method, text) in OPERATORS else (200, 201, 202, 204)), answer.content

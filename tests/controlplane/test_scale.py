@@ -61,6 +61,7 @@ ALARM, RECEIVER = "alm-000000000001", "rcv-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
+POSTS_ONLY |= {"instance_restore"}
 POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
 POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked

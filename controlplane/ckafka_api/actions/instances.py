@@ -12,7 +12,7 @@ from controlplane.ckafka_api.actions.routes import addresses_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.health.rules import HealthState
 from controlplane.health.selectors import health_get
-from controlplane.instances import selectors, services
+from controlplane.instances import lifecycle, selectors
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.routes.selectors import routes_shown
@@ -42,6 +42,8 @@ STATUS: Mapping[str, int] = {
     InstanceState.RUNNING: 1,
     InstanceState.DELETING: 2,
     InstanceState.DELETED: 3,
+    InstanceState.ISOLATED: 5,
+    InstanceState.RESTORING: 0,
     InstanceState.FAILED: -1,
 }
 HEALTHY: Mapping[HealthState, int] = {HealthState.HEALTHY: 1, HealthState.DEGRADED: 2, HealthState.CRITICAL: 3}
@@ -115,7 +117,7 @@ def change(call: Call) -> dict[str, Any]:
 
 def delete(call: Call) -> dict[str, Any]:
     """DeleteInstancePost."""
-    return {"FlowId": flow_id(services.instance_delete(**call.place))}
+    return {"FlowId": flow_id(lifecycle.instance_delete(**call.place))}
 
 
 def modify_type(call: Call) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
-from controlplane.cli.errors import Misused
+from controlplane.cli.errors import Missing, Misused
 from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Wait, Yes
-from controlplane.cli.session import of
+from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
@@ -31,7 +31,8 @@ AMOUNT = "A number; null is unlimited."
 def listed(
     ctx: typer.Context,
     state: Annotated[
-        Literal["creating", "running", "failed", "deleting"] | None, typer.Option(help="By default all.")
+        Literal["creating", "running", "failed", "isolated", "restoring", "deleting"] | None,
+        typer.Option(help="By default all."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Only those that are called so, whole.")] = None,
     limit: Limit = None,
@@ -197,15 +198,46 @@ def config(
 
 @app.add("delete")
 def delete(
-    ctx: typer.Context, instance: Instance, yes: Yes = False, dry_run: DryRun = False, wait: Wait = True
+    ctx: typer.Context,
+    instance: Instance,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="Without a grace period: its data are deleted for good. Owners do that.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    wait: Wait = True,
 ) -> None:
-    """Delete an instance and all its data."""
+    """Delete an instance: nobody gets in, and until its grace period ends it can be restored. Then its data are deleted."""
+    if at_once and dry_run:
+        raise Misused("--at-once has no dry run")
     session = of(ctx)
     found = session.instance_id(instance)
-    if not yes and not dry_run:
-        name = session.call(ops.INSTANCE, instance_id=found)["name"]
-        session.confirm(f"This deletes the instance {name} ({found}) with all its topics and records.", name, yes=False)
+    name = "" if dry_run or (yes and not at_once) else session.call(ops.INSTANCE, instance_id=found)["name"]
+    if not dry_run:
+        later = " at once, for good" if at_once else ", after the service's grace period if it has one"
+        session.confirm(
+            f"This deletes the instance {name} ({found}) with all its topics and records{later}.", name, yes=yes
+        )
+    if at_once:
+        session.start(ops.INSTANCE_DESTROY, wait=wait, body={"name": name}, instance_id=found)
+        return
     session.start(ops.INSTANCE_DELETE, wait=wait, dry_run=dry_run, instance_id=found)
+    if wait and not dry_run:
+        _say_until_when(session, found)
+
+
+def _say_until_when(session: Session, instance: str) -> None:
+    try:
+        ends = session.call(ops.INSTANCE, instance_id=instance)["destroys_at"]
+    except Missing:
+        return  # the service has no grace period
+    session.output.note(f"It can be restored until {ends}: sluice instance restore {instance}")
+
+
+@app.add("restore")
+def restore(ctx: typer.Context, instance: Instance, wait: Wait = True) -> None:
+    """Open an isolated instance again, with its data, settings and addresses."""
+    of(ctx).start(ops.INSTANCE_RESTORE, wait=wait, instance_id=instance)
 
 
 @app.add("whitelist")

@@ -195,3 +195,19 @@ class DeletionForm(ConsoleForm):
         if typed != self._name.strip():
             raise forms.ValidationError("This is not the name. Nothing was deleted.")
         return typed
+
+
+class InstanceDeletionForm(DeletionForm):
+    """Of an instance that would be kept for a while, owners may say: at once."""
+
+    at_once = forms.BooleanField(
+        label="Delete its data at once, for good",
+        required=False,
+        help_text="Then it cannot be restored.",
+    )
+    refusals: ClassVar = {"name": "confirmation"}
+
+    def __init__(self, *args: Any, asks_at_once: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not asks_at_once:
+            del self.fields["at_once"]

@@ -9,19 +9,20 @@ from django.db.models import Case, Q, When
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.admission import purchases
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
 from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
+from controlplane.console.advice import said
 from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (
-    DeletionForm,
     InstanceChangeForm,
     InstanceConfigForm,
     InstanceCreateForm,
+    InstanceDeletionForm,
     InstanceSettingsForm,
 )
 from controlplane.console.listing import listing, searched
@@ -30,11 +31,11 @@ from controlplane.console.proof import proof_asked
 from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Conflict, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
-from controlplane.instances import selectors, services, validation
+from controlplane.instances import lifecycle, selectors, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.core.models import Operation
 
-CHANGING = (InstanceState.CREATING, InstanceState.DELETING)
+CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
@@ -249,18 +250,41 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @tenant_page
 @proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Delete, once its name was typed."""
+    """Delete, once its name was typed: for the grace period, or at once where there is none or an owner says so."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    form = DeletionForm(request.POST or None, name=instance.name)
+    grace = lifecycle.grace_period()
+    keeps = bool(grace) and instance.state in lifecycle.HAVE_DATA
+    asks_at_once = keeps and caller.may_manage
+    form = InstanceDeletionForm(request.POST or None, name=instance.name, asks_at_once=asks_at_once)
     if request.method == "POST" and form.is_valid():
         try:
-            services.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
+            if instance.state == InstanceState.ISOLATED or form.cleaned_data.get("at_once"):
+                name = form.cleaned_data["confirmation"]
+                lifecycle.instance_destroy(caller=caller, instance_id=instance.id, confirmation=name)
+            else:
+                lifecycle.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
         except SluiceError as error:
             form.refuse(error)
         else:
             return redirect("console:instance", caller.organisation.id, instance.id)
-    context = {"instance": instance, "tab": "settings", "form": form}
+    context = {
+        "instance": instance,
+        "tab": "settings",
+        "form": form,
+        "keeps_until": SYSTEM_CLOCK.now() + grace if keeps else None,
+    }
     return render(request, "console/instance_delete.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@tenant_page
+def restore(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Open an isolated instance again."""
+    try:
+        lifecycle.instance_restore(organisation=caller.organisation, actor=caller.actor, instance_id=instance_id)
+    except Conflict as error:
+        messages.error(request, said(error))
+    return redirect("console:instance", caller.organisation.id, instance_id)
 
 
 def _running(caller: Caller, instance: Instance) -> Operation | None:

@@ -59,6 +59,24 @@ def test_a_protected_one_is_not_deleted(ok, as_alice, brokers, worker):
     ok("instance", "delete", "events", "--yes")
 
 
+def test_a_deleted_one_is_restored_or_destroyed(grace, ok, as_alice, events, brokers, worker):
+    gone = ok("instance", "delete", "events", stdin="events\n")
+    assert f"sluice instance restore {events}" in gone.err
+    assert ok("instance", "list", "--state", "isolated", "-o", "json").json["items"][0]["id"] == events
+    refused = as_alice("topic", "create", events, "orders")
+    assert refused.status == 1
+    assert "restore it first" in refused.err
+    ok("instance", "restore", "events")
+    assert ok("instance", "show", "events", "-o", "json").json["state"] == "running"
+
+    ok("instance", "delete", "events", "--yes")
+    assert as_alice("instance", "delete", "events", "--at-once", stdin="orders\n").status == 2
+    assert as_alice("instance", "delete", "events", "--at-once", "--dry-run").status == 2
+    asked = ok("instance", "delete", "events", "--at-once", stdin="events\n")
+    assert "at once, for good" in asked.err
+    assert as_alice("instance", "show", events).status == 4
+
+
 def test_dry_runs_say_what_would_be_and_do_nothing(ok, as_alice, brokers, worker, admin):
     tried = ok("instance", "create", "events", *WANTED, "--dry-run", "-o", "json").json
     assert tried["changes"]["name"] == [None, "events"]

@@ -202,6 +202,72 @@ def test_a_deleted_instance_leaves_the_list_and_its_page(at_alice, instance):
     assert at_alice.get(f"instances/{instance.id}").status_code == 404
 
 
+def test_a_deleted_one_shows_until_when_and_is_restored(grace, at_alice, instance):
+    page = text_of(at_alice.get(f"instances/{instance.id}/delete"))
+    assert "until then it can be restored at the same addresses" in page
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    assert "Being isolated" in text_of(at_alice.get(f"instances/{instance.id}"))
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.isolate").id)
+    instance.refresh_from_db()
+    text = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert f"At {instance.destroys_at:%Y-%m-%d %H:%M} UTC its data are deleted for good." in text
+    assert "Connect" not in text
+    assert "Isolated" in text_of(at_alice.get())
+    for part in ("settings", "config", "acl-rules"):
+        assert "it can be changed once it is restored" in text_of(at_alice.get(f"instances/{instance.id}/{part}"))
+
+    answer = at_alice.post(f"instances/{instance.id}/restoration", follow=True)
+    assert "Being restored" in text_of(answer)
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.restore").id)
+    assert "127.0.0.1:20100" in text_of(at_alice.get(f"instances/{instance.id}"))
+
+
+def test_restoring_what_is_not_isolated_is_one_calm_sentence(at_alice, instance):
+    answer = at_alice.post(f"instances/{instance.id}/restoration", follow=True)
+    assert "The instance is running: there is nothing to restore." in text_of(answer)
+
+
+@pytest.mark.parametrize("first", ["isolated", "running"])
+def test_owners_delete_the_data_at_once(grace, at_alice, instance, first):
+    address = f"instances/{instance.id}/delete"
+    if first == "isolated":
+        at_alice.post(address, {"confirmation": "events"})
+        assert "Delete its data now" in text_of(at_alice.get(address))
+        assert 'name="at_once"' not in at_alice.get(address).content.decode()
+    at_alice.post(address, {"confirmation": "events", "at_once": "on"})
+    instance.refresh_from_db()
+    assert instance.state == "deleting"
+
+
+def test_members_delete_for_the_grace_period_only(grace, at_bob, instance):
+    address = f"instances/{instance.id}/delete"
+    assert 'name="at_once"' not in at_bob.get(address).content.decode()
+    at_bob.post(address, {"confirmation": "events", "at_once": "on"})
+    instance.refresh_from_db()
+    assert instance.state == "isolated"
+    page = at_bob.get(address)
+    assert "Only owners delete them before." in text_of(page)
+    assert 'name="confirmation"' not in page.content.decode()
+    assert at_bob.post(address, {"confirmation": "events"}).status_code == 422
+    instance.refresh_from_db()
+    assert instance.state == "isolated"
+    assert "Delete its data now" not in text_of(at_bob.get(f"instances/{instance.id}"))
+
+
+def test_a_viewer_sees_that_it_is_isolated_and_no_button(grace, at_alice, at_viewer, instance):
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    page = at_viewer.get(f"instances/{instance.id}")
+    assert "This instance was deleted at" in text_of(page)
+    assert at_viewer.address(f"instances/{instance.id}/restoration") not in page.content.decode()
+
+
+def test_an_isolation_that_failed_is_said(grace, at_alice, instance):
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    fail_the("instance.isolate", at_alice.organisation)
+    page = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert "Not every broker has closed this instance yet: Gave up after 120 s: broker 2 has not seen it." in page
+
+
 def test_a_protected_one_shows_no_way_to_delete_it_and_refuses_the_form(at_alice, instance):
     at_alice.post(
         f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5", "deletion_protection": "on"}

@@ -35,6 +35,7 @@ from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
+POSTS_ONLY |= {"instance_restore"}
 POSTS_ONLY |= {
     "alarm_delete",
     "alarm_silence",
