@@ -21,6 +21,7 @@ SLUICE_CLUSTER_SECURITY  whether it speaks TLS to brokers and masters: ``ssl``, 
 SLUICE_CLUSTER_TLS    folder of this process's certificate for that (`quota.tls.material`)  none
 SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
 SLUICE_PORT_REST_S    seconds that a port is given to nobody after its last use           ``604800`` (7 days)
+SLUICE_DELETION_GRACE_S  seconds that a deleted instance can be restored; 0: deleting destroys  ``604800`` (7 days)
 SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker's own      ``127.0.0.1``
 SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound                          empty
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
@@ -78,6 +79,7 @@ HIGHEST_PORT = 32767
 """Above it the operating system hands out ports to outgoing connections, which would collide with listeners."""
 
 PORT_REST_S = 7 * 24 * 3600
+DELETION_GRACE_S = 7 * 24 * 3600
 MAIL_SECURITY = ("starttls", "tls", "off")
 MAIL_WITHIN_S = 5
 """For each answer of the mail server."""
@@ -99,6 +101,7 @@ class Environment:
     secrets_file: Path
     port_range: tuple[int, int]  # both included
     port_rest_s: int
+    deletion_grace_s: int  # 0: none
     listen_host: str
     advertised_host: str
     allowed_hosts: tuple[str, ...]
@@ -140,6 +143,7 @@ class Environment:
             secrets_file=Path(variables.get("SLUICE_SECRETS_FILE") or stack_dir / "secrets.json").absolute(),
             port_range=_port_range(variables.get("SLUICE_PORT_RANGE") or "20100-21999"),
             port_rest_s=_positive(variables, "SLUICE_PORT_REST_S", PORT_REST_S),
+            deletion_grace_s=_whole(variables, "SLUICE_DELETION_GRACE_S", DELETION_GRACE_S, least=0),
             listen_host=variables.get("SLUICE_LISTEN_HOST", "127.0.0.1"),
             advertised_host=variables.get("SLUICE_ADVERTISED_HOST", ""),
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
@@ -313,7 +317,11 @@ def _cluster_security(variables: Mapping[str, str]) -> InternalSecurity:
 
 
 def _positive(variables: Mapping[str, str], name: str, default: int) -> int:
+    return _whole(variables, name, default, least=1)
+
+
+def _whole(variables: Mapping[str, str], name: str, default: int, *, least: int) -> int:
     text = variables.get(name) or str(default)
-    if not text.isdigit() or int(text) < 1:
-        raise EnvironmentProblem(f"{name} must be a whole number of 1 or more, not {text!r}")
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise EnvironmentProblem(f"{name} must be a whole number of {least} or more, not {text!r}")
     return int(text)

@@ -1,4 +1,4 @@
-"""What buying, changing or deleting an instance would do: `purchases` and `instance_delete`, taken back.
+"""What buying, changing or deleting an instance would do: `purchases` and `lifecycle`, taken back.
 
 Each raises what the call itself would raise.
 """
@@ -11,7 +11,7 @@ from controlplane.admission import purchases, rules, selectors
 from controlplane.clusters import master
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.dry_runs import Outlook, PriceChange, differences, taken_back
-from controlplane.instances import services
+from controlplane.instances import lifecycle, services
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
@@ -52,13 +52,18 @@ def changing(
 
 
 def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
-    """Of instances.services.instance_delete, which takes the same."""
+    """Of lifecycle.instance_delete, which takes the same."""
     with taken_back():
         before = instance_get(organisation=organisation, instance_id=instance_id)
-        services.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
+        lifecycle.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
+        after = instance_get(organisation=organisation, instance_id=instance_id)
         price = _price(organisation, before, None, clock)
     if before.state == InstanceState.DELETING:
         return Outlook({}, None, ("it is being deleted already",))
+    if before.state == InstanceState.ISOLATED:
+        return Outlook({}, None, ("it is isolated already",))
+    if after.state == InstanceState.ISOLATED:
+        return _isolating(before, after, price)
     used = master.storage_used_bytes(before.cluster.address, before.id)
     lost = "all topics and records" if used is None else f"all topics and records ({size_text(used)} on disk)"
     return Outlook(
@@ -66,10 +71,19 @@ def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
     )
 
 
+def _isolating(before: Instance, after: Instance, price: PriceChange) -> Outlook:
+    ends = after.destroys_at
+    assert ends is not None, "isolated"
+    text = f"{ends:%Y-%m-%dT%H:%M:%SZ}"
+    lost = f"nobody could produce or consume any more; until {text} it could be restored, then its data would be deleted for good"
+    return Outlook({"state": (before.state, after.state), "destroys_at": (None, text)}, price, (lost,))
+
+
 def _members(instance: Instance) -> dict[str, object]:
     config = {f"config.{name}": value for name, value in config_of(instance.config).items()}
     sizes = {name: _plain(getattr(instance, name)) for name in rules.SIZES}
-    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **config}
+    protection = {"deletion_protection": instance.deletion_protection}
+    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **protection, **config}
 
 
 def _plain(amount: float) -> float:

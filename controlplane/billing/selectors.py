@@ -207,16 +207,22 @@ def _late_of(invoice: Invoice, adjusted: Hours, instance: Instance) -> Late:
 
 
 def periods_of(instance: Instance) -> list[Period]:
-    """The history of sizes as periods; a change before the first opening only says with which size it opened."""
+    """The history of sizes as periods; a change before the first opening only says with which size it opened.
+
+    From its isolation until it is open again an instance has none: what was bought costs nothing meanwhile.
+    """
     periods: list[Period] = []
     started: tuple[datetime, Size] | None = None
     for change in spec_change_list(instance=instance):
         if started is not None:
             periods.append(Period(started[0], change.at, started[1]))
-        elif change.kind != SpecChangeKind.OPENED:
+        elif change.kind not in (SpecChangeKind.OPENED, SpecChangeKind.RESTORED):
             continue
         if change.kind == SpecChangeKind.CLOSED:
             return periods
+        if change.kind == SpecChangeKind.ISOLATED:
+            started = None
+            continue
         size = Size(Decimal(str(change.bandwidth_mib_per_s)), Decimal(str(change.storage_gib)), change.partitions)
         started = (change.at, size)
     return periods if started is None else [*periods, Period(started[0], None, started[1])]

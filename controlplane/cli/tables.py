@@ -26,9 +26,21 @@ TITLE = "bold"
 GOOD, BAD, SOON = "green", "red", "yellow"
 STYLES = {
     **dict.fromkeys(("running", "succeeded", "healthy", "Stable", "invoiced", "complete"), GOOD),
-    **dict.fromkeys(("failed", "critical", "failing", "stalled", "absent", "Dead"), BAD),
+    **dict.fromkeys(("failed", "critical", "failing", "stalled", "absent", "Dead", "refused"), BAD),
     **dict.fromkeys(
-        ("creating", "deleting", "degraded", "pending", "silent", "starting", "waiting_for_metering"), SOON
+        (
+            "creating",
+            "isolated",
+            "restoring",
+            "deleting",
+            "degraded",
+            "pending",
+            "silent",
+            "starting",
+            "waiting",
+            "waiting_for_metering",
+        ),
+        SOON,
     ),
 }
 """By the word, in columns that are states."""

@@ -17,6 +17,8 @@ _ADVICE = {
     "capacity_exhausted": "Ask the operators of this service for more room.",
     "cluster_full": "Ask the operators of this service for more room.",
     "concurrent_change": "Load the page again and repeat the change.",
+    "deletion_protected": "It stands in the instance's settings.",
+    "instance_isolated": "Its page has the button.",
     "instance_deleting": "It can no longer be changed.",
     "instance_not_running": "Wait until it is running; its operation shows how far it is.",
     "bandwidth_used_up": "The instance's own clients share it; its quota page shows each broker's part and why clients waited.",

@@ -108,6 +108,11 @@ def budget_id(source: RandomSource) -> str:
     return "bud-" + letters(source, 12)
 
 
+def scheduled_change_id(source: RandomSource) -> str:
+    """Such as ``chg-8zk2m4x0q1ab``."""
+    return "chg-" + letters(source, 12)
+
+
 def rebalance_id(source: RandomSource) -> str:
     """Such as ``reb-8zk2m4x0q1ab``."""
     return "reb-" + letters(source, 12)

@@ -20,12 +20,13 @@ from controlplane.instance_rest.serializers import (
     CreatedSerializer,
     InstanceChangeSerializer,
     InstanceCreateSerializer,
+    InstanceDestroySerializer,
     InstancePageSerializer,
     InstanceSerializer,
     OperatorsLimitsSerializer,
     WhitelistSerializer,
 )
-from controlplane.instances import selectors, services
+from controlplane.instances import lifecycle, selectors, services
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
@@ -128,7 +129,7 @@ class InstanceApi(APIView):
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str) -> Response:
-        """Another name, bandwidth, storage or number of partitions."""
+        """Another name, bandwidth, storage, number of partitions or config; deletion protection on or off."""
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         asked = {
@@ -148,11 +149,38 @@ class InstanceApi(APIView):
         tags=TAGS,
     )
     def delete(self, request: Request, instance_id: str) -> Response:
-        """Delete the instance and all its data."""
+        """Delete the instance: nobody gets in any more, and it can be restored until its `destroys_at`. Then its data go."""
         asked = _asked(request, instance_id)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(outlooks.deleting(**asked))
-        operation = services.instance_delete(**asked)
+        operation = lifecycle.instance_delete(**asked)
+        return Response({"operation_id": operation.id}, status=202)
+
+
+class InstanceRestoreApi(APIView):
+    """/api/v1/instances/{id}/restore."""
+
+    @extend_schema(request=None, responses={202: AcceptedSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Open an isolated instance again, with its data, settings and addresses."""
+        caller = caller_of(request)
+        operation = lifecycle.instance_restore(
+            organisation=caller.organisation, actor=caller.actor, instance_id=instance_id
+        )
+        return Response({"operation_id": operation.id}, status=202)
+
+
+class InstanceDestroyApi(APIView):
+    """/api/v1/instances/{id}/destroy."""
+
+    @extend_schema(request=InstanceDestroySerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Delete the instance and all its data at once, without a grace period. Owners do that."""
+        body = InstanceDestroySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        operation = lifecycle.instance_destroy(
+            caller=caller_of(request), instance_id=instance_id, confirmation=body.validated_data["name"]
+        )
         return Response({"operation_id": operation.id}, status=202)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.admission.models import ScheduledState
+from controlplane.admission.rules import SIZES
 from controlplane.api.serializers import (
     CidrsField,
     NumberField,
@@ -189,8 +191,11 @@ CONFIRM_PRICE = (
 )
 
 
+PROTECTION = "while it is on, nobody deletes the instance: deleting is refused (deletion_protected) until it is off"
+
+
 class InstanceCreateSerializer(StrictSerializer):
-    """What a new instance is bought with: name, sizes, whitelist, config."""
+    """What a new instance is bought with: name, sizes, whitelist, config, protection."""
 
     name = NameField()
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
@@ -198,11 +203,12 @@ class InstanceCreateSerializer(StrictSerializer):
     partitions = PartitionsField(help_text="replicas included")
     whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
     config = ConfigChangeSerializer(required=False)
+    deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
 
 class InstanceChangeSerializer(StrictSerializer):
-    """Name, sizes or members of config; what is left out stays."""
+    """Name, sizes, members of config or protection; what is left out stays."""
 
     not_empty = True
 
@@ -211,6 +217,7 @@ class InstanceChangeSerializer(StrictSerializer):
     storage_gib = StorageField(required=False)
     partitions = PartitionsField(required=False)
     config = ConfigChangeSerializer(required=False)
+    deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     accept_full_storage = StrictBooleanField(
         required=False,
         help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
@@ -223,6 +230,32 @@ class InstanceChangeSerializer(StrictSerializer):
         if attrs and set(attrs) <= words:
             raise serializers.ValidationError(dict.fromkeys(attrs, "is no change by itself"))
         return attrs
+
+
+class ScheduledChangeCreateSerializer(StrictSerializer):
+    """Sizes, one or more, and from when on."""
+
+    at = serializers.DateTimeField(help_text="to come, and within 30 days")
+    bandwidth_mib_per_s = BandwidthField(required=False)
+    storage_gib = StorageField(required=False)
+    partitions = PartitionsField(required=False)
+    accept_full_storage = StrictBooleanField(
+        required=False,
+        help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
+    )
+    confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Some size is named."""
+        if not set(attrs) & set(SIZES):
+            raise serializers.ValidationError({"at": f"is no change by itself: give one or more of {', '.join(SIZES)}"})
+        return attrs
+
+
+class InstanceDestroySerializer(StrictSerializer):
+    """A word that it is meant."""
+
+    name = StrictCharField(help_text="the instance's name, whole")
 
 
 class OperatorsLimitField(StrictIntegerField):
@@ -266,6 +299,31 @@ class SentenceField(serializers.CharField):
         return super().to_representation(value) or None
 
 
+class ScheduledChangeSerializer(serializers.Serializer[Any]):
+    """A change of sizes that is made later, or was."""
+
+    id = serializers.CharField()
+    at = serializers.DateTimeField()
+    bandwidth_mib_per_s = NumberField(source="changes.bandwidth_mib_per_s", default=None, allow_null=True)
+    storage_gib = NumberField(source="changes.storage_gib", default=None, allow_null=True)
+    partitions = serializers.IntegerField(
+        source="changes.partitions", default=None, allow_null=True, help_text="null, as of the others: it stays"
+    )
+    state = serializers.ChoiceField(choices=ScheduledState.choices)
+    operation_id = SentenceField(allow_null=True, help_text="what brings it to the brokers, once it has begun")
+    problem = SentenceField(allow_null=True, help_text="why it was refused at its time, or is not made yet")
+    actor = serializers.CharField(help_text="who asked for it: an email")
+    created_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="when it was begun, refused or cancelled")
+
+
+class ScheduledChangePageSerializer(serializers.Serializer[Any]):
+    """Scheduled changes of an instance, a page at a time."""
+
+    items = ScheduledChangeSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
 class InstanceSerializer(serializers.Serializer[Any]):
     """An instance with its addresses, its health and its use."""
 
@@ -281,12 +339,18 @@ class InstanceSerializer(serializers.Serializer[Any]):
     storage_gib = NumberField()
     partitions = serializers.IntegerField()
     config = ConfigSerializer()
+    deletion_protection = serializers.BooleanField(help_text=PROTECTION)
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
     health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")
     problem = SentenceField(allow_null=True, help_text="why a change is not in force yet; null: nothing is the matter")
     whitelist = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
+    isolated_at = serializers.DateTimeField(allow_null=True, help_text="when it was deleted; null: it was not")
+    destroys_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="until when it can be restored, and then its data are deleted; null: it is not isolated",
+    )
 
 
 class InstancePageSerializer(serializers.Serializer[Any]):

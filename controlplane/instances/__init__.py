@@ -4,6 +4,7 @@ validation whitelist  what may be bought; addresses as tenants write them (pure)
 spec                  from what was bought to what brokers read (pure)
 plan                  wanted, published and applied compared: the next step (pure)
 reconcile             observes, asks `plan`, does the step; a round over all instances
-provisioning          the steps of creating, updating and deleting
+lifecycle             its end: isolated, restored, destroyed, by its tenant or by the clock
+provisioning          the steps of creating, updating, isolating, restoring and deleting
 history               sizes over time, for the bill
 """

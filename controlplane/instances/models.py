@@ -17,6 +17,8 @@ class InstanceState(models.TextChoices):
     CREATING = "creating"  # an operation is bringing it up
     RUNNING = "running"  # every live broker serves it
     FAILED = "failed"  # bringing it up gave up; the reconciler still tries, and it can be deleted
+    ISOLATED = "isolated"  # its tenant deleted it: nobody gets in, all is kept, until `destroys_at` it can be restored
+    RESTORING = "restoring"  # an operation is opening it again; where that gave up, the reconciler still tries
     DELETING = "deleting"  # an operation is taking it away
     DELETED = "deleted"  # gone for its tenant; the row stays for the bill
 
@@ -26,6 +28,8 @@ class SpecChangeKind(models.TextChoices):
 
     OPENED = "opened"  # first open for use: what is before costs nothing
     RESIZED = "resized"
+    ISOLATED = "isolated"  # its tenant deleted it: from then on it costs nothing
+    RESTORED = "restored"  # open for use again, after it was isolated
     CLOSED = "closed"  # its tenant asked for its end
 
 
@@ -45,11 +49,14 @@ class Instance(models.Model):
         default=dict
     )  # what an operator has set of spec.OPERATORS_LIMITS; null: unlimited
     config = models.JSONField(default=dict)  # what its tenant has set of spec.DEFAULT_CONFIG
+    deletion_protection = models.BooleanField(default=False)  # while it is on, nobody deletes the instance
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
     generation = models.PositiveBigIntegerField(default=1)
     problem = models.TextField(default="")  # why the reconciler could not look after it; empty: it could
     created_at = models.DateTimeField()
+    isolated_at = models.DateTimeField(null=True)  # since when, where it is isolated or was when it was destroyed
+    destroys_at = models.DateTimeField(null=True)  # until when it can be restored
     deleted_at = models.DateTimeField(null=True)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
@@ -57,7 +64,10 @@ class Instance(models.Model):
     class Meta:
         """Lists are in the order of creation."""
 
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["organisation", "created_at"])]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organisation", "created_at"]),
+            models.Index(fields=["state", "destroys_at"], name="instance_end"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.id} ({self.name})"
@@ -134,7 +144,9 @@ class SpecChange(models.Model):
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "at"])]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["instance", "kind"], condition=~models.Q(kind="resized"), name="opened_and_closed_once"
+                fields=["instance", "kind"],
+                condition=models.Q(kind__in=("opened", "closed")),
+                name="opened_and_closed_once",
             )
         ]
 

@@ -3,8 +3,13 @@
 ======================= =========================================================================================
 create                  allocate addresses; write specification; wait for brokers; open for use
 update                  write specification; wait for brokers
+isolate                 write specification; wait for brokers
+restore                 allocate addresses; write specification; wait for brokers; open for use
 delete                  close listeners; delete topics; retire specification; remove specification; free addresses
 ======================= =========================================================================================
+
+What isolating and restoring want of brokers stands in the row before their operations begin: these bring it to the brokers, as
+those of a change do, and so does the reconciler where one gave up. An operation that a later one has overtaken ends.
 
 Deleting closes the listeners first (spec state "stopped"), so that no client makes a topic while topics are deleted.
 """
@@ -24,15 +29,18 @@ from controlplane.core.errors import Conflict
 from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 from controlplane.instances import reconcile
 from controlplane.instances.history import spec_change_record
+from controlplane.instances.lifecycle import DELETE, ISOLATE, RESTORE, overtaken
 from controlplane.instances.models import Instance, InstanceState, RouteState, SpecChangeKind
 from controlplane.instances.plan import Await
 from controlplane.instances.selectors import instance_fresh, routes_of_any_state
-from controlplane.instances.services import CREATE, DELETE, UPDATE
+from controlplane.instances.services import CREATE, UPDATE
 from controlplane.kafka import topics
 from quota.contracts.instance import InstanceState as SpecState
 from quota.contracts.instance import address_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.core.models import Operation
 
 BROKERS_PATIENCE_S = 120.0
@@ -40,7 +48,7 @@ TOPICS_PATIENCE_S = 300.0
 
 
 def register() -> None:
-    """Make the three kinds of operation known."""
+    """Make the kinds of operation known."""
     operations.register(
         OperationKind(
             CREATE,
@@ -64,6 +72,26 @@ def register() -> None:
     )
     operations.register(
         OperationKind(
+            ISOLATE,
+            (
+                Step("write specification", _while_wanted(write_specification)),
+                Step("wait for brokers", _while_wanted(wait_for_brokers), BROKERS_PATIENCE_S),
+            ),
+        )
+    )
+    operations.register(
+        OperationKind(
+            RESTORE,
+            (
+                Step("allocate addresses", _while_wanted(allocate_addresses)),
+                Step("write specification", _while_wanted(write_specification)),
+                Step("wait for brokers", _while_wanted(wait_for_brokers), BROKERS_PATIENCE_S),
+                Step("open for use", _while_wanted(open_again)),
+            ),
+        )
+    )
+    operations.register(
+        OperationKind(
             DELETE,
             (
                 Step("close listeners", close_listeners, BROKERS_PATIENCE_S),
@@ -74,6 +102,17 @@ def register() -> None:
             ),
         )
     )
+
+
+def _while_wanted(run: Callable[[Operation], Finished | NotYet]) -> Callable[[Operation], Finished | NotYet]:
+    """A step, unless its tenant has thought otherwise since. Raises Conflict."""
+
+    def step(operation: Operation) -> Finished | NotYet:
+        if overtaken(operation):
+            raise Conflict("the instance was isolated, restored or destroyed since", code="operation_overtaken")
+        return run(operation)
+
+    return step
 
 
 def allocate_addresses(operation: Operation) -> Finished:
@@ -98,6 +137,12 @@ def wait_for_brokers(operation: Operation) -> Finished | NotYet:
 def open_for_use(operation: Operation) -> Finished:
     """The state its tenant waits for."""
     reconcile.open_for_use(instance_to_bring_up(operation), InstanceState.CREATING)
+    return Finished(result={"instance_id": operation.target})
+
+
+def open_again(operation: Operation) -> Finished:
+    """As it was before it was isolated."""
+    reconcile.open_for_use(instance_to_bring_up(operation), InstanceState.RESTORING)
     return Finished(result={"instance_id": operation.target})
 
 

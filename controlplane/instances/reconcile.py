@@ -18,7 +18,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from controlplane.certificates import services as certificates
 from controlplane.clusters import coordination, zookeeper
@@ -54,6 +54,10 @@ LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 10
 INSTANCES_AT_ONCE = 100
 """Rows and specs in memory: a spec with its whitelists has up to a megabyte."""
+LOOKED_AFTER = Q(
+    state__in=(InstanceState.RUNNING, InstanceState.FAILED, InstanceState.RESTORING), spec_state=SpecState.RUNNING
+) | Q(state=InstanceState.ISOLATED, spec_state=SpecState.STOPPED)
+"""Those that are to be served, and those that no broker may serve, a new one or one that was away neither."""
 UNFORESEEN = "this instance cannot be looked after for a reason that was not foreseen; it is in the log"
 
 
@@ -157,7 +161,7 @@ def _adopt_limits(tree: Tree, instance_id: str) -> None:
 
 
 def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Look after every instance that should be served: a new broker, a lost node, a port that was taken over."""
+    """Look after every instance that should be served, or be kept shut: a new broker, a lost node, a port that was taken over."""
     for cluster in clusters.cluster_list():
         seen = clusters.cluster_observe(cluster)
         if seen is not None:
@@ -166,9 +170,7 @@ def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
 
 def _reconcile_cluster(cluster: PhysicalCluster, seen: ObservedCluster, clock: Clock) -> None:
     """One round over a cluster's instances. It ends when the cluster's ZooKeeper no longer answers."""
-    served = Instance.objects.unscoped("the reconciler serves every organisation").filter(
-        cluster=cluster, state__in=(InstanceState.RUNNING, InstanceState.FAILED), spec_state=SpecState.RUNNING
-    )
+    served = Instance.objects.unscoped("the reconciler serves every organisation").filter(LOOKED_AFTER, cluster=cluster)
     names = list(served.values_list("pk", flat=True))
     for start in range(0, len(names), INSTANCES_AT_ONCE):
         rows = served.select_related("cluster").in_bulk(names[start : start + INSTANCES_AT_ONCE])
@@ -209,7 +211,7 @@ def _is_settled(
     published: Mapping[str, InstanceSpec],
     seen: ObservedCluster,
 ) -> bool:
-    if instance.problem or instance.state != InstanceState.RUNNING:
+    if instance.problem or instance.state not in (InstanceState.RUNNING, InstanceState.ISOLATED):
         return False
     try:
         wanted = spec_wanted(instance, routes, ports)
@@ -221,6 +223,7 @@ def _is_settled(
 
 def _reconcile(instance_id: str, seen: ObservedCluster, clock: Clock) -> str:
     """Look after one; what is the matter with it, nothing if all is well. Raises ClusterUnavailable."""
+    was = InstanceState(instance_fresh(instance_id).state)  # before: what brokers have settled is at least as new
     try:
         outcome = converge(instance_id, cluster=seen, clock=clock)
         instance = instance_fresh(instance_id)
@@ -230,8 +233,8 @@ def _reconcile(instance_id: str, seen: ObservedCluster, clock: Clock) -> str:
     except SluiceError as error:
         LOG.warning("instance %s: %s", instance_id, error)
         return str(error)
-    if isinstance(outcome, plan.Settled):
-        open_for_use(instance, InstanceState.FAILED, clock=clock)
+    if isinstance(outcome, plan.Settled) and was in (InstanceState.FAILED, InstanceState.RESTORING):
+        open_for_use(instance, was, clock=clock)
     return ""
 
 
@@ -243,8 +246,9 @@ def _remember(instance_id: str, problem: str) -> None:
 @transaction.atomic
 def open_for_use(instance: Instance, was: InstanceState, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Its tenant may use it, and pays from now on."""
+    kind = SpecChangeKind.RESTORED if was is InstanceState.RESTORING else SpecChangeKind.OPENED
     if _generations(instance).filter(state=was).update(state=InstanceState.RUNNING):
-        spec_change_record(instance=instance, kind=SpecChangeKind.OPENED, at=clock.now())
+        spec_change_record(instance=instance, kind=kind, at=clock.now())
 
 
 def _generations(instance: Instance) -> QuerySet[Instance]:

@@ -54,9 +54,19 @@ def instance_any(*, organisation: Organisation, instance_id: str) -> Instance:
 def instance_running_get(*, organisation: Organisation, instance_id: str) -> Instance:
     """One instance that can be used. Raises NotFound, and Conflict while it is not running."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
+    refuse_isolated(instance)
     if instance.state != InstanceState.RUNNING:
         raise Conflict(f"the instance is {instance.state}, not running", code="instance_not_running")
     return instance
+
+
+def refuse_isolated(instance: Instance) -> None:
+    """What can be done with an isolated instance is to restore it. Raises Conflict."""
+    if instance.state == InstanceState.ISOLATED:
+        raise Conflict(
+            f"{instance.id} was deleted and is isolated: restore it first, or it is destroyed when its grace period ends",
+            code="instance_isolated",
+        )
 
 
 def instance_fresh(instance_id: str) -> Instance:

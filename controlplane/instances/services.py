@@ -33,7 +33,7 @@ from controlplane.instances import validation
 from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, Route, RouteState, SpecChangeKind
 from controlplane.instances.reconcile import publish
-from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
+from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get, refuse_isolated
 from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS, config_of
 from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.apart import whitelists_problem
@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.tenants.models import Organisation
 
-CREATE, UPDATE, DELETE = "instance.create", "instance.update", "instance.delete"
-"""Kinds of operation; their steps are in provisioning.py."""
+CREATE, UPDATE = "instance.create", "instance.update"
+"""Kinds of operation; their steps are in provisioning.py, those of the end in lifecycle.py."""
+ON_THE_WAY_OUT = (InstanceState.ISOLATED, InstanceState.DELETING)
+"""Nothing of these is changed."""
 TRIES = 10
 
 
@@ -62,6 +64,7 @@ def instance_create(
     partitions: int,
     whitelist: Sequence[object],
     config: Mapping[str, Any] = MappingProxyType({}),
+    deletion_protection: bool = False,
     cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
@@ -75,6 +78,7 @@ def instance_create(
         "bandwidth_mib_per_s": bandwidth_mib_per_s,
         "storage_gib": storage_gib,
         "partitions": partitions,
+        "deletion_protection": deletion_protection,
     }
     home = cluster or clusters.cluster_ensure()
     others = whitelist_problems(whitelist, field="whitelist")
@@ -117,7 +121,7 @@ def instance_update(
     at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, deletion_protection, or members of config.
 
     Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it
     must be accepted. At another generation than those given (None: any) it raises PreconditionFailed. Raises Invalid, NotFound,
@@ -126,10 +130,10 @@ def instance_update(
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
     config = changes.get("config", {})
-    present = _locked(organisation, instance_id)
+    present = instance_locked(organisation, instance_id)
     others = validation.config_problems(config, brokers=broker_count(present.cluster))
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
-    _check_generation(present, at_generations)
+    check_generation(present, at_generations)
     begun = _update_begun(organisation, present, changes)
     if begun:
         return present, begun
@@ -137,7 +141,7 @@ def instance_update(
         _check_use(present, changes["storage_gib"])
 
     def change(instance: Instance) -> dict[str, Any]:
-        _check_generation(instance, at_generations)
+        check_generation(instance, at_generations)
         return _with_config(instance, changes)
 
     instance = instance_row_change(organisation, instance_id, change)
@@ -184,48 +188,13 @@ def instance_limits_set(
     return instance, operation
 
 
-@transaction.atomic
-def instance_delete(
-    *,
-    organisation: Organisation,
-    actor: str,
-    instance_id: str,
-    at_generations: Collection[int] | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Operation:
-    """Take an instance and all its data away. Asked again meanwhile, it answers the operation that is at it.
-
-    At another generation than those given (None: any) it raises PreconditionFailed.
-    """
-    instance = instance_get(organisation=organisation, instance_id=instance_id)
-    _check_generation(instance, at_generations)
-    begun = (
-        Operation.objects.for_organisation(organisation)
-        .filter(target=instance.id, kind=DELETE, state=OperationState.RUNNING)
-        .first()
-    )
-    if begun:
-        return begun
-    rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
-    if at_generations is not None:
-        rows = rows.filter(generation__in=at_generations)
-    if not rows.update(state=InstanceState.DELETING):
-        raise _changed_since(instance_get(organisation=organisation, instance_id=instance_id))
-    spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    operation = operations.start(
-        organisation=organisation, kind=DELETE, target=instance.id, actor=actor, counted=False, clock=clock
-    )
-    audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
-    return operation
-
-
 def instance_whitelist_set(
     *, organisation: Organisation, actor: str, instance_id: str, cidrs: Sequence[object], clock: Clock = SYSTEM_CLOCK
 ) -> Instance:
     """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
     with transaction.atomic():
-        before = _locked(organisation, instance_id).whitelist
+        before = instance_locked(organisation, instance_id).whitelist
         instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(
             organisation=organisation,
@@ -256,7 +225,7 @@ def instance_topic_whitelist_set(
         return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
 
     with transaction.atomic():
-        before = _locked(organisation, instance_id).topic_whitelists.get(topic)
+        before = instance_locked(organisation, instance_id).topic_whitelists.get(topic)
         instance = instance_row_change(organisation, instance_id, change)
         audit.record(
             organisation=organisation,
@@ -301,9 +270,10 @@ def instance_row_change(
         instance = instance_get(organisation=organisation, instance_id=instance_id)
         if instance.state == InstanceState.DELETING:
             raise Conflict("the instance is being deleted", code="instance_deleting")
+        refuse_isolated(instance)
         changes = compute(instance) | {"generation": instance.generation + 1}
         _check_whitelists(instance, changes)
-        rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETING)
+        rows = Instance.objects.for_organisation(organisation).exclude(state__in=ON_THE_WAY_OUT)
         if rows.filter(pk=instance.pk, generation=instance.generation).update(**changes):
             for name, value in changes.items():
                 setattr(instance, name, value)
@@ -311,7 +281,7 @@ def instance_row_change(
     raise ConcurrentChange("the instance is being changed by others; try again")
 
 
-def _check_generation(instance: Instance, wanted: Collection[int] | None) -> None:
+def check_generation(instance: Instance, wanted: Collection[int] | None) -> None:
     """Raises PreconditionFailed."""
     if wanted is not None and instance.generation not in wanted:
         raise _changed_since(instance)
@@ -324,7 +294,7 @@ def _changed_since(instance: Instance) -> PreconditionFailed:
     )
 
 
-def _locked(organisation: Organisation, instance_id: str) -> Instance:
+def instance_locked(organisation: Organisation, instance_id: str) -> Instance:
     """The row as it is; until this transaction ends, nobody else changes it. Raises NotFound."""
     found = instance_get(organisation=organisation, instance_id=instance_id)
     rows = Instance.objects.for_organisation(organisation).select_related("cluster")
@@ -334,7 +304,7 @@ def _locked(organisation: Organisation, instance_id: str) -> Instance:
 def _update_begun(organisation: Organisation, instance: Instance, changes: Mapping[str, Any]) -> Operation | None:
     """The newest update that is running, where the row has these changes already: it brings them to the brokers."""
     wanted = _with_config(instance, changes)
-    if instance.state == InstanceState.DELETING or any(getattr(instance, name) != wanted[name] for name in wanted):
+    if instance.state in ON_THE_WAY_OUT or any(getattr(instance, name) != wanted[name] for name in wanted):
         return None
     rows = Operation.objects.for_organisation(organisation)
     running = rows.filter(target=instance.id, kind=UPDATE, state=OperationState.RUNNING)

@@ -9,6 +9,7 @@ from controlplane.clusters import coordination, proposals, zookeeper
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import ClusterUnavailable, ConcurrentChange
+from controlplane.instances import lifecycle
 from controlplane.instances import reconcile as reconciler
 from controlplane.instances.services import proposal_expired
 
@@ -19,6 +20,12 @@ LOG = logging.getLogger(__name__)
 def reconcile() -> None:
     """Look after every instance. Beat calls it every few seconds."""
     reconciler.reconcile_all()
+
+
+@app.task(name="instances.grace_periods_end")
+def grace_periods_end() -> None:
+    """Destroy what was isolated for its grace period."""
+    lifecycle.grace_periods_end()
 
 
 @app.task(name="instances.changes_prune")

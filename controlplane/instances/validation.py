@@ -34,16 +34,17 @@ def _amount(most: int, *, whole: bool) -> Callable[[object], str | None]:
     return problem
 
 
+def _flag(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
 RULES: Mapping[str, Callable[[object], str | None]] = {
     "name": name_problem,
     "bandwidth_mib_per_s": _amount(MOST_BANDWIDTH_MIB_PER_S, whole=False),
     "storage_gib": _amount(MOST_STORAGE_GIB, whole=False),
     "partitions": _amount(MOST_PARTITIONS, whole=True),
+    "deletion_protection": _flag,
 }
-
-
-def _flag(value: object) -> str | None:
-    return None if isinstance(value, bool) else "must be true or false"
 
 
 def _between(least: int, most: int) -> Callable[[object], str | None]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.api import pagination
 from controlplane.core.errors import ClusterUnavailable, Forbidden, Invalid, NotFound
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import instance_get, refuse_isolated
 from controlplane.kafka import groups, message_door
 from controlplane.kafka.message_door import Room
 from controlplane.kafka.topics import names_of
@@ -102,8 +102,9 @@ class MessagesPage:
 def messages_page(
     *, organisation: Organisation, instance_id: str, topic: str, wanted: Wanted, may_read: bool
 ) -> MessagesPage:
-    """A page. Raises NotFound, Invalid (offset_out_of_range), Forbidden, BandwidthUsedUp, ClusterUnavailable."""
+    """A page. Raises NotFound, Conflict, Invalid (offset_out_of_range), Forbidden, BandwidthUsedUp, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
+    refuse_isolated(instance)  # nobody consumes, this way neither
     check_topic(instance, topic)
     if not may_read and not wanted.filter.takes_everything:
         raise Forbidden("your role may not read messages, and so not search in them either")
@@ -125,8 +126,9 @@ def messages_page(
 def message_get(
     *, organisation: Organisation, instance_id: str, topic: str, partition: int, offset: int, may_read: bool
 ) -> Shown:
-    """One message, whole. Raises NotFound (message_not_found), Invalid, BandwidthUsedUp, ClusterUnavailable."""
+    """One message, whole. Raises NotFound (message_not_found), Conflict, Invalid, BandwidthUsedUp, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
+    refuse_isolated(instance)  # nobody consumes, this way neither
     check_topic(instance, topic)
     debts.check_paid(instance.id)
     with _reader(instance, topic) as reader:

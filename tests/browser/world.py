@@ -206,11 +206,15 @@ class World:
 
 
 def prepare(world: World) -> None:
-    """People, an organisation with two instances, a few topics."""
+    """People, an organisation with two instances and one that is isolated, a few topics."""
+    from datetime import UTC, datetime, timedelta
+
     from controlplane.access import acls, users
     from controlplane.accounts import services as accounts
     from controlplane.accounts.models import User
+    from controlplane.admission import scheduling
     from controlplane.core import operations
+    from controlplane.instances import lifecycle
     from controlplane.instances import services as instances
     from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
@@ -228,7 +232,7 @@ def prepare(world: World) -> None:
     tenants.organisation_create(name="Charlie's", owner=people["Charlie"])
     tenants.membership_set(organisation=harbour, user=people["Bob"], role=Role.MEMBER)
     made = []
-    for name, bandwidth, storage in (("clickstream", 40, 500), ("orders", 20, 100)):
+    for name, bandwidth, storage in (("clickstream", 40, 500), ("orders", 20, 100), ("archive", 1, 10)):
         instance, operation = instances.instance_create(
             organisation=harbour,
             actor="alice@example.com",
@@ -240,6 +244,8 @@ def prepare(world: World) -> None:
         )
         operations.run(operation.id)
         made.append(instance)
+    shut = made.pop()
+    operations.run(lifecycle.instance_delete(organisation=harbour, actor="alice@example.com", instance_id=shut.id).id)
     for name, partitions in (("orders", 6), ("payments", 3), ("shipments.v2", 12)):
         topics.topic_create(
             organisation=harbour,
@@ -258,6 +264,8 @@ def prepare(world: World) -> None:
     acls.acls_preset(
         **place, preset="consumer", principal="User:billing", topic="orders", group="billing", host="10.20.0.0/16"
     )
+    sizes = {"bandwidth_mib_per_s": 40, "partitions": 600}
+    scheduling.change_schedule(**place, at=datetime.now(UTC) + timedelta(days=3), changes=sizes)
     use(made[1].id)
     wait(made[1].id)
     remember(made[1].id)
@@ -276,7 +284,7 @@ def prepare(world: World) -> None:
     )
     document = {
         "organisation": harbour.id,
-        "instances": {each.name: each.id for each in made},
+        "instances": {each.name: each.id for each in [*made, shut]},
         "invitation": f"/invitations/{token}",
         "rule": rule.id,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +14,7 @@ from controlplane.clusters import master, zookeeper
 from controlplane.core import operations
 from controlplane.core.errors import MasterUnavailable
 from controlplane.core.models import Operation
+from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import services as instances
 from controlplane.kafka import (
     client,
@@ -99,6 +100,19 @@ def own_cache(settings: SettingsWrapper) -> None:
     """Not the Redis of a stack that happens to run here."""
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_grace(settings: SettingsWrapper) -> None:
+    """Deleting destroys at once; what is isolated before has tests of its own (`grace`)."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, deletion_grace_s=0)
+
+
+@pytest.fixture
+def grace(no_grace: None, settings: SettingsWrapper) -> int:
+    """A grace period as services have it, in seconds."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, deletion_grace_s=DELETION_GRACE_S)
+    return DELETION_GRACE_S
 
 
 @pytest.fixture

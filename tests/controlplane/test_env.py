@@ -38,7 +38,8 @@ def test_postgresql_with_everything_said():
 @pytest.mark.parametrize(
     "variables",
     [{"SLUICE_PORT_RANGE": "5-4"}, {"SLUICE_PORT_RANGE": "1-40000"}, {"SLUICE_PORT_RANGE": "x"},
-     {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}, {"SLUICE_CONSOLE_URL": "kafka.example.com"},
+     {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}, {"SLUICE_DELETION_GRACE_S": "-1"},
+     {"SLUICE_DELETION_GRACE_S": "a week"}, {"SLUICE_CONSOLE_URL": "kafka.example.com"},
      {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(variables):

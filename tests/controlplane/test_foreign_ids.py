@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -20,11 +20,13 @@ from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
+from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Member
 from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
 from tests.support.tokens import Issuer
 
+from .admission.rows import change_row
 from .alarms.rows import CODE, alarm_row, event_row, receiver_row
 from .budgets.rows import budget_row
 from .conftest import run_to_the_end
@@ -37,8 +39,11 @@ ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "
 # What each endpoint takes from its owner, so that nothing but the id is wrong.
 AUTHORITY = Authority()
 OWN = AUTHORITY.issue("own", ["127.0.0.1"])
+SOON = f"{datetime.now(UTC) + timedelta(days=3):%Y-%m-%dT%H:%M:%SZ}"
 BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
+    ("post", "instances/<id:instance_id>/scheduled-changes"): {"at": SOON, "partitions": 90},
+    ("post", "instances/<id:instance_id>/destroy"): {"name": "events"},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
     ("patch", "organisations/<id:organisation_id>/caps"): {"instances": 40, "reason": "more"},
@@ -150,6 +155,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<int:partition>": "0",
         "<int:offset>": "0",
         "<id:rule_id>": rule_id,
+        "<id:change_id>": change_row(instance).id,
         "<id:proposal_id>": proposal,
         "<route:route_id>": route["id"],
         "<name:group>": "readers",
@@ -202,6 +208,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
     missing |= {"<id:budget_id>": "bud-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
+    missing |= {"<id:change_id>": "chg-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():
@@ -216,6 +223,8 @@ def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
     if "<name:member>" in text:
         (group,) = admin.groups.found.values()
         group.members.append(Member("reader-1", "reader", "10.0.0.7", ()))
+    if text.endswith("/restore"):
+        Instance.objects.unscoped("a test").update(state="isolated")
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     answer = getattr(alice.api, method)(address(text, theirs), BODIES.get((method, text)))
     assert answer.status_code in ((403,) if (method, text) in OPERATORS else (200, 201, 202, 204)), answer.content

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.clusters import coordination
 from controlplane.core.errors import ClusterUnavailable
-from controlplane.instances import reconcile, services
+from controlplane.instances import lifecycle, reconcile, services
 from controlplane.instances.models import Instance
 from controlplane.instances.plan import Settled
 from controlplane.instances.selectors import instance_fresh
@@ -63,7 +63,7 @@ def test_whitelists_stand_beside_the_specification(tree, instance):
 def test_a_deleted_instance_leaves_none_of_its_nodes(alice, tree, instance):
     coordination.rules_write(tree, instance.id, lambda rules: (*rules, RULE))
     assert rules_path(instance.id) in tree.nodes
-    operation = services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
+    operation = lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
     assert run_to_the_end(operation.id).state == "succeeded"
     assert [path for path in tree.nodes if instance.id in path] == []
 
@@ -221,6 +221,6 @@ def test_without_zookeeper_nobody_is_tried_and_nobody_is_said_to_be_ill(tree, th
 def test_one_that_cannot_be_written_can_still_be_deleted(alice, tree, three):
     _, ill, _ = three
     poison(tree, ill)
-    operation = services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=ill.id)
+    operation = lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=ill.id)
     assert run_to_the_end(operation.id).state == "succeeded"
     assert [path for path in tree.nodes if ill.id in path] == []

@@ -71,9 +71,9 @@ def test_groups_by_the_beginning_of_their_names(alice, instance, admin):
 @pytest.mark.parametrize(
     ("url", "word", "words"),
     [
-        (URL, "gone", "creating, running, failed, deleting"),
-        (URL, "deleted", "creating, running, failed, deleting"),
-        (URL, "", "creating, running, failed, deleting"),
+        (URL, "gone", "creating, running, failed, isolated, restoring, deleting"),
+        (URL, "deleted", "creating, running, failed, isolated, restoring, deleting"),
+        (URL, "", "creating, running, failed, isolated, restoring, deleting"),
         (OPERATIONS, "Running", "running, succeeded, failed"),
     ],
 )

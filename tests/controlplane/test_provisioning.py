@@ -13,7 +13,7 @@ from controlplane.clusters.zookeeper import Put
 from controlplane.core import operations
 from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, Conflict, Invalid
 from controlplane.core.models import AuditEntry, Operation
-from controlplane.instances import reconcile, services
+from controlplane.instances import lifecycle, reconcile, services
 from controlplane.instances.models import Instance
 from controlplane.instances.plan import Settled
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, routes_wanted
@@ -287,7 +287,7 @@ def test_deleting_closes_listeners_first_and_leaves_nothing(alice, instance, bro
     seen = []
     delete = admin.delete
     admin.delete = lambda names: (seen.append(stored(tree, instance).state.value), delete(names))
-    operation = services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
+    operation = lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
     assert instance_fresh(instance.id).state == "deleting"
     done = run_to_the_end(operation.id)
     assert done.state == "succeeded"
@@ -309,7 +309,7 @@ def test_deleting_closes_listeners_first_and_leaves_nothing(alice, instance, bro
 
 def test_deleting_twice_is_the_same_operation(alice, instance):
     arguments = {"organisation": alice.organisation, "actor": "alice", "instance_id": instance.id}
-    assert services.instance_delete(**arguments).id == services.instance_delete(**arguments).id
+    assert lifecycle.instance_delete(**arguments).id == lifecycle.instance_delete(**arguments).id
 
 
 def test_an_instance_that_is_still_coming_up_can_be_deleted(alice, brokers, tree, clock):
@@ -317,7 +317,7 @@ def test_an_instance_that_is_still_coming_up_can_be_deleted(alice, brokers, tree
     instance, creation = create(alice)
     clock.time = creation.runnable_at
     operations.run(creation.id, clock=clock)
-    deletion = services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
+    deletion = lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
     brokers.paused.clear()
     brokers.apply()
     assert run_to_the_end(creation.id, clock).error == "the instance is being deleted"
@@ -326,7 +326,7 @@ def test_an_instance_that_is_still_coming_up_can_be_deleted(alice, brokers, tree
 
 
 def test_an_instance_that_goes_cannot_be_changed(alice, instance):
-    services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
+    lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=instance.id)
     with pytest.raises(Conflict, match="being deleted"):
         services.instance_whitelist_set(
             organisation=alice.organisation, actor="alice", instance_id=instance.id, cidrs=[]

@@ -17,7 +17,7 @@ from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import MasterUnavailable
 from controlplane.health.selectors import health_get
 from controlplane.health.services import health_observe
-from controlplane.instances import reconcile, services
+from controlplane.instances import lifecycle, reconcile, services
 from controlplane.instances.tasks import changes_prune
 from controlplane.kafka import client
 from controlplane.quotas import figures
@@ -141,7 +141,7 @@ def test_topics_are_made_and_deleted_on_the_instances_own_cluster(worlds, pair, 
 def test_an_instance_is_deleted_from_its_own_cluster(worlds, pair, alice):
     (first, second), (one, other) = worlds, pair
     before = dict(first.tree.nodes)
-    operation = services.instance_delete(organisation=alice.organisation, actor="alice", instance_id=other.id)
+    operation = lifecycle.instance_delete(organisation=alice.organisation, actor="alice", instance_id=other.id)
     assert run_to_the_end(operation.id).state == "succeeded"
     assert nodes_of(other, second) == []
     assert first.tree.nodes == before

@@ -70,8 +70,21 @@ def test_an_instance_from_its_creation_to_its_end(stack):
     wait_for(lambda: shared_out(api, bought) == (40 * 2**20, 5), 10, "the master to share out the new limit")
     wait_for(lambda: used(api, bought) > 0, 10, "the storage to be reported")
 
-    for target in (bought.id, instance):
-        gone = api.call("DELETE", f"/instances/{target}", expect=202)
+    # Isolated, nobody gets in; restored, all is there as before and at the same addresses.
+    shut = api.call("DELETE", f"/instances/{bought.id}", expect=202)
+    api.finished(shut["operation_id"])
+    shown = api.call("GET", f"/instances/{bought.id}")
+    assert (shown["state"], shown["bootstrap"]) == ("isolated", bought.bootstrap)
+    with pytest.raises(ConnectionError):
+        socket.create_connection(first_address(bought.bootstrap), timeout=5).close()
+    opened = api.call("POST", f"/instances/{bought.id}/restore", expect=202)
+    api.finished(opened["operation_id"])
+    assert stored(bought) == sorted(ROWS)
+    produce(bought, "orders", ROWS)
+
+    for target, name in ((bought.id, "wider"), (instance, "orders of spring")):
+        api.finished(api.call("DELETE", f"/instances/{target}", expect=202)["operation_id"])
+        gone = api.call("POST", f"/instances/{target}/destroy", {"name": name}, expect=202)
         assert [step["state"] for step in api.finished(gone["operation_id"])["steps"]] == ["succeeded"] * 5
         api.call("GET", f"/instances/{target}", expect=404)
     with pytest.raises(ConnectionError):

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 START_WITHIN_S = 90
 _OTHERS_STORES = ("ZOOKEEPER_HOSTS", "REDIS_URL", "DATABASE_URL", "SPARK_MASTER")
-_SETTINGS = {"SLUICE_LEASE_S": "3", "SLUICE_METERING_ABSENT": "this stack is for tests of the rest"}
+_SETTINGS = {
+    "SLUICE_LEASE_S": "3",
+    "SLUICE_METERING_ABSENT": "this stack is for tests of the rest",
+    "SLUICE_DELETION_GRACE_S": "60",
+}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from controlplane.ckafka_api.actions.routes import addresses_of, hosts_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.health.rules import HealthState
 from controlplane.health.selectors import health_get
-from controlplane.instances import selectors, services
+from controlplane.instances import lifecycle, selectors
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.routes.selectors import routes_shown
@@ -42,6 +42,8 @@ STATUS: Mapping[str, int] = {
     InstanceState.RUNNING: 1,
     InstanceState.DELETING: 2,
     InstanceState.DELETED: 3,
+    InstanceState.ISOLATED: 5,
+    InstanceState.RESTORING: 0,
     InstanceState.FAILED: -1,
 }
 HEALTHY: Mapping[HealthState, int] = {HealthState.HEALTHY: 1, HealthState.DEGRADED: 2, HealthState.CRITICAL: 3}
@@ -95,25 +97,27 @@ def scale_down(call: Call) -> dict[str, Any]:
 
 
 def change(call: Call) -> dict[str, Any]:
-    """ModifyInstanceAttributes: name and config."""
+    """ModifyInstanceAttributes: name, config, deletion protection."""
     asked = call.parameters
     offered(
         asked,
         {
             "MsgRetentionTime": (), "DynamicRetentionConfig": (), "DynamicDiskConfig": (), "RebalanceTime": (),
-            "PublicNetwork": (0,), "UncleanLeaderElectionEnable": (0,), "DeleteProtectionEnable": (0,),
-            "RetentionBytes": (-1,), "AdminSecurity": (False,), "TransactionalIdExpirationMs": (),
+            "PublicNetwork": (0,), "UncleanLeaderElectionEnable": (0,), "RetentionBytes": (-1,), "AdminSecurity": (False,),
+            "TransactionalIdExpirationMs": (),
         },
     )  # fmt: skip
     config = renamed(asked.get("Config", {}), CONFIG) | renamed(asked, {"MaxMessageByte": "max_message_bytes"})
     changes = renamed(asked, {"InstanceName": "name"}) | ({"config": config} if config else {})
+    if "DeleteProtectionEnable" in asked:
+        changes["deletion_protection"] = _switched(asked, "DeleteProtectionEnable")
     _, operation = purchases.instance_change(**call.place, changes=changes)
     return done(flow_id(operation))
 
 
 def delete(call: Call) -> dict[str, Any]:
     """DeleteInstancePost."""
-    return {"FlowId": flow_id(services.instance_delete(**call.place))}
+    return {"FlowId": flow_id(lifecycle.instance_delete(**call.place))}
 
 
 def delete_prepaid(call: Call) -> dict[str, Any]:
@@ -186,6 +190,7 @@ def attributes(call: Call) -> dict[str, Any]:
         "RemainingTopics": left,
         "InstanceChargeType": "POSTPAID_BY_HOUR",
         "ElasticBandwidthOpenStatus": 1,
+        "DeleteProtectionEnable": int(instance.deletion_protection),
     }
 
 
@@ -194,6 +199,12 @@ def _resized(call: Call) -> Operation:
         **call.place, changes=renamed(call.parameters, SIZES), **renamed(call.parameters, WORDS)
     )
     return operation
+
+
+def _switched(asked: Mapping[str, Any], name: str) -> bool:
+    if asked[name] not in (0, 1):
+        raise CkafkaError(Code.INVALID_VALUE, f"{name} must be 0 or 1.")
+    return bool(asked[name])
 
 
 def _deal(instance: Instance, operation: Operation) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
-from controlplane.cli.errors import Misused
+from controlplane.cli.errors import Missing, Misused
 from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Wait, Yes
-from controlplane.cli.session import of
+from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
@@ -19,6 +19,7 @@ app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
     "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
 )
+SCHEDULED = columns("id", "at", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "actor", "problem")
 EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
 
 Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
@@ -31,7 +32,8 @@ AMOUNT = "A number; null is unlimited."
 def listed(
     ctx: typer.Context,
     state: Annotated[
-        Literal["creating", "running", "failed", "deleting"] | None, typer.Option(help="By default all.")
+        Literal["creating", "running", "failed", "isolated", "restoring", "deleting"] | None,
+        typer.Option(help="By default all."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Only those that are called so, whole.")] = None,
     limit: Limit = None,
@@ -82,6 +84,9 @@ def create(
     storage: Annotated[float, Storage],
     partitions: Annotated[int, Partitions],
     cidrs: Cidrs = None,
+    deletion_protection: Annotated[
+        bool | None, typer.Option("--deletion-protection", help="Nobody deletes it until that is switched off.")
+    ] = None,
     confirm_price: ConfirmPrice = None,
     dry_run: DryRun = False,
     wait: Wait = True,
@@ -94,6 +99,7 @@ def create(
         storage_gib=storage,
         partitions=partitions,
         whitelist=cidrs or [],
+        deletion_protection=deletion_protection,
         confirm_price=confirm_price,
     )
     answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)
@@ -113,15 +119,46 @@ def resize(
         typer.Option("--accept-full-storage", help="Less storage than is used is meant: producing is refused then."),
     ] = None,
     confirm_price: ConfirmPrice = None,
+    at: Annotated[
+        str | None, typer.Option(help="Later: RFC 3339, such as 2026-12-24T03:00:00Z, within 30 days.")
+    ] = None,
     dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
-    """Other sizes; what is not named stays."""
+    """Other sizes; what is not named stays. With --at the change is made then: `instance scheduled` lists it."""
     sizes = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)
     if not sizes:
         raise Misused("name --bandwidth, --storage or --partitions")
     words = said(accept_full_storage=accept_full_storage, confirm_price=confirm_price)
+    if at is not None:
+        body = {"at": at, **sizes, **words}
+        of(ctx).change(ops.SCHEDULED_CHANGE_CREATE, dry_run=dry_run, body=body, instance_id=instance)
+        return
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={**sizes, **words}, instance_id=instance)
+
+
+@app.add("scheduled")
+def scheduled(
+    ctx: typer.Context,
+    instance: Instance,
+    change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help="Show this one.")] = None,
+    limit: Limit = None,
+) -> None:
+    """Changes that are made later, and what became of earlier ones; the newest first."""
+    if change is None:
+        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, instance_id=instance)
+    else:
+        of(ctx).show(ops.SCHEDULED_CHANGE, instance_id=instance, change_id=change)
+
+
+@app.add("unschedule")
+def unschedule(
+    ctx: typer.Context,
+    instance: Instance,
+    change: Annotated[str, typer.Argument(metavar="CHANGE", help="Its id: sluice instance scheduled.")],
+) -> None:
+    """Cancel a change that waits for its time."""
+    of(ctx).change(ops.SCHEDULED_CHANGE_CANCEL, done=f"{change} is cancelled.", instance_id=instance, change_id=change)
 
 
 @app.add("rename")
@@ -134,6 +171,19 @@ def rename(
 ) -> None:
     """Another name; its id and addresses stay."""
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"name": name}, instance_id=instance)
+
+
+@app.add("protect")
+def protect(
+    ctx: typer.Context,
+    instance: Instance,
+    on: Annotated[bool, typer.Option("--on/--off", help="On by default.")] = True,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+) -> None:
+    """Deletion protection: while it is on, nobody deletes the instance."""
+    body = {"deletion_protection": on}
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
 
 
 @app.add("config")
@@ -180,15 +230,46 @@ def config(
 
 @app.add("delete")
 def delete(
-    ctx: typer.Context, instance: Instance, yes: Yes = False, dry_run: DryRun = False, wait: Wait = True
+    ctx: typer.Context,
+    instance: Instance,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="Without a grace period: its data are deleted for good. Owners do that.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    wait: Wait = True,
 ) -> None:
-    """Delete an instance and all its data."""
+    """Delete an instance: nobody gets in, and until its grace period ends it can be restored. Then its data are deleted."""
+    if at_once and dry_run:
+        raise Misused("--at-once has no dry run")
     session = of(ctx)
     found = session.instance_id(instance)
-    if not yes and not dry_run:
-        name = session.call(ops.INSTANCE, instance_id=found)["name"]
-        session.confirm(f"This deletes the instance {name} ({found}) with all its topics and records.", name, yes=False)
+    name = "" if dry_run or (yes and not at_once) else session.call(ops.INSTANCE, instance_id=found)["name"]
+    if not dry_run:
+        later = " at once, for good" if at_once else ", after the service's grace period if it has one"
+        session.confirm(
+            f"This deletes the instance {name} ({found}) with all its topics and records{later}.", name, yes=yes
+        )
+    if at_once:
+        session.start(ops.INSTANCE_DESTROY, wait=wait, body={"name": name}, instance_id=found)
+        return
     session.start(ops.INSTANCE_DELETE, wait=wait, dry_run=dry_run, instance_id=found)
+    if wait and not dry_run:
+        _say_until_when(session, found)
+
+
+def _say_until_when(session: Session, instance: str) -> None:
+    try:
+        ends = session.call(ops.INSTANCE, instance_id=instance)["destroys_at"]
+    except Missing:
+        return  # the service has no grace period
+    session.output.note(f"It can be restored until {ends}: sluice instance restore {instance}")
+
+
+@app.add("restore")
+def restore(ctx: typer.Context, instance: Instance, wait: Wait = True) -> None:
+    """Open an isolated instance again, with its data, settings and addresses."""
+    of(ctx).start(ops.INSTANCE_RESTORE, wait=wait, instance_id=instance)
 
 
 @app.add("whitelist")

@@ -81,12 +81,24 @@ class InstanceSettingsForm(ConsoleForm):
 
 
 class InstanceChangeForm(InstanceSettingsForm, PricedForm):
-    """The same for an existing instance. The box appears only when it is needed."""
+    """The same for an existing instance. The box for full storage appears only when it is needed."""
 
+    deletion_protection = forms.BooleanField(
+        label="Deletion protection",
+        required=False,
+        help_text="While it is on, nobody deletes the instance: not here, not by API or command line.",
+    )
     accept_full_storage = forms.BooleanField(
         label="I know that producing will be refused",
         required=False,
         help_text="Until topics are deleted, or records expire. Consuming goes on.",
+    )
+    at = forms.DateTimeField(
+        label="When",
+        required=False,
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
+        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="UTC, within 30 days: sizes are changed then. Empty: now.",
     )
     is_below_use = False
 
@@ -190,3 +202,19 @@ class DeletionForm(ConsoleForm):
         if typed != self._name.strip():
             raise forms.ValidationError("This is not the name. Nothing was deleted.")
         return typed
+
+
+class InstanceDeletionForm(DeletionForm):
+    """Of an instance that would be kept for a while, owners may say: at once."""
+
+    at_once = forms.BooleanField(
+        label="Delete its data at once, for good",
+        required=False,
+        help_text="Then it cannot be restored.",
+    )
+    refusals: ClassVar = {"name": "confirmation"}
+
+    def __init__(self, *args: Any, asks_at_once: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not asks_at_once:
+            del self.fields["at_once"]

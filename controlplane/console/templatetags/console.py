@@ -300,6 +300,8 @@ def field(bound: BoundField, unit: str = "") -> dict[str, Any]:
 OPERATIONS = {
     "instance.create": "Create an instance",
     "instance.update": "Change an instance",
+    "instance.isolate": "Isolate an instance",
+    "instance.restore": "Restore an instance",
     "instance.delete": "Delete an instance",
     "route.create": "Open a route",
     "route.update": "Change a route",

@@ -9,19 +9,21 @@ from django.db.models import Case, Q, When
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.admission import purchases
+from controlplane.admission import purchases, scheduling
+from controlplane.admission.models import ScheduledState
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
 from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
+from controlplane.console.advice import said
 from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (
-    DeletionForm,
     InstanceChangeForm,
     InstanceConfigForm,
     InstanceCreateForm,
+    InstanceDeletionForm,
     InstanceSettingsForm,
 )
 from controlplane.console.listing import listing, searched
@@ -30,11 +32,11 @@ from controlplane.console.proof import proof_asked
 from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Conflict, Invalid, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
-from controlplane.instances import selectors, services, validation
+from controlplane.instances import lifecycle, selectors, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.core.models import Operation
 
-CHANGING = (InstanceState.CREATING, InstanceState.DELETING)
+CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
@@ -144,6 +146,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         if bootstrap
         else [],
         "firing": alarms_firing(instance),
+        "scheduled": scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
+        .filter(state=ScheduledState.WAITING)
+        .order_by("at")
+        .first(),
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,
@@ -185,9 +191,9 @@ def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Another name or size. Only what was changed is sent on."""
+    """Another name or size, deletion protection. Only what was changed is sent on."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    now = _sizes_now(instance)
+    now = {**_sizes_now(instance), "deletion_protection": instance.deletion_protection}
     form = InstanceChangeForm(request.POST or None, initial=now)
     if request.method == "POST" and form.is_valid():
         changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
@@ -195,28 +201,62 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
         try:
-            purchases.instance_change(
-                organisation=caller.organisation,
-                actor=caller.actor,
-                instance_id=instance.id,
-                changes=changes,
-                accept_full_storage=form.cleaned_data["accept_full_storage"],
-                confirm_price=form.cleaned_data["confirm_price"],
-            )
+            _change(request, caller, instance, form, changes)
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, "The change is on its way to the brokers; clients stay connected.")
-            return redirect("console:instance", caller.organisation.id, instance.id)
+            page = "instance_settings" if form.cleaned_data["at"] else "instance"
+            return redirect(f"console:{page}", caller.organisation.id, instance.id)
+    scheduled = scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
+    waiting_first = Case(When(state=ScheduledState.WAITING, then=0), default=1)
     context = {
         "instance": instance,
         "tab": "settings",
         "form": form,
+        "scheduled": scheduled.order_by(waiting_first, "-created_at")[: scheduling.MOST_WAITING],
         "price_of": instance,
         "price_now": _price_of(caller, now),
         **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+
+
+def _change(
+    request: HttpRequest, caller: Caller, instance: Instance, form: InstanceChangeForm, changes: dict[str, Any]
+) -> None:
+    """Now, or at the moment that was typed. Raises SluiceError."""
+    at = form.cleaned_data["at"]
+    asked = {
+        "organisation": caller.organisation,
+        "actor": caller.actor,
+        "instance_id": instance.id,
+        "changes": changes,
+        "accept_full_storage": form.cleaned_data["accept_full_storage"],
+        "confirm_price": form.cleaned_data["confirm_price"],
+    }
+    if not at:
+        purchases.instance_change(**asked)
+        messages.success(request, "The change is on its way to the brokers; clients stay connected.")
+        return
+    if set(changes) - set(SIZES):
+        raise Invalid.field("at", "only sizes are changed later: change name and protection without it")
+    scheduling.change_schedule(**asked, at=at)
+    messages.success(request, f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC.")
+
+
+@require_POST
+@tenant_page
+def unschedule(request: HttpRequest, caller: Caller, instance_id: str, change_id: str) -> HttpResponse:
+    """Cancel a change that waits for its time."""
+    try:
+        scheduling.change_cancel(
+            organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, change_id=change_id
+        )
+    except Conflict as error:
+        messages.error(request, said(error))
+    else:
+        messages.success(request, "The change is cancelled.")
+    return redirect("console:instance_settings", caller.organisation.id, instance_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -249,14 +289,41 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @tenant_page
 @proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Delete, once its name was typed."""
+    """Delete, once its name was typed: for the grace period, or at once where there is none or an owner says so."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    form = DeletionForm(request.POST or None, name=instance.name)
+    grace = lifecycle.grace_period()
+    keeps = bool(grace) and instance.state in lifecycle.HAVE_DATA
+    asks_at_once = keeps and caller.may_manage
+    form = InstanceDeletionForm(request.POST or None, name=instance.name, asks_at_once=asks_at_once)
     if request.method == "POST" and form.is_valid():
-        services.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
-        return redirect("console:instance", caller.organisation.id, instance.id)
-    context = {"instance": instance, "tab": "settings", "form": form}
+        try:
+            if instance.state == InstanceState.ISOLATED or form.cleaned_data.get("at_once"):
+                name = form.cleaned_data["confirmation"]
+                lifecycle.instance_destroy(caller=caller, instance_id=instance.id, confirmation=name)
+            else:
+                lifecycle.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:instance", caller.organisation.id, instance.id)
+    context = {
+        "instance": instance,
+        "tab": "settings",
+        "form": form,
+        "keeps_until": SYSTEM_CLOCK.now() + grace if keeps else None,
+    }
     return render(request, "console/instance_delete.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@tenant_page
+def restore(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Open an isolated instance again."""
+    try:
+        lifecycle.instance_restore(organisation=caller.organisation, actor=caller.actor, instance_id=instance_id)
+    except Conflict as error:
+        messages.error(request, said(error))
+    return redirect("console:instance", caller.organisation.id, instance_id)
 
 
 def _running(caller: Caller, instance: Instance) -> Operation | None:

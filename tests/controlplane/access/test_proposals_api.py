@@ -10,8 +10,8 @@ from controlplane.access import proposals
 from controlplane.clusters import coordination
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.models import AuditEntry
+from controlplane.instances.lifecycle import instance_delete
 from controlplane.instances.models import Instance
-from controlplane.instances.services import instance_delete
 from controlplane.instances.tasks import proposals_expire
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.apart import acls_from_json, acls_path

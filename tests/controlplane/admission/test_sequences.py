@@ -13,7 +13,7 @@ import pytest
 from controlplane.admission import purchases
 from controlplane.core.errors import SluiceError
 from controlplane.core.models import Operation
-from controlplane.instances import provisioning, services
+from controlplane.instances import lifecycle, provisioning
 from controlplane.instances.models import Instance
 from tests.controlplane.conftest import WANTED
 
@@ -56,7 +56,7 @@ def step(chance, organisations, rows):
             organisation=instance.organisation, actor="a", instance_id=instance.id, changes=changes
         )
     elif kind == "delete":
-        services.instance_delete(organisation=instance.organisation, actor="a", instance_id=instance.id)
+        lifecycle.instance_delete(organisation=instance.organisation, actor="a", instance_id=instance.id)
     elif kind == "fail":
         provisioning.mark_failed(Operation(target=instance.id))
     elif instance.state == "deleting":

@@ -14,6 +14,7 @@ from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.plans import PRO
 from controlplane.billing.pricing.rating import Month, Size
+from controlplane.instances import lifecycle
 from controlplane.instances import services as instances
 from controlplane.instances.history import spec_change_list
 from controlplane.instances.models import Instance, SpecChange, SpecChangeKind
@@ -122,7 +123,7 @@ class TestTheHistoryOfSizes:
         clock = ManualClock()
         clock.time = SpecChange.objects.unscoped("a test").get().at + timedelta(hours=5)
         asked_at = clock.time
-        operation = instances.instance_delete(**about, clock=clock)
+        operation = lifecycle.instance_delete(**about, clock=clock)
         assert run_to_the_end(operation.id).state == "succeeded"
         (period,) = selectors.periods_of(instance)
         assert (period.until, period.size) == (asked_at, Size(Decimal("5.0"), Decimal("10.0"), 60))

@@ -14,6 +14,7 @@ from controlplane.billing.models import Invoice
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.verification import invoice_verify, organisation_verify
 from controlplane.core.errors import ConcurrentChange
+from controlplane.instances import lifecycle
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.conftest import WANTED
@@ -187,7 +188,7 @@ class TestTwoWorkers:
 def test_a_size_that_changes_after_the_month_is_no_difference(chained, alice, instance):
     about = {"organisation": alice.organisation, "actor": "alice@example.com", "instance_id": instance.id}
     instances.instance_update(**about, changes={"partitions": 90})
-    instances.instance_delete(**about)
+    lifecycle.instance_delete(**about)
     assert [invoice_verify(invoice=invoice) for invoice in invoices(chained)] == [[], [], [], []]
 
 

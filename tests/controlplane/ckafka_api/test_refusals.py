@@ -101,6 +101,19 @@ def test_a_request_about_an_instance_that_is_wrong(action, parameters, code, sdk
     assert refused(lambda: sdk.call_json(action, {"InstanceId": instance.id, **parameters}))[0] == code
 
 
+def test_what_is_deleted_is_isolated_for_the_grace_period(grace, sdk, ask, instance):
+    ask("DeleteInstancePost", InstanceId=instance.id)
+    assert ask("DescribeInstances")["Result"]["InstanceList"][0]["Status"] == 5
+    assert ask("DescribeInstances", Status=[5])["Result"]["TotalCount"] == 1
+    for action, asked in (("ModifyInstancePre", {"BandWidth": 7}), ("DeleteTopic", {"TopicName": "orders"})):
+        assert refused(lambda: sdk.call_json(action, {"InstanceId": instance.id, **asked}))[0] == "OperationDenied"  # noqa: B023
+
+
+def test_deletion_protection_is_0_or_1(sdk, instance):
+    asked = {"InstanceId": instance.id, "DeleteProtectionEnable": 2}
+    assert refused(lambda: sdk.call_json("ModifyInstanceAttributes", asked))[0] == "InvalidParameterValue"
+
+
 def test_a_topic_is_not_made_without_the_whitelist_that_it_was_to_have(sdk, ask, instance):
     wanted = {"TopicName": "new", "PartitionNum": 1, "ReplicaNum": 1, "IpWhiteList": ["10.0.0.0/8", "nowhere"]}
     assert (

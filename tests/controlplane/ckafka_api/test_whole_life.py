@@ -147,6 +147,15 @@ def test_from_price_to_end(client):
     call(client, "InstanceScalingDown", InstanceId=name, UpgradeStrategy=1, BandWidth=20, DiskSize=100, Partition=100)
     run_to_the_end(Operation.objects.unscoped("a test").get(state="running").id)
 
+    assert seen.DeleteProtectionEnable == 0
+    call(client, "ModifyInstanceAttributes", InstanceId=name, DeleteProtectionEnable=1)
+    run_to_the_end(Operation.objects.unscoped("a test").get(state="running").id)
+    assert call(client, "DescribeInstanceAttributes", InstanceId=name).Result.DeleteProtectionEnable == 1
+    code, _ = refused(lambda: call(client, "DeleteInstancePost", InstanceId=name))
+    assert code == "OperationDenied"
+    call(client, "ModifyInstanceAttributes", InstanceId=name, DeleteProtectionEnable=0)
+    run_to_the_end(Operation.objects.unscoped("a test").get(state="running").id)
+
     call(client, "DeleteTopic", InstanceId=name, TopicName="payments")
     assert call(client, "DescribeTopic", InstanceId=name).Result.TotalCount == 0
     assert ended(client, call(client, "DeleteInstancePost", InstanceId=name).Result.FlowId) == 0

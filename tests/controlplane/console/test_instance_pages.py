@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from controlplane.admission.models import ScheduledChange
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances.models import Instance
 from tests.controlplane.conftest import run_to_the_end
@@ -202,6 +205,93 @@ def test_a_deleted_instance_leaves_the_list_and_its_page(at_alice, instance):
     assert at_alice.get(f"instances/{instance.id}").status_code == 404
 
 
+def test_a_deleted_one_shows_until_when_and_is_restored(grace, at_alice, instance):
+    page = text_of(at_alice.get(f"instances/{instance.id}/delete"))
+    assert "until then it can be restored at the same addresses" in page
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    assert "Being isolated" in text_of(at_alice.get(f"instances/{instance.id}"))
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.isolate").id)
+    instance.refresh_from_db()
+    text = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert f"At {instance.destroys_at:%Y-%m-%d %H:%M} UTC its data are deleted for good." in text
+    assert "Connect" not in text
+    assert "Isolated" in text_of(at_alice.get())
+    for part in ("settings", "config", "acl-rules"):
+        assert "it can be changed once it is restored" in text_of(at_alice.get(f"instances/{instance.id}/{part}"))
+
+    answer = at_alice.post(f"instances/{instance.id}/restoration", follow=True)
+    assert "Being restored" in text_of(answer)
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.restore").id)
+    assert "127.0.0.1:20100" in text_of(at_alice.get(f"instances/{instance.id}"))
+
+
+def test_restoring_what_is_not_isolated_is_one_calm_sentence(at_alice, instance):
+    answer = at_alice.post(f"instances/{instance.id}/restoration", follow=True)
+    assert "The instance is running: there is nothing to restore." in text_of(answer)
+
+
+@pytest.mark.parametrize("first", ["isolated", "running"])
+def test_owners_delete_the_data_at_once(grace, at_alice, instance, first):
+    address = f"instances/{instance.id}/delete"
+    if first == "isolated":
+        at_alice.post(address, {"confirmation": "events"})
+        assert "Delete its data now" in text_of(at_alice.get(address))
+        assert 'name="at_once"' not in at_alice.get(address).content.decode()
+    at_alice.post(address, {"confirmation": "events", "at_once": "on"})
+    instance.refresh_from_db()
+    assert instance.state == "deleting"
+
+
+def test_members_delete_for_the_grace_period_only(grace, at_bob, instance):
+    address = f"instances/{instance.id}/delete"
+    assert 'name="at_once"' not in at_bob.get(address).content.decode()
+    at_bob.post(address, {"confirmation": "events", "at_once": "on"})
+    instance.refresh_from_db()
+    assert instance.state == "isolated"
+    page = at_bob.get(address)
+    assert "Only owners delete them before." in text_of(page)
+    assert 'name="confirmation"' not in page.content.decode()
+    assert at_bob.post(address, {"confirmation": "events"}).status_code == 422
+    instance.refresh_from_db()
+    assert instance.state == "isolated"
+    assert "Delete its data now" not in text_of(at_bob.get(f"instances/{instance.id}"))
+
+
+def test_a_viewer_sees_that_it_is_isolated_and_no_button(grace, at_alice, at_viewer, instance):
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    page = at_viewer.get(f"instances/{instance.id}")
+    assert "This instance was deleted at" in text_of(page)
+    assert at_viewer.address(f"instances/{instance.id}/restoration") not in page.content.decode()
+
+
+def test_an_isolation_that_failed_is_said(grace, at_alice, instance):
+    at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    fail_the("instance.isolate", at_alice.organisation)
+    page = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert "Not every broker has closed this instance yet: Gave up after 120 s: broker 2 has not seen it." in page
+
+
+def test_a_protected_one_shows_no_way_to_delete_it_and_refuses_the_form(at_alice, instance):
+    at_alice.post(
+        f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5", "deletion_protection": "on"}
+    )
+    instance.refresh_from_db()
+    assert instance.deletion_protection is True
+    assert "Deletion protection on" in text_of(at_alice.get(f"instances/{instance.id}"))
+    settings = at_alice.get(f"instances/{instance.id}/settings")
+    assert "Who really wants to delete it switches the protection off above first." in text_of(settings)
+    address = f"instances/{instance.id}/delete"
+    assert at_alice.address(address) not in settings.content.decode()
+    assert 'name="confirmation"' not in at_alice.get(address).content.decode()
+    page = at_alice.post(address, {"confirmation": "events"})
+    assert page.status_code == 422
+    assert "is protected against deletion" in text_of(page)
+    instance.refresh_from_db()
+    assert instance.state == "running"
+    at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5"})
+    assert at_alice.post(address, {"confirmation": "events"}).status_code == 302
+
+
 def test_a_full_cluster_is_one_calm_sentence(at_alice, instance):
     instance.cluster.capacity = 1
     instance.cluster.save()
@@ -310,3 +400,44 @@ def test_what_keeps_a_change_from_being_in_force_is_said_and_which_limits_there_
         text = text_of(page)
         assert "not in force yet: the whitelists may take 900000 bytes, not 1060586." in text
         assert "Topics 7" in text
+
+
+def later(days=3):
+    return datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=days)
+
+
+def test_a_size_for_later_is_scheduled_listed_and_cancelled(at_alice, at_viewer, instance):
+    at, settings = later(), f"instances/{instance.id}/settings"
+    answer = at_alice.post(settings, SIZES | {"bandwidth_mib_per_s": "7.5", "at": f"{at:%Y-%m-%dT%H:%M}"}, follow=True)
+    assert f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC." in text_of(answer)
+    row = ScheduledChange.objects.for_organisation(at_alice.organisation).get()
+    assert (row.changes, row.at, row.state) == ({"bandwidth_mib_per_s": 7.5}, at, "waiting")
+    assert f"At {at:%Y-%m-%d %H:%M} UTC it is changed to 7.5 MiB/s" in text_of(at_alice.get(f"instances/{instance.id}"))
+    cancel = f"instances/{instance.id}/scheduled-changes/{row.id}/cancellation"
+    assert at_alice.address(cancel) in at_alice.get(settings).content.decode()
+    seen = at_viewer.get(settings)
+    assert "7.5 MiB/s" in text_of(seen)
+    assert at_viewer.address(cancel) not in seen.content.decode()
+
+    assert "The change is cancelled." in text_of(at_alice.post(cancel, follow=True))
+    row.refresh_from_db()
+    assert row.state == "cancelled"
+    assert "it is changed to" not in text_of(at_alice.get(f"instances/{instance.id}"))
+    row.state = "begun"
+    row.save()
+    assert "The change was begun already." in text_of(at_alice.post(cancel, follow=True))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"at": "2020-01-01T00:00"}, "Must be to come, and within 30 days."),
+        ({"at": "soon"}, "Enter a valid date/time."),
+        ({"name": "other"}, "Only sizes are changed later: change name and protection without it."),
+    ],
+)
+def test_a_moment_that_cannot_be_is_said_beside_it(at_alice, instance, typed, said):
+    asked = SIZES | {"at": f"{later():%Y-%m-%dT%H:%M}"} | typed
+    page = at_alice.post(f"instances/{instance.id}/settings", asked)
+    assert (page.status_code, problem_beside(page, "at")) == (422, said)
+    assert not ScheduledChange.objects.for_organisation(at_alice.organisation).exists()

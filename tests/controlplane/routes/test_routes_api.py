@@ -10,7 +10,7 @@ from controlplane.clusters.models import PortAllocation
 from controlplane.core import operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry, Operation
-from controlplane.instances import reconcile, services
+from controlplane.instances import lifecycle, reconcile
 from controlplane.instances.models import Instance, Route
 from controlplane.instances.plan import Settled
 from tests.controlplane.conftest import run_to_the_end
@@ -312,7 +312,7 @@ def test_a_route_can_be_removed_while_it_is_being_opened(alice, instance, url, b
 
 def test_with_its_instance_all_its_routes_go(alice, instance, opened):
     opened()
-    gone = services.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
+    gone = lifecycle.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
     assert run_to_the_end(gone.id).state == "succeeded"
     assert {route.state for route in Route.objects.unscoped("a test")} == {"removed"}
     assert not PortAllocation.objects.filter(state="held").exists()

@@ -10,7 +10,7 @@ from django.db import connection
 from controlplane.clusters import coordination
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
-from controlplane.instances import services as instances
+from controlplane.instances import lifecycle
 from controlplane.token_issuers import fetching, services
 from controlplane.token_issuers.keys import KeySetProblem
 from controlplane.token_issuers.models import TokenIssuer as Row
@@ -263,7 +263,7 @@ def test_keys_can_be_fetched_at_once_but_not_all_the_time(alice, instance, tree,
 
 
 def test_with_its_instance_they_are_gone(alice, instance, tree, made):
-    operation = instances.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
+    operation = lifecycle.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
     assert run_to_the_end(operation.id).state == "succeeded"
     assert token_issuers_path(instance.id) not in tree.nodes
     services.refresh_due()

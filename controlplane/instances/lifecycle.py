@@ -1,0 +1,270 @@
+"""The end of an instance: isolated, restored or destroyed.
+
+::
+
+                 delete                      the grace period ends, or an owner destroys it
+    running ───────────────> isolated ───────────────────────────────────────────────> deleting ──> deleted
+       ^                      │    ^                                                       ^
+       │   open for use       │    │ delete                                                │
+       └───────── restoring <─┘────┘                                                       │
+    creating, failed (it never was open, there is nothing to keep): delete ────────────────┘
+
+Isolated: brokers have closed its listeners, so that nobody produces or consumes, and keep topics, records, groups, users and
+ACLs; its row keeps name, sizes, config, whitelists, routes and ports. It holds its place in the cluster and under the caps of its
+organisation, so that restoring it is never refused for want of room, and nothing of it can be changed. Records expire meanwhile
+as their topics say. What it costs: docs/subsystems/billing.md.
+
+A request writes what is wanted into the row and starts an operation that brings it to brokers; the row is locked meanwhile, so
+that of two who decide at once the second sees what the first has decided. Beat ends grace periods (`grace_periods_end`).
+
+With a grace period of 0 (SLUICE_DELETION_GRACE_S) deleting destroys.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from controlplane.core import audit, operations
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound
+from controlplane.core.models import Operation, OperationState
+from controlplane.instances.history import spec_change_record
+from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
+from controlplane.instances.selectors import instance_fresh
+from controlplane.instances.services import check_generation, instance_locked
+from quota.contracts.instance import InstanceState as SpecState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.tenants.models import Organisation
+
+LOG = logging.getLogger(__name__)
+ISOLATE, RESTORE, DELETE = "instance.isolate", "instance.restore", "instance.delete"
+"""Kinds of operation; their steps are in provisioning.py."""
+DESTROY = "instance.destroy"
+"""Of the audit trail: deleted at once, or when the grace period ended."""
+NUMBER = "number"  # of an operation's arguments
+HAVE_DATA = (InstanceState.RUNNING, InstanceState.RESTORING)
+AT_ONCE = 100
+"""Instances whose grace periods are ended in a round."""
+AGAIN_AFTER = timedelta(minutes=10)
+"""When a destruction by the clock that gave up is tried again."""
+
+
+def grace_period() -> timedelta:
+    """For how long an instance that was deleted can be restored; 0: it is destroyed at once."""
+    return timedelta(seconds=settings.ENVIRONMENT.deletion_grace_s)
+
+
+@transaction.atomic
+def instance_delete(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    at_generations: Collection[int] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Operation:
+    """Isolate an instance for the grace period, after which it is destroyed. What was never open is destroyed at once.
+
+    Asked again, it answers the operation that is at it or has done it. At another generation than those given (None: any) it
+    raises PreconditionFailed; while it is protected, Conflict. Raises NotFound.
+    """
+    instance = _found(organisation, instance_id)
+    if instance.state == InstanceState.ISOLATED:  # its generation was raised by who isolated it
+        return _newest(instance, ISOLATE) or _started(instance, ISOLATE, actor, clock)
+    check_generation(instance, at_generations)
+    check_protection(instance)
+    if instance.state not in HAVE_DATA or not grace_period():
+        return _destroy(instance, actor, DELETE, clock)
+    now = clock.now()
+    _write(
+        instance,
+        {
+            "state": InstanceState.ISOLATED,
+            "spec_state": SpecState.STOPPED.value,
+            "isolated_at": now,
+            "destroys_at": now + grace_period(),
+        },
+    )
+    spec_change_record(instance=instance, kind=SpecChangeKind.ISOLATED, at=now)
+    _on_record(instance, actor, DELETE, clock, {"destroys_at": instance.destroys_at.isoformat()})  # type: ignore[union-attr]
+    return _started(instance, ISOLATE, actor, clock)
+
+
+@transaction.atomic
+def instance_restore(
+    *, organisation: Organisation, actor: str, instance_id: str, clock: Clock = SYSTEM_CLOCK
+) -> Operation:
+    """Open an isolated instance again, as it was and at its old addresses.
+
+    Asked again, it answers the operation that is at it or has done it. Raises NotFound; Conflict for one that is not isolated.
+    """
+    instance = _found(organisation, instance_id)
+    if instance.state in HAVE_DATA:
+        begun = _newest(instance, RESTORE)
+        if begun is not None:
+            return begun
+        if instance.state == InstanceState.RESTORING:
+            return _started(instance, RESTORE, actor, clock)
+    if instance.state == InstanceState.DELETING:
+        raise Conflict("the instance is being deleted, and its data with it", code="instance_deleting")
+    if instance.state != InstanceState.ISOLATED:
+        raise Conflict(f"the instance is {instance.state}: there is nothing to restore", code="instance_not_isolated")
+    _write(
+        instance,
+        {
+            "state": InstanceState.RESTORING,
+            "spec_state": SpecState.RUNNING.value,
+            "isolated_at": None,
+            "destroys_at": None,
+        },
+    )
+    _on_record(instance, actor, RESTORE, clock)
+    return _started(instance, RESTORE, actor, clock)
+
+
+@transaction.atomic
+def instance_destroy(*, caller: Caller, instance_id: str, confirmation: str, clock: Clock = SYSTEM_CLOCK) -> Operation:
+    """Take an instance and all its data away at once, whether it is isolated or not. `confirmation` is its name, whole.
+
+    Owners do that. Asked again, it answers the operation that is at it. Raises NotFound, Forbidden, Invalid, and Conflict for one
+    that is protected.
+    """
+    instance = _found(caller.organisation, instance_id)
+    if not caller.may_manage:
+        raise Forbidden("only owners of the organisation destroy an instance without a grace period")
+    if confirmation.strip() != instance.name.strip():
+        raise Invalid.field("name", "must be the name of the instance, whole: its data are deleted for good")
+    check_protection(instance)
+    return _destroy(instance, caller.actor, DESTROY, clock)
+
+
+def grace_periods_end(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Destroy what was isolated for its grace period; how many were begun with.
+
+    A destruction that gave up, because the cluster was away for instance, is begun again after a while. One instance that cannot
+    be looked after is no obstacle to the others.
+    """
+    now = clock.now()
+    rows = Instance.objects.unscoped("by the clock").filter(destroys_at__lte=now)
+    due = rows.filter(state=InstanceState.ISOLATED).order_by("destroys_at").values_list("pk", flat=True)
+    late = rows.filter(state=InstanceState.DELETING).order_by("destroys_at").values_list("pk", flat=True)
+    begun = 0
+    for instance_id in [*due[:AT_ONCE], *_given_up(late, now)]:
+        try:
+            begun += _grace_period_end(instance_id, clock)
+        except Exception:
+            LOG.exception("the grace period of %s", instance_id)
+    return begun
+
+
+@transaction.atomic
+def _grace_period_end(instance_id: str, clock: Clock) -> bool:
+    instance = instance_locked(instance_fresh(instance_id).organisation, instance_id)
+    if instance.destroys_at is None or instance.destroys_at > clock.now():
+        return False  # restored since
+    if instance.state == InstanceState.DELETED:
+        return False
+    _destroy(instance, audit.SYSTEM, DESTROY, clock)
+    return True
+
+
+def _given_up(instance_ids: Collection[str], now: datetime) -> list[str]:
+    """Of those that are being deleted, the ones that nobody is at: their last operation failed a while ago."""
+    rows = Operation.objects.unscoped("by the clock").filter(kind=DELETE, target__in=list(instance_ids)[:AT_ONCE])
+    recent = rows.exclude(state=OperationState.FAILED, finished_at__lte=now - AGAIN_AFTER)
+    busy = set(recent.values_list("target", flat=True))
+    return [instance_id for instance_id in list(instance_ids)[:AT_ONCE] if instance_id not in busy]
+
+
+def check_protection(instance: Instance) -> None:
+    """Raises Conflict."""
+    if instance.deletion_protection:
+        raise Conflict(
+            f"{instance.id} is protected against deletion: switch its deletion protection off first, if it is really to go",
+            code="deletion_protected",
+        )
+
+
+def overtaken(operation: Operation) -> bool:
+    """Whether a later operation has decided otherwise about the instance."""
+    return max(_about_its_end(operation.target), key=_order).pk != operation.pk
+
+
+def _found(organisation: Organisation, instance_id: str) -> Instance:
+    """The row, until this transaction ends. Raises NotFound."""
+    instance = instance_locked(organisation, instance_id)
+    if instance.state == InstanceState.DELETED:  # since it was looked for
+        raise NotFound(f"no instance {instance_id}")
+    return instance
+
+
+def _destroy(instance: Instance, actor: str, action: str, clock: Clock) -> Operation:
+    """Asked again meanwhile, it answers the operation that is at it; where that gave up, another one begins."""
+    begun = _newest(instance, DELETE)
+    if begun is not None:
+        return begun
+    _write(instance, {"state": InstanceState.DELETING}, raises_generation=False)
+    spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
+    _on_record(instance, actor, action, clock)
+    return _started(instance, DELETE, actor, clock)
+
+
+def _write(instance: Instance, changes: Mapping[str, object], *, raises_generation: bool = True) -> None:
+    """Into the locked row, and the same here."""
+    raised = {"generation": F("generation") + 1} if raises_generation else {}
+    Instance.objects.unscoped("it was found in its organisation").filter(pk=instance.pk).update(**changes, **raised)
+    for name, value in changes.items():
+        setattr(instance, name, value)
+
+
+def _newest(instance: Instance, kind: str) -> Operation | None:
+    """The newest of the operations on its end, if it is of this kind and has not failed."""
+    newest = max(_about_its_end(instance.id), key=_order, default=None)
+    return newest if newest and newest.kind == kind and newest.state != OperationState.FAILED else None
+
+
+def _about_its_end(instance_id: str) -> list[Operation]:
+    rows = Operation.objects.unscoped("whoever asks has found the instance")
+    return list(rows.filter(target=instance_id, kind__in=(ISOLATE, RESTORE, DELETE)))
+
+
+def _order(operation: Operation) -> tuple[int, datetime]:
+    """Which came first: they are numbered within their instance. Those of earlier releases are not, and were before."""
+    return operation.arguments.get(NUMBER, 0), operation.created_at
+
+
+def _started(instance: Instance, kind: str, actor: str, clock: Clock) -> Operation:
+    """The row is locked, so that no two have one number."""
+    return operations.start(
+        organisation=instance.organisation,
+        kind=kind,
+        target=instance.id,
+        actor=actor,
+        arguments={NUMBER: len(_about_its_end(instance.id)) + 1},
+        counted=False,
+        clock=clock,
+    )
+
+
+def _on_record(
+    instance: Instance, actor: str, action: str, clock: Clock, detail: dict[str, object] | None = None
+) -> None:
+    audit.record(
+        organisation=instance.organisation,
+        actor=actor,
+        action=action,
+        target=instance.id,
+        detail=detail or {},
+        clock=clock,
+    )
