@@ -125,7 +125,7 @@ def delete_prepaid(call: Call) -> dict[str, Any]:
     return {
         "ReturnCode": "0",
         "ReturnMessage": "ok",
-        "Data": _deal(call.instance, services.instance_delete(**call.place)),
+        "Data": _deal(call.instance, lifecycle.instance_delete(**call.place)),
     }
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 WORKERS, BUDGETS, INSTANCES, ROUNDS = 4, 6, 3, 4
