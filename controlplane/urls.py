@@ -138,6 +138,7 @@ urlpatterns = [
     path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
+    path(f"{GROUP}/topics/<str:topic>", groups.GroupTopicApi.as_view()),
     path(GROUP, groups.GroupApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
