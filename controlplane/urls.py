@@ -151,6 +151,7 @@ urlpatterns = [
     path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
+    path(f"{GROUP}/topics/<str:topic>", groups.GroupTopicApi.as_view()),
     path(GROUP, groups.GroupApi.as_view()),
     path(f"{INSTANCE}/connections", connections.ConnectionsApi.as_view()),
     path(f"{INSTANCE}/refused-connections", connections.RefusedConnectionsApi.as_view()),

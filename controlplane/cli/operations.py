@@ -85,9 +85,11 @@ MESSAGE_PRODUCE = Call("POST", f"{_TOPIC}/messages")
 RECORDS_DELETE = Call("POST", f"{_TOPIC}/delete-records")
 
 GROUPS = Call("GET", f"{_INSTANCE}/groups")
+GROUP_CREATE = Call("POST", f"{_INSTANCE}/groups")
 GROUP = Call("GET", _GROUP)
 GROUP_DELETE = Call("DELETE", _GROUP)
 GROUP_OFFSETS = Call("POST", f"{_GROUP}/offsets")
+GROUP_TOPIC_DELETE = Call("DELETE", f"{_GROUP}/topics/{{topic}}")
 GROUP_MEMBER_REMOVE = Call("DELETE", f"{_GROUP}/members/{{member}}")
 
 CONNECTIONS = Call("GET", f"{_INSTANCE}/connections")

@@ -14,6 +14,7 @@ from controlplane.groups import selectors, services
 from controlplane.groups.serializers import (
     GROUP_EXAMPLE,
     RESET_EXAMPLES,
+    GroupCreateSerializer,
     GroupPageSerializer,
     GroupSerializer,
     GroupSummarySerializer,
@@ -42,6 +43,19 @@ class GroupsApi(APIView):
         names = [group.name for group in page]
         views = selectors.group_summaries(organisation=organisation, instance_id=instance_id, names=names)
         return Response(pagination.body(list(GroupSummarySerializer(views, many=True).data), following))
+
+    @extend_schema(request=GroupCreateSerializer, responses={201: GroupSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Make a group that has no members yet and begins with what comes to its topics from now on.
+
+        A group without members is there as long as it has offsets, which end a week after they were committed last.
+        """
+        body = GroupCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller, name = caller_of(request), body.validated_data["name"]
+        services.group_create(**caller.place(instance_id), name=name, topic_names=body.validated_data["topics"])
+        view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=name, paced=False)
+        return Response(GroupSerializer(view).data, status=201)
 
 
 class GroupApi(APIView):
@@ -79,6 +93,16 @@ class GroupOffsetsApi(APIView):
             **body.validated_data,
         )
         return Response(ResetSerializer(reset).data)
+
+
+class GroupTopicApi(APIView):
+    """/api/v1/instances/{id}/groups/{group}/topics/{topic}."""
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, group: str, topic: str) -> Response:
+        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends."""
+        services.topic_forget(**caller_of(request).place(instance_id), name=group, topic=topic)
+        return Response(status=204)
 
 
 class GroupMemberApi(APIView):

@@ -9,6 +9,8 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.groups.moving import Strategy
+from controlplane.groups.services import MOST_TOPICS
+from controlplane.kafka import groups
 
 if TYPE_CHECKING:
     from controlplane.groups.selectors import GroupView
@@ -103,6 +105,18 @@ class GroupPageSerializer(serializers.Serializer[Any]):
 
     items = GroupSummarySerializer(many=True)
     next = serializers.CharField(allow_null=True)
+
+
+class GroupCreateSerializer(StrictSerializer):
+    """POST of groups."""
+
+    name = StrictCharField(max_length=groups.MOST_NAME)
+    topics = serializers.ListField(
+        child=StrictCharField(max_length=1000),
+        min_length=1,
+        max_length=MOST_TOPICS,
+        help_text="which it is to read from now on: it has the present end of each of their partitions for its offset",
+    )
 
 
 class OffsetsResetSerializer(StrictSerializer):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_AUDITED = 50
 """Partitions that an entry of the audit trail names."""
+MOST_TOPICS = 100
+"""That a new group is given offsets of."""
 MOST_TARGET = 320
 """Characters of an entry's target. A group's name may be longer; the detail has it whole."""
 
@@ -63,6 +65,8 @@ def group_create(
         raise Invalid.field("name", f"must be 1 to {groups.MOST_NAME} characters, without NUL")
     if not topic_names:
         raise Invalid.field("topics", "name at least one: a group without members consists of its offsets")
+    if len(topic_names) > MOST_TOPICS:
+        raise Invalid.field("topics", f"{MOST_TOPICS} at most")
     if groups.read(instance.cluster.address, instance.id, [name]):
         raise AlreadyExists(f"there is a group {name}", code="group_exists")
     places = [

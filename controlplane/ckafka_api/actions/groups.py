@@ -26,6 +26,7 @@ EARLIEST, LATEST = -2, -1
 NOTHING_COMMITTED = -1
 PROTOCOL_TYPE = "consumer"
 MOST_AT_ONCE = 50
+MOST_MOVES = 500
 
 
 def listed(call: Call) -> dict[str, Any]:
@@ -96,6 +97,7 @@ def offsets_move(call: Call) -> dict[str, Any]:
     partitions = asked.get("Partitions")
     if topics is None and partitions is not None:
         topics = selectors.group_get(**call.view, name=asked["Group"], paced=False).topics
+    _check_how_many(topics or ())
     for topic in topics if topics is not None else (None,):
         services.offsets_reset(
             **call.place, name=asked["Group"], strategy=strategy, value=value, topic=topic, partitions=partitions
@@ -111,6 +113,7 @@ def offsets_set(call: Call) -> dict[str, Any]:
     for row in asked["Partitions"]:
         if {"Partition", "Offset"} - row.keys():
             raise CkafkaError(Code.MISSING_PARAMETER, "Each of `Partitions` must have Partition and Offset.")
+    _check_how_many([topic for topic in topics for _ in asked["Partitions"]])
     for topic in topics:
         for row in asked["Partitions"]:
             services.offsets_reset(
@@ -169,6 +172,14 @@ def of_topic(call: Call) -> dict[str, Any]:
     page = found[page_of(call.parameters, default=20, most=MOST_AT_ONCE)]
     rows = [_described(group.described) for group in page]
     return {"TotalCount": len(found), "StatusCountInfo": counted, "GroupsInfo": rows, "Status": 1}
+
+
+def _check_how_many(moves: Sequence[str]) -> None:
+    """Each is some questions to the brokers, and an answer must not take minutes."""
+    if len(moves) > MOST_MOVES:
+        raise CkafkaError(
+            Code.INVALID_VALUE, f"A request moves a group in {MOST_MOVES} topics, or partitions, at most."
+        )
 
 
 def _listed(call: Call, word: str) -> list[ListedGroup]:

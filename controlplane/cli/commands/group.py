@@ -28,6 +28,17 @@ def shown(ctx: typer.Context, instance: Instance, group: Group) -> None:
     of(ctx).show(ops.GROUP, instance_id=instance, group=group)
 
 
+@app.add("create")
+def create(
+    ctx: typer.Context,
+    instance: Instance,
+    name: Annotated[str, typer.Argument(help="What it is to be called.")],
+    topics: Annotated[list[str], typer.Option("--topic", help="That it is to read; again for more.")],
+) -> None:
+    """Make a group that begins with what comes to its topics from now on. It has no members yet."""
+    of(ctx).change(ops.GROUP_CREATE, body={"name": name, "topics": topics}, instance_id=instance)
+
+
 @app.add("reset-offsets")
 def reset(
     ctx: typer.Context,
@@ -59,6 +70,22 @@ def reset(
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"
         session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.", group, yes=False)
     session.change(ops.GROUP_OFFSETS, body=body, instance_id=instance, group=group)
+
+
+@app.add("delete-offsets")
+def delete_offsets(
+    ctx: typer.Context,
+    instance: Instance,
+    group: Group,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Of which the group is to have no offsets.")],
+    yes: Yes = False,
+) -> None:
+    """Delete a group's offsets of a topic; with its last ones the group ends. It must have no members."""
+    session = of(ctx)
+    session.confirm(f"This deletes the offsets of {group} in {topic}.", group, yes=yes)
+    session.change(
+        ops.GROUP_TOPIC_DELETE, done=f"{group} has left {topic}.", instance_id=instance, group=group, topic=topic
+    )
 
 
 @app.add("delete")

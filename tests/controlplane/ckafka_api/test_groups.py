@@ -88,6 +88,17 @@ def test_each_partition_may_have_its_offset(ask, offset, orders):
         ("ModifyGroupOffsets", {"Group": "billing", "Strategy": 0}, "MissingParameter"),
         ("ModifyGroupOffsets", {"Group": "nothere", "Strategy": 2, "Offset": 0}, "ResourceNotFound"),
         ("BatchModifyGroupOffsets", {"GroupName": "billing", "Partitions": [{"Partition": 0}]}, "MissingParameter"),
+        (
+            "BatchModifyGroupOffsets",
+            {"GroupName": "billing", "Partitions": [{"Partition": 0, "Offset": 1}] * 501},
+            "InvalidParameterValue",
+        ),
+        (
+            "ModifyGroupOffsets",
+            {"Group": "billing", "Strategy": 2, "Offset": 0, "Topics": ["orders"] * 501},
+            "InvalidParameterValue",
+        ),
+        ("CreateConsumer", {"GroupName": "new", "TopicNameList": ["orders"] * 101}, "InvalidParameterValue"),
         ("DescribeGroupOffsets", {"Group": "nothere"}, "ResourceNotFound"),
         ("DescribeGroupInfo", {"GroupList": []}, "InvalidParameterValue"),
         ("DeleteGroup", {"Group": "nothere"}, "ResourceNotFound"),

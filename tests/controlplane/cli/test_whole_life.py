@@ -177,6 +177,11 @@ def test_groups(ok, as_alice, events, admin):
     asked = ok(*reset, stdin="a/b\n")
     assert "8 records would be read again" in asked.err
     assert admin.groups.found[f"{key}.a/b"].offsets[place] == 0
+    ok("topic", "create", events, "clicks", "--partitions", 1, "--replication-factor", 1)
+    made = ok("group", "create", events, "new", "--topic", "orders", "--topic", "clicks", "-o", "json").json
+    assert [(row["topic"], row["offset"]) for row in made["partitions"]] == [("clicks", 0), ("orders", 10)]
+    ok("group", "delete-offsets", events, "new", "orders", stdin="new\n")
+    assert admin.groups.found[f"{key}.new"].offsets == {(f"{key}.clicks", 0): 0}
     ok("group", "delete", events, "a/b", "--yes")
     assert as_alice("group", "show", events, "a/b").status == 4
 

@@ -208,6 +208,52 @@ def test_a_missing_topic_and_a_group_without_offsets_are_said(alice, hers):
     assert moves(answer) == [(0, None, 100), (1, None, 0)]
 
 
+# --- making a group, and having it leave a topic ----------------------------------------------------------------------
+
+
+def test_a_new_group_begins_with_what_comes(alice, hers):
+    answer = alice.api.post(hers.url, {"name": "a/new", "topics": ["orders"]})
+    assert answer.status_code == 201
+    assert (answer.json()["state"], answer.json()["lag_messages"]) == ("Empty", 0)
+    assert [(row["partition"], row["offset"]) for row in answer.json()["partitions"]] == [(0, 104), (1, 2)]
+    problem(alice.api.post(hers.url, {"name": "a/new", "topics": ["orders"]}), 409, "group_exists")
+    problem(alice.api.post(hers.url, {"name": "new", "topics": ["orders", "gone"]}), 404, "topic_not_found")
+    assert set(hers.groups.found) == {f"{hers.key}.billing", f"{hers.key}.a/new"}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"topics": ["orders"]}, "name"),
+        ({"name": "", "topics": ["orders"]}, "name"),
+        ({"name": "x" * 1001, "topics": ["orders"]}, "name"),
+        ({"name": "a\0b", "topics": ["orders"]}, "name"),
+        ({"name": "new"}, "topics"),
+        ({"name": "new", "topics": []}, "topics"),
+        ({"name": "new", "topics": ["orders"] * 101}, "topics"),
+        ({"name": "new", "topics": ["orders"], "topic": "orders"}, "topic"),
+    ],
+)
+def test_a_bad_member_of_a_new_group_is_named(alice, hers, body, field):
+    body = problem(alice.api.post(hers.url, body), 400, "invalid")
+    assert body["errors"][0]["field"].partition(".")[0] == field
+
+
+def test_a_group_leaves_one_topic_and_with_its_last_it_is_gone(alice, hers):
+    hers.billing.offsets[f"{hers.key}.clicks", 0] = 7
+    assert alice.api.delete(f"{hers.url}/billing/topics/orders").status_code == 204
+    assert hers.billing.offsets == {(f"{hers.key}.clicks", 0): 7}
+    problem(alice.api.delete(f"{hers.url}/billing/topics/orders"), 404, "offset_not_found")
+    assert alice.api.delete(f"{hers.url}/billing/topics/clicks").status_code == 204
+    problem(alice.api.delete(f"{hers.url}/billing/topics/clicks"), 404, "group_not_found")
+
+
+def test_while_members_live_no_topic_is_left(alice, hers):
+    hers.billing.members.append(ALIVE)
+    problem(alice.api.delete(f"{hers.url}/billing/topics/orders"), 409, "group_not_empty")
+    assert len(hers.billing.offsets) == 2
+
+
 # --- deleting, removing, and who may ----------------------------------------------------------------------------------
 
 
@@ -278,6 +324,8 @@ def test_anothers_group_is_byte_for_byte_like_one_that_is_missing(charlie, hers,
         ("get", "/billing", None),
         ("delete", "/billing", None),
         ("post", "/billing/offsets", {"strategy": "earliest"}),
+        ("post", "", {"name": "new", "topics": ["orders"]}),
+        ("delete", "/billing/topics/orders", None),
         ("delete", f"/billing/members/{ALIVE.id}", None),
     ):
         call = getattr(charlie.api, method)
@@ -296,6 +344,8 @@ def test_a_viewer_looks_and_changes_nothing(viewer, hers):
     problem(viewer.api.post(f"{hers.url}/billing/offsets", {"strategy": "latest"}), 403, "forbidden")
     problem(viewer.api.delete(f"{hers.url}/billing"), 403, "forbidden")
     problem(viewer.api.delete(f"{hers.url}/billing/members/x"), 403, "forbidden")
+    problem(viewer.api.delete(f"{hers.url}/billing/topics/orders"), 403, "forbidden")
+    problem(viewer.api.post(hers.url, {"name": "new", "topics": ["orders"]}), 403, "forbidden")
     assert hers.billing.offsets == kept
 
 
