@@ -8,8 +8,8 @@
        "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "text": "Storage used is 93.1 %. …"}}
 
 `type` is ``alarm.firing``, ``alarm.resolved``, ``budget.reached`` (`budget_document`) or ``alarm.test``; receivers
-pass over a type and members that they do not know. A document is made when its event happens and never changed: what is tried again
-tomorrow says what was so today.
+pass over a type and members that they do not know. A document is made when its event happens and never changed: what is tried
+again tomorrow says what was so today.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 WORKERS, BUDGETS, INSTANCES, ROUNDS = 4, 6, 3, 4
@@ -78,9 +78,7 @@ def main(directory: str, database: str) -> None:
             )  # fmt: skip
         for turn in range(ROUNDS):
             day = month.start + timedelta(days=10 * turn // ROUNDS + 1)
-            usage_raise(
-                [usage_row(each.pk, f"{day:%Y-%m-%dT%H}", 100 * GB * (turn + 1)) for each in made]
-            )
+            usage_raise([usage_row(each.pk, f"{day:%Y-%m-%dT%H}", 100 * GB * (turn + 1)) for each in made])
             usage_complete(day + timedelta(hours=2))
             clock.time = day + timedelta(hours=2 + turn)
             start = threading.Barrier(WORKERS)
@@ -108,7 +106,9 @@ def main(directory: str, database: str) -> None:
     rows = MonthCost.objects.unscoped("a test").filter(month=str(month))
     usage_raise(
         [
-            usage_row(made[0].pk, f"{month.start:%Y-%m-%d}T{hour:02}", 0, boot=f"b{hour}", topic="huge", stored=2**62 + 1)
+            usage_row(
+                made[0].pk, f"{month.start:%Y-%m-%d}T{hour:02}", 0, boot=f"b{hour}", topic="huge", stored=2**62 + 1
+            )
             for hour in (3, 4, 5)
         ]
     )
