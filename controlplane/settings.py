@@ -160,6 +160,7 @@ SPECTACULAR_SETTINGS = {
         "RouteMechanismEnum": "controlplane.routes.validation.MECHANISMS",
         "HealthStateEnum": "controlplane.health.rules.HEALTH_STATES",
         "KindEnum": "controlplane.throttle_rules.serializers.KINDS",
+        "QuotaReportDayResourceEnum": "controlplane.what_if.rules.RESOURCES",
         "BudgetAlertKindEnum": "controlplane.budgets.rules.KINDS",
         "BillStateEnum": "controlplane.billing.waiting.STATES",
         "AlarmWatchEnum": "controlplane.alarms.rules.WATCHED",

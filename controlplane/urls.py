@@ -31,6 +31,7 @@ from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
 from controlplane.topics import api as topics
 from controlplane.transactions import api as transactions
+from controlplane.what_if import api as what_if
 
 
 class IdConverter(StringConverter):
@@ -121,6 +122,7 @@ urlpatterns = [
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),
     path(f"{INSTANCE}/cost", billing.CostApi.as_view()),
+    path(f"{INSTANCE}/what-if", what_if.WhatIfApi.as_view()),
     path(f"{INSTANCE}/cost/topics", billing.TopicCostsApi.as_view()),
     path(f"{V1}/budgets", budgets.BudgetsApi.as_view()),
     path(f"{V1}/budgets/<id:budget_id>", budgets.BudgetApi.as_view()),

@@ -21,7 +21,7 @@ from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.rating import Month
 from controlplane.budgets.models import Budget, BudgetAlert
 from controlplane.budgets.rules import Standing, Threshold, reached, told
-from controlplane.budgets.selectors import receivers_of, stand_of
+from controlplane.budgets.selectors import receivers_of, stand_of, stands_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def _by_organisation(budgets: Sequence[Budget]) -> list[list[Budget]]:
 def _looked_at(budgets: Sequence[Budget], month: Month, now: datetime, *, is_over: bool) -> int:
     """Budgets of one organisation."""
     rows = MonthCost.objects.unscoped(_REASON).filter(organisation=budgets[0].organisation_id, month=str(month))
-    costs = list(rows)
+    stands = stands_of(rows)
     count = 0
     for budget in budgets:
-        stand = stand_of(budget, costs)
+        stand = stand_of(budget, stands)
         if stand is None:
             continue
         standing = Standing(stand.so_far, stand.forecast, is_over)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from controlplane.billing.costs import cost_list, totals_of
+from controlplane.billing.costs import cost_list
+from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.rating import Month
 from controlplane.budgets.models import Budget, BudgetAlert, BudgetReceiver
 from controlplane.budgets.rules import percent_of
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from controlplane.alarms.models import Receiver
     from controlplane.billing.models import MonthCost
     from controlplane.tenants.models import Organisation
+
+Place = tuple[str | None, str]
+"""The id of an instance, None for all together; and a currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ def budgets_now(
 ) -> list[BudgetNow]:
     """These budgets of an organisation as they stand this month, in two queries however many there are."""
     month = Month.of(clock.now())
-    costs = list(cost_list(organisation=organisation, month=month)) if budgets else []
+    stands = stands_of(cost_list(organisation=organisation, month=month)) if budgets else {}
     told = receivers_of(budgets)
-    return [BudgetNow(budget, tuple(told.get(budget.pk, ())), month, stand_of(budget, costs)) for budget in budgets]
+    return [BudgetNow(budget, tuple(told.get(budget.pk, ())), month, stand_of(budget, stands)) for budget in budgets]
 
 
 def alert_list(*, organisation: Organisation, budget_id: str) -> QuerySet[BudgetAlert]:
@@ -92,12 +96,23 @@ def receivers_of(budgets: Iterable[Budget]) -> Mapping[str, list[Receiver]]:
     return found
 
 
-def stand_of(budget: Budget, costs: Iterable[MonthCost]) -> Stand | None:
-    """Of its instance or of all, among the costs of its organisation's month; of its currency only."""
-    wanted = [row for row in costs if row.currency == budget.currency and budget.instance_id in (None, row.instance_id)]
-    if not wanted:
-        return None
-    (sums,) = totals_of(wanted)
-    return Stand(
-        sums.so_far, sums.forecast, min(row.counted_until for row in wanted), min(row.computed_at for row in wanted)
-    )
+def stands_of(costs: Iterable[MonthCost]) -> Mapping[Place, Stand]:
+    """Of each instance, and of all together, from the costs of an organisation's month."""
+    found: dict[Place, Stand] = {}
+    by_currency: dict[str, list[MonthCost]] = {}
+    for row in costs:
+        found[row.instance_id, row.currency] = Stand(row.so_far, row.forecast, row.counted_until, row.computed_at)
+        by_currency.setdefault(row.currency, []).append(row)
+    for currency, rows in by_currency.items():
+        found[None, currency] = Stand(
+            total_of(row.so_far for row in rows),
+            total_of(row.forecast for row in rows),
+            min(row.counted_until for row in rows),
+            min(row.computed_at for row in rows),
+        )
+    return found
+
+
+def stand_of(budget: Budget, stands: Mapping[Place, Stand]) -> Stand | None:
+    """Of its instance or of all, in its currency; None: there is nothing to compare it with."""
+    return stands.get((budget.instance_id, budget.currency))

@@ -62,6 +62,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_usage": ("usage hours", _I),
     "usage_records": ("usage records", _I),
     "instance_bill": ("bill show", _I),
+    "instance_what_if": ("cost what-if --bandwidth 20", _I),
     "instance_cost_topics": ("cost topics", _I),
     "topics": ("topic list", _I),
     "topic_new": ("topic create --partitions 6", _I, "=my-topic"),

@@ -137,6 +137,7 @@ urlpatterns = [
     path(f"{INSTANCE}/usage", bills.usage, name="instance_usage"),
     path(f"{INSTANCE}/usage/<str:hour>", bills.records, name="usage_records"),
     path(f"{INSTANCE}/bill", bills.bill, name="instance_bill"),
+    path(f"{INSTANCE}/bill/what-if", bills.what_if, name="instance_what_if"),
     path(f"{INSTANCE}/bill/topics", bills.by_topic, name="instance_cost_topics"),
     path(f"{INSTANCE}/topics", topics.listed, name="topics"),
     path(f"{INSTANCE}/new-topic", topics.new, name="topic_new"),

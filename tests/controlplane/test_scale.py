@@ -77,6 +77,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
+    "instance_what_if": ["?ask=1&bandwidth_mib_per_s=5&plan="],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
@@ -298,13 +299,13 @@ def throttle_rule(alice, first):
 def usage_of_last_month(alice, at_alice, first):
     """What sums or lists a whole month of usage, in the console and by REST; the records from the middle, too."""
     month = last_month()
-    for path in ("usage", "bill", "bill/topics"):
+    for path in ("usage", "bill", "bill/topics", "bill/what-if"):
         yield at_alice, f"/{alice.organisation.id}/instances/{first}/{path}?month={month}"
     base, span = (
         f"/{PREFIX}instances/{first}",
         urlencode({"from": month.start.isoformat(), "to": month.end.isoformat()}),
     )
-    for path in ("bill", "cost", "cost/topics"):
+    for path in ("bill", "cost", "cost/topics", "what-if"):
         yield alice.api, f"{base}/{path}?month={month}"
     yield alice.api, f"{base}/usage?{span}"
     yield alice.api, f"{base}/usage?from=0001-01-01&limit=1"

@@ -109,8 +109,8 @@ AREAS = {
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
     "costs": Area(
-        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("forecast", "sharing")),
-        tuple(f"tests/controlplane/billing/test_{name}_rules.py" for name in ("forecast", "sharing")),
+        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("forecast", "sharing", "what_if")),
+        tuple(f"tests/controlplane/billing/test_{name}_rules.py" for name in ("forecast", "sharing", "what_if")),
     ),
     "budgets": Area(("controlplane/budgets/rules.py",), ("tests/controlplane/budgets/test_rules.py",)),
     "jobs": Area(

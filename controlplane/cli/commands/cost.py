@@ -44,3 +44,18 @@ def topics(
 ) -> None:
     """A bill by topic, to the cent; what no topic can be given stands in lines of its own."""
     of(ctx).show(ops.COST_TOPICS, query=said(month=month, most=most), instance_id=instance)
+
+
+@app.add("what-if")
+def what_if(
+    ctx: typer.Context,
+    instance: Instance,
+    month: Month = None,
+    bandwidth: Annotated[float | None, typer.Option(help="MiB/s; by default as it was.")] = None,
+    storage: Annotated[float | None, typer.Option(help="GiB; by default as it was.")] = None,
+    partitions: Annotated[int | None, typer.Option(help="By default as they were.")] = None,
+    plan: Annotated[str | None, typer.Option(help="pro or traffic; by default as it was.")] = None,
+) -> None:
+    """What a month would have cost at another size or plan, and on how many days that is too small. Nothing is changed."""
+    size = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)
+    of(ctx).show(ops.WHAT_IF, query=said(month=month, plan=plan) | size, instance_id=instance)

@@ -28,13 +28,15 @@ from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.commandline import command_of
 from controlplane.console.forms.instances import PlanForm
+from controlplane.console.forms.what_if import WhatIfForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Invalid, SluiceError
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
+from controlplane.what_if.selectors import what_if_get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +131,29 @@ def by_topic(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "shared": total_of(each.amount for each in shares.topics),
     }
     return render(request, "console/instance_cost_topics.html", context)
+
+
+@require_safe
+@tenant_page
+def what_if(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """What a month would have cost at another size or under another plan. Nothing is changed."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    span = span_of(request.GET.get("month"), MONTH, SYSTEM_CLOCK.now())
+    asked = "ask" in request.GET
+    form = WhatIfForm(request.GET if asked else None, plans=plans_on(month_day(span.start)))
+    found = None
+    if asked and form.is_valid():
+        try:
+            found = what_if_get(
+                organisation=caller.organisation,
+                instance_id=instance_id,
+                month=month_of(span.text),
+                **form.wanted(),
+            )
+        except Invalid as error:
+            form.refuse(error)
+    context = {**_frame(instance, span, "bill"), "form": form, "found": found}
+    return render(request, "console/instance_what_if.html", context, status=422 if form.errors else 200)
 
 
 @require_safe

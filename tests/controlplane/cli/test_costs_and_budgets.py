@@ -53,3 +53,11 @@ def test_an_amount_that_is_none_is_refused_with_the_reason(ok, sluice, amount):
     answer = sluice("budget", "create", "sea", amount)
     assert answer.status == 1
     assert "above 0" in answer.err
+
+
+def test_what_if_is_what_rest_answers(ok, alice, instance):
+    said = ok(
+        "cost", "what-if", instance.name, "--month", "2024-05", "--bandwidth", "40", "--plan", "pro", "-o", "json"
+    ).json
+    path = f"/api/v1/instances/{instance.id}/what-if?month=2024-05&bandwidth_mib_per_s=40&plan=pro"
+    assert said == alice.api.get(path).json()

@@ -42,7 +42,6 @@ def test_the_first_budget(at_alice, instance):
         ("actual_percents", "0", "from 1 to 1000"),
         ("actual_percents", "half", "from 1 to 1000"),
         ("forecast_percents", "90, 90", "one twice"),
-        ("receivers", ["rcv-000000000099"], "not one of the available choices"),
         ("instance", "ins-00000000", "No instance"),
     ],
 )
@@ -50,6 +49,13 @@ def test_what_is_wrong_stands_beside_its_field(at_alice, field, value, said):
     page = at_alice.post("new-budget", FORM | {field: value})
     assert page.status_code == 422
     assert said in problem_beside(page, field)
+    assert Budget.objects.unscoped(ROWS).count() == 0
+
+
+def test_a_receiver_that_is_gone_is_refused(at_alice):
+    page = at_alice.post("new-budget", FORM | {"receivers": ["rcv-000000000099"]})
+    assert page.status_code == 422
+    assert "not one of the available choices" in text_of(page)
     assert Budget.objects.unscoped(ROWS).count() == 0
 
 

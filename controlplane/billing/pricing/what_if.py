@@ -1,0 +1,49 @@
+"""What a month would have cost at another size or under another plan. Pure.
+
+Rule. The instance would have been there in the same hours, with the members of the size that are asked for throughout and the
+others as they were; it would have used what it used. Adjustments of earlier months are left out of both sides: they are no
+matter of this month's size. Like a forecast it is an inputs document, rated by the same `rate`; asked for what it was, it gives
+what it cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from controlplane.billing.pricing.documents import hours_in, inputs_document, month_of, periods_in, terms_in
+from controlplane.billing.pricing.rating import Period, Size, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Members of another size; None: as it was."""
+
+    bandwidth_mb_per_s: Decimal | None = None
+    disk_gb: Decimal | None = None
+    partitions: int | None = None
+
+    def of(self, size: Size) -> Size:
+        """A size with these members in place of its own."""
+        return Size(
+            size.bandwidth_mb_per_s if self.bandwidth_mb_per_s is None else self.bandwidth_mb_per_s,
+            size.disk_gb if self.disk_gb is None else self.disk_gb,
+            size.partitions if self.partitions is None else self.partitions,
+        )
+
+
+AS_IT_WAS = Wanted()
+
+
+def what_if_document(
+    inputs: Mapping[str, Any], wanted: Wanted = AS_IT_WAS, terms: Sequence[Term] | None = None
+) -> dict[str, Any]:
+    """The inputs of the month's own bill, otherwise. `terms`: other plans; None: as they were."""
+    periods: tuple[Period, ...] = tuple(replace(period, size=wanted.of(period.size)) for period in periods_in(inputs))
+    now = datetime.fromisoformat(inputs["now"])
+    return inputs_document(
+        terms_in(inputs) if terms is None else terms, periods, month_of(inputs["month"]), now, hours_in(inputs)
+    )
