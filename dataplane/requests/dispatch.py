@@ -89,6 +89,7 @@ OF_ANY_LENGTH = frozenset(
 listener, too: some of it is handled in one turn, and 150,000 assignments of a group were one of 50 ms."""
 _LONG_BYTES = 128 * 2**10
 """A request of many elements that is larger will not be done in a slice."""
+_NOTHING_CAME = (0, 0, 0)
 _SASL = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
@@ -124,7 +125,7 @@ class ClientConnection:
         self._requests = self._seen = 0  # so many frames came; had come when it was last looked at
         self._quiet = 0  # how often it was looked at since it last sent anything
         self.opened_s = broker.doors.clock.monotonic()
-        self._readings = Readings(self.opened_s, 3)
+        self._readings = Readings(self.opened_s, _NOTHING_CAME)
         self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------

@@ -14,12 +14,15 @@ Counters = tuple[int, ...]
 
 
 class Readings:
-    """The two earlier readings of some counters, which began at 0 at `began_s` (monotonic)."""
+    """The two earlier readings of some counters, which began at `zeros` at `began_s` (monotonic).
+
+    A connection has one for as long as it lives, so the zeros are everybody's.
+    """
 
     __slots__ = ("_newer", "_older")
 
-    def __init__(self, began_s: float, counters: int) -> None:
-        self._older = self._newer = (began_s, (0,) * counters)
+    def __init__(self, began_s: float, zeros: Counters) -> None:
+        self._older = self._newer = (began_s, zeros)
 
     def look(self, now_s: float, counters: Counters) -> tuple[float, Counters]:
         """Over how many seconds, and what was counted in them: since the older reading, or since the beginning."""

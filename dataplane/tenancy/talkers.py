@@ -24,6 +24,7 @@ MOST_TALKS = 4_096
 MOST_CLIENT_ID = 200
 """Characters of a client id that are kept."""
 _TALKS_PER_STEP = 50
+_NOTHING = (0, 0)
 
 
 class Talk:
@@ -35,7 +36,7 @@ class Talk:
         """`topic` is the physical name."""
         self.client_id, self.address, self.topic = client_id, address, topic
         self.produced = self.consumed = 0
-        self.readings = Readings(now_s, 2)
+        self.readings = Readings(now_s, _NOTHING)
 
     def lately(self, now_s: float) -> tuple[float, int, int]:
         """Over how many seconds, and the bytes produced and consumed in them."""

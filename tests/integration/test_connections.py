@@ -50,7 +50,7 @@ def test_a_real_client_is_seen_with_its_software_and_what_it_moves(tenant, new_t
         assert len(take(reader, 30)) == 30
         rows = [row for answer in everything(tenant.id) for row in answer.connections]
         assert {row.address for row in rows} == {HOST}
-        assert "librdkafka" in {row.software_name for row in rows}
+        assert "confluent-kafka-python" in {row.software_name for row in rows}
         assert all(row.software_version for row in rows if row.software_name)
         assert sum(row.sent_bytes for row in rows) > 30 * len(VALUE)
     talkers = [row for answer in everything(tenant.id, "orders") for row in answer.talkers]

@@ -100,6 +100,9 @@ AREAS = {
         (
             "dataplane/tenancy/whitelist.py",
             "dataplane/tenancy/instance.py",
+            "dataplane/tenancy/recent.py",
+            "dataplane/tenancy/refused_here.py",
+            "dataplane/tenancy/talkers.py",
             "quota/contracts/namespace.py",
         ),
         ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py", "tests/quota/test_namespace.py"),

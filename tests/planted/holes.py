@@ -283,6 +283,14 @@ HOLES: tuple[Hole, ...] = (
         ".filter(pk__in=wanted)",
         ("tests/controlplane/alarms/test_evaluation.py", "-k", "not_confirmed"),
     ),
+    Hole(
+        "connections-of-all",
+        "A tenant asks a broker who is connected to another's instance.",
+        "dataplane/handlers/table.py",
+        "connections.handle_describe_connections, tenant=False)",
+        "connections.handle_describe_connections)",
+        ("tests/dataplane/handlers/test_describe_connections.py", "-k", "no_tenant_may_ask"),
+    ),
     # --- secrets ------------------------------------------------------------------------------------------------------
     Hole(
         "key-in-clear",
