@@ -74,7 +74,7 @@ def row_of(day: date, added: Added) -> tuple[str | int | None, ...]:
     return (
         added.instance, day.isoformat(), added.resource, added.limit, added.p50, added.p95, added.p99, added.most,
         added.used_permille, added.minutes, added.throttled_minutes, added.throttled_ms, added.under_limit_ms,
-        str(guarantee_of(added)), exhausted and exhausted.isoformat(),
+        str(guarantee_of(added)), exhausted.isoformat() if exhausted else None,
     )  # fmt: skip
 
 
