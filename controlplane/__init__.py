@@ -19,6 +19,7 @@
     core                   errors, ids, time, the tenant scope, the audit trail, long operations
     celery settings java   Celery's application; Django's settings; which Java runs ZooKeeper and Spark
     env                    every environment variable
+    catalogues             translations: `.mo` made of `locale/*.po` when settings are read
     cli                    `sluice` on the command line, which speaks REST and imports none of the others
 
 Each line imports from those below it only (docs/decisions/0013, checked by `make lint`). In an app, `models` are rows, `services`

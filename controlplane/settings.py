@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.utils import get_random_secret_key
 
+from controlplane import catalogues
 from controlplane.env import ROOT, Environment
 
 ENVIRONMENT = Environment.read(os.environ)
@@ -55,6 +56,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "controlplane.ckafka_api.middleware.CkafkaAtRootMiddleware",
+    "controlplane.console.middleware.LanguageMiddleware",  # before whoever answers: a thread keeps its last language
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -78,8 +80,10 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
+                "django.template.context_processors.i18n",
                 "controlplane.console.shell.shell",
-            ]
+            ],
+            "builtins": ["django.templatetags.i18n", "controlplane.console.templatetags.console"],
         },
     }
 ]
@@ -97,7 +101,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-LANGUAGE_CODE = "en-us"
+# Pages are in the language that a person chose (a cookie) or the browser asks for; all else is English: see console/wording.py.
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+USE_I18N = True
+LOCALE_PATHS = [catalogues.compiled(ROOT / "controlplane" / "locale", ENVIRONMENT.stack_dir / "locale")]
+LANGUAGE_COOKIE_NAME = "language"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = ENVIRONMENT.tls
 TIME_ZONE = "UTC"
 USE_TZ = True
 

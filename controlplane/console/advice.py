@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext
+
+from controlplane.console.wording import filled, joined, worded
+
 if TYPE_CHECKING:
     from controlplane.core.errors import SluiceError
     from controlplane.quotas.figures import Figures
 
 MINUTE_S = 60
+ENDS = (".", "?", "!", "\N{IDEOGRAPHIC FULL STOP}", "\N{FULLWIDTH QUESTION MARK}", "\N{FULLWIDTH EXCLAMATION MARK}")
 _ADVICE = {
     "cluster_unavailable": "Try again in a minute; your data is safe and running clients are not affected by this page.",
     "master_unavailable": "The figures come back by themselves; the limits you bought stay in force meanwhile.",
@@ -31,16 +36,15 @@ _ADVICE = {
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop: services write fragments, pages show sentences."""
-    text = text.strip()
+    """In the page's language, with a capital and a full stop: services write fragments, pages show sentences."""
+    text = str(worded(text.strip()))
     text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    return text if text.endswith(ENDS) else text + gettext(".")
 
 
 def said(error: SluiceError) -> str:
     """What happened and what to do."""
-    advice = _ADVICE.get(error.code, "")
-    return f"{sentence(error.detail)} {advice}".strip()
+    return joined(sentence(error.detail), str(worded(_ADVICE.get(error.code, ""))))
 
 
 def away_text(figures: Figures) -> str:
@@ -50,5 +54,6 @@ def away_text(figures: Figures) -> str:
     if figures.at is None:
         return said(figures.away)
     age = f"{figures.age_s} s" if figures.age_s < MINUTE_S else f"{figures.age_s // MINUTE_S} min"
-    of = f"These are the last known figures, {age} old, of {figures.at:%Y-%m-%d %H:%M:%S} UTC."
-    return f"{said(figures.away)} {of} {figures.meanwhile}"
+    at = f"{figures.at:%Y-%m-%d %H:%M:%S}"
+    of = filled("These are the last known figures, {age} old, of {at} UTC.", age=age, at=at)
+    return joined(said(figures.away), of, str(worded(figures.meanwhile)))

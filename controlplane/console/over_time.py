@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.console.charts import Chart, Line
 from controlplane.console.templatetags.console import DASH, amount, in_bytes, rate
+from controlplane.console.wording import filled, worded
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def _measured(series: Series, title: str) -> list[Line]:
 
 
 def _chart(history: History, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
+    title = str(worded(title))
+    lines = [Line(line.kind, str(worded(line.title)), line.values) for line in lines]
     moments = [int(time.timestamp()) for time in history.times]
     top = max((value for line in lines for value in line.values if value is not None), default=0)
     return Chart(
@@ -123,7 +126,7 @@ def _chart(history: History, chosen: Range, name: str, title: str, unit: _Unit, 
         ticks=ticks(chosen, moments[0], moments[-1]),
         levels=levels(top, unit.base, unit.parts),
         value_text=unit.text,
-        tick_text=lambda at: f"{_moment(at):{chosen.tick_form}}",
+        tick_text=lambda at: f"{_moment(at):{worded(chosen.tick_form)}}",
         moment_text=lambda at: _moment_text(at, history.step_s),
         summary=_summary(title, chosen, unit, lines),
     )
@@ -160,8 +163,14 @@ def _summary(title: str, chosen: Range, unit: _Unit, lines: Sequence[Line]) -> s
     for line in lines:
         known = [value for value in line.values if value is not None]
         if known:
-            said.append(f"{line.title} {unit.text(known[-1])} at the end, {unit.text(max(known))} at most")
-    return f"{title}, the last {chosen.words}: {'; '.join(said) or 'nothing is known'}. The table below has the values."
+            last, most = unit.text(known[-1]), unit.text(max(known))
+            said.append(filled("{title} {last} at the end, {most} at most", title=line.title, last=last, most=most))
+    return filled(
+        "{title}, the last {words}: {said}. The table below has the values.",
+        title=title,
+        words=worded(chosen.words),
+        said="; ".join(said) or worded("nothing is known"),
+    )
 
 
 def _moment(at: int) -> datetime:

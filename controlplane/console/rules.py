@@ -1,10 +1,11 @@
-"""Throttle rules in words. Pure."""
+"""Throttle rules in words."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from controlplane.console.wording import filled
 from quota.contracts.rules import RuleKind
 
 if TYPE_CHECKING:
@@ -23,22 +24,25 @@ _LINE_END = re.compile("\r\n|\r|\n")
 def whom(rule: ThrottleRule) -> str:
     """Whom a rule is for: "Topics orders, payments"; "Clients: user ann, each client"."""
     if rule.kind is RuleKind.TOPIC:
-        return f"Topics {_named(rule.topics)}"
+        return filled("Topics {names}", names=_named(rule.topics))
     if rule.kind is RuleKind.GROUP:
-        return f"Groups {_named(rule.groups)}"
+        return filled("Groups {names}", names=_named(rule.groups))
     parts = [_clients("user", rule.users), _clients("client", rule.clients)]
-    return f"Clients: {', '.join(part for part in parts if part)}"
+    return filled("Clients: {names}", names=", ".join(part for part in parts if part))
 
 
 def _clients(kind: str, names: Sequence[str | None]) -> str:
     if not names:
         return ""
-    return f"each {kind}" if None in names else f"{kind} {_named([name for name in names if name is not None])}"
+    if None in names:
+        return filled("each user") if kind == "user" else filled("each client")
+    shown = _named([name for name in names if name is not None])
+    return filled("user {names}", names=shown) if kind == "user" else filled("client {names}", names=shown)
 
 
 def _named(names: Sequence[str]) -> str:
     shown, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
+    return filled("{shown} and {more} more", shown=shown, more=more) if more > 0 else shown
 
 
 def as_lines(names: Sequence[str | None], *, takes_each: bool) -> str | None:

@@ -69,6 +69,7 @@ urlpatterns = [
     path("account/second-factor", second_factor.shown, name="second_factor"),
     path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),
+    path("language", accounts.language, name="language"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),
     path("organisations/new", members.organisation_new, name="organisation_new"),
     path("fleet", fleet.overview, name="fleet"),

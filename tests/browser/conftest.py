@@ -143,6 +143,12 @@ def taken(console: Console, wanted: Callable[[dict], Any]) -> Any:
         time.sleep(0.1)
 
 
+def in_chinese(page: Page, console: Console) -> Page:
+    """What the switch of languages does, on a page of somebody who has signed in already, or has not."""
+    page.context.add_cookies([{"name": "language", "value": "zh-hans", "url": console.url}])
+    return page
+
+
 def sign_in(page: Page, person: str) -> None:
     page.goto("/sign-in")
     page.get_by_label("Email").fill(f"{person}@example.com")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import pytest
 
 from . import pages
-from .conftest import ROOT
+from .conftest import ROOT, in_chinese
 
 LOOKS = {
     "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "device_scale_factor": 2},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "chinese": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
 }
 
 
@@ -28,6 +29,8 @@ def test_every_page_as_a_picture(console, open_page, look):
         ("admin", pages.operators(console)),
     ):
         page = open_page(person, **LOOKS[look])
+        if look == "chinese":
+            in_chinese(page, console)
         for name, address in addresses.items():
             page.goto(address)
             page.wait_for_timeout(9000 if name == "instance" else 300)

@@ -11,7 +11,8 @@ from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.delivery.words import duration_text
 from controlplane.alarms.models import ReceiverKind
 from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, REASONS
-from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.console.forms.base import ConsoleForm, in_words, ruled
+from controlplane.console.wording import filled, worded
 from controlplane.core.text import LONGEST_NAME, name_problem
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _plain(**attributes: str) -> forms.TextInput:
 
 def _figure(name: str) -> str:
     figure = FIGURES[name]
-    return f"{figure.title}, {figure.unit}" if figure.unit else figure.title
+    title = str(worded(figure.title))
+    return f"{title}, {figure.unit}" if figure.unit else title
 
 
 class WatchSelect(forms.Select):
@@ -74,14 +76,18 @@ class AlarmForm(ConsoleForm):
 
     def __init__(self, data: Any = None, *, receivers: Sequence[Receiver], alarm: Alarm | None = None) -> None:
         super().__init__(data, initial=None if alarm is None else _initial(alarm))
+        self.fields["watch"].choices = [  # type: ignore[attr-defined]
+            (worded("Health"), in_words(REASONS.items())),
+            (worded("Figures"), [(name, _figure(name)) for name in FIGURES]),
+        ]
         self.fields["threshold"].needed_by_choice = True  # type: ignore[attr-defined]  # of a figure
         repeats = sorted({*REPEATS, *([alarm.repeat_s] if alarm is not None and alarm.repeat_s else [])})
         self.fields["repeat_s"].choices = [  # type: ignore[attr-defined]
-            (NEVER, "Never"),
-            *((seconds, f"Every {duration_text(seconds)}") for seconds in repeats),
+            (NEVER, worded("Never")),
+            *((seconds, filled("Every {time}", time=duration_text(seconds))) for seconds in repeats),
         ]
         self.fields["receivers"].choices = [  # type: ignore[attr-defined]
-            (each.pk, f"{each.name} ({each.address})" + ("" if each.is_confirmed else ", not confirmed yet"))
+            (each.pk, f"{each.name} ({each.address})" + ("" if each.is_confirmed else worded(", not confirmed yet")))
             for each in receivers
         ]
 

@@ -9,6 +9,7 @@ from django import forms
 from django.core.validators import EmailValidator
 
 from controlplane.console.advice import said, sentence
+from controlplane.console.wording import is_english, worded
 from controlplane.instances.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class ConsoleForm(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("label_suffix", "")
         super().__init__(*args, **options)
+        for field in () if is_english() else self.fields.values():
+            field.label, field.help_text = worded(field.label), worded(field.help_text)
+            if isinstance(field, forms.ChoiceField):
+                field.choices = in_words(field.choices)
 
     def refuse(self, error: SluiceError) -> None:
         """Put a service's refusal where the person can see what to mend."""
@@ -47,6 +52,14 @@ class ConsoleForm(forms.Form):
     def entry(self, _name: str, index: int) -> str:
         """Which entry of a list is meant."""
         return f"Line {index + 1}"
+
+
+def in_words(choices: Any) -> list[Any]:
+    """Choices, and groups of them, in the language of the page."""
+    return [
+        (worded(value), in_words(label)) if isinstance(label, list | tuple) else (value, worded(label))
+        for value, label in choices
+    ]
 
 
 def ruled(rule: Callable[[Any], str | None]) -> Callable[[Any], None]:

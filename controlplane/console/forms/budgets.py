@@ -10,6 +10,7 @@ from django import forms
 from controlplane.budgets.rules import DEFAULT_ACTUAL, DEFAULT_FORECAST, MOST_PERCENT, percents_problems
 from controlplane.console.advice import sentence
 from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.console.wording import filled, worded
 from controlplane.core.text import LONGEST_NAME, name_problem
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ class BudgetForm(ConsoleForm):
         if budget is not None:
             del self.fields["instance"]
         self.fields["receivers"].choices = [  # type: ignore[attr-defined]
-            (each.pk, f"{each.name} of {each.instance.name}" + ("" if each.is_confirmed else ", not confirmed yet"))
-            for each in receivers
+            (each.pk, _receiver_text(each)) for each in receivers
         ]
 
     def wanted(self) -> dict[str, Any]:
@@ -109,3 +109,8 @@ class BudgetForm(ConsoleForm):
         if "instance" in self.fields:
             found["instance_id"] = self.cleaned_data["instance"] or None
         return found
+
+
+def _receiver_text(receiver: Receiver) -> str:
+    text = filled("{receiver} of {instance}", receiver=receiver.name, instance=receiver.instance.name)
+    return text + ("" if receiver.is_confirmed else str(worded(", not confirmed yet")))

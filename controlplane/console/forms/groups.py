@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.wording import worded
 from controlplane.groups.moving import Strategy
 from controlplane.groups.serializers import MOST_PARTITIONS, MOST_VALUE
 
@@ -64,7 +65,7 @@ class OffsetsForm(ConsoleForm):
 
     def __init__(self, data: Any = None, *, topics: Sequence[str]) -> None:
         super().__init__(data)
-        every = [("", "All of the group")] if len(topics) != 1 else []
+        every = [("", worded("All of the group"))] if len(topics) != 1 else []
         for name in VALUES.values():  # shown only while its strategy is chosen, and needed then
             self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
         self.fields["topic"].choices = [*every, *((topic, topic) for topic in topics)]  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from django import forms
 
 from controlplane.console.advice import said, sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
+from controlplane.console.wording import worded
 from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.spec import config_of
 from controlplane.instances.validation import (
@@ -182,7 +183,7 @@ class PlanForm(ConsoleForm):
 
     def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["plan"].choices = [(plan.name, plan.title) for plan in plans]  # type: ignore[attr-defined]
+        self.fields["plan"].choices = [(plan.name, worded(plan.title)) for plan in plans]  # type: ignore[attr-defined]
 
 
 class DeletionForm(ConsoleForm):

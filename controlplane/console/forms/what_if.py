@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.wording import worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ class WhatIfForm(ConsoleForm):
 
     def __init__(self, data: Any = None, *, plans: Iterable[Plan]) -> None:
         super().__init__(data)
-        self.fields["plan"].choices = [("", "As it was"), *((plan.name, plan.title) for plan in plans)]  # type: ignore[attr-defined]
+        self.fields["plan"].choices = [("", worded("As it was")), *((plan.name, worded(plan.title)) for plan in plans)]  # type: ignore[attr-defined]
 
     def wanted(self) -> dict[str, Any]:
         """What `what_if_get` takes."""

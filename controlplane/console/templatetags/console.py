@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext
 
 from controlplane.billing.exports.document import TITLES, unit_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
+from controlplane.console.wording import filled, worded
 from controlplane.health.selectors import health_remembered
 from quota.contracts.refused import Refused
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from controlplane.quotas.figures import Figures
 
 register = template.Library()
+register.filter("worded", worded)
 
 STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -45,6 +49,21 @@ SPANS = ((86_400, "days", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
 NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+LIVE_WORDS = (
+    *("any rate", "Waiting", "Live", "no limit", "produce", "consume"),
+    *("{percent} percent used", "Rule: {branch}", "Broker {broker}", "{leaders} leader", "{leaders} leaders"),
+    "Broker {broker}, {direction}: {flow} of {allocation}",
+    "The console cannot be reached. The figures come back by themselves.",
+)
+"""What static/console/live.js says."""
+
+
+@register.simple_tag
+def live_words() -> str:
+    """Those, each with its translation, as JSON."""
+    return json.dumps({text: gettext(text) for text in LIVE_WORDS})
 
 
 @register.inclusion_tag("console/parts/health_state.html", takes_context=True)
@@ -82,7 +101,7 @@ def flow(value: int | None, rule: str | None) -> str:
         return DASH
     unit = Row.within("", rule).unit
     if unit is Unit.REQUESTS:
-        return f"{amount(value / REQUEST)} requests/s"
+        return filled("{amount} requests/s", amount=amount(value / REQUEST))
     return f"{amount(round(value / LOOP_MS, 1))} ms/s" if unit is Unit.LOOP_TIME else rate(value)
 
 
@@ -98,7 +117,7 @@ def amount(value: float | None) -> str:
 @register.filter
 def per_s(value: float) -> str:
     """Records a second; one digit more where there are few."""
-    return f"{amount(round(value, 1 if value < TENS else 0))} a second"
+    return filled("{amount} a second", amount=amount(round(value, 1 if value < TENS else 0)))
 
 
 @register.filter
@@ -106,12 +125,12 @@ def duration(seconds: float) -> str:
     """``4.2 s``, ``3 min 5 s``, ``2 h 10 min``, ``5 days 3 h``: the largest unit and the next."""
     whole = round(seconds)
     if whole < MINUTE_S:
-        return f"{amount(round(seconds, 1))} s"
+        return f"{amount(round(seconds, 1))} {worded('s')}"
     for size, unit, next_size, next_unit in SPANS:
         if whole >= size:
             rest = whole % size // next_size
             name = unit if whole // size > 1 or unit != "days" else "day"
-            return f"{amount(whole // size)} {name}" + (f" {rest} {next_unit}" if rest else "")
+            return f"{amount(whole // size)} {worded(name)}" + (f" {rest} {worded(next_unit)}" if rest else "")
     raise AssertionError("the last of SPANS is a minute")
 
 
@@ -127,7 +146,8 @@ GROUP_STATES = {
 @register.filter
 def group_state(state: str) -> tuple[str, str]:
     """Colour and words."""
-    return GROUP_STATES.get(state, ("", state))
+    colour, words = GROUP_STATES.get(state, ("", state))
+    return colour, worded(words)
 
 
 TRANSACTION_STATES = {
@@ -143,7 +163,8 @@ TRANSACTION_STATES = {
 @register.filter
 def transaction_state(state: str) -> tuple[str, str]:
     """Colour and words."""
-    return TRANSACTION_STATES.get(state, ("", state))
+    colour, words = TRANSACTION_STATES.get(state, ("", state))
+    return colour, worded(words)
 
 
 REFUSED = {
@@ -163,7 +184,7 @@ REFUSED = {
 @register.filter
 def refused_words(reason: str) -> str:
     """Why a connection was refused; a reason that is newer as brokers call it."""
-    return REFUSED[Refused(reason)] if reason in tuple(Refused) else reason
+    return str(worded(REFUSED[Refused(reason)])) if reason in tuple(Refused) else reason
 
 
 @register.filter
@@ -186,17 +207,25 @@ def money(value: Decimal | str) -> str:
 @register.filter
 def byte_hours(byte_seconds: int) -> str:
     """``1.7 GiB-hours``: what was stored, times how long."""
-    return f"{in_bytes(byte_seconds / SECONDS_PER_HOUR)}-hours"
+    return filled("{amount}-hours", amount=in_bytes(byte_seconds / SECONDS_PER_HOUR))
 
 
-register.filter("rule_name", rule_name)
-register.filter("unit_name", unit_name)
+@register.filter("rule_name")
+def in_words_rule(branch: str) -> str:
+    """What a rule of the allocation is called."""
+    return str(worded(rule_name(branch)))
+
+
+@register.filter("unit_name")
+def in_words_unit(unit: str) -> str:
+    """A unit of a bill."""
+    return str(worded(unit_name(unit)))
 
 
 @register.filter
 def item_title(item: str) -> str:
     """A bill's item in words."""
-    return TITLES.get(item, item)
+    return str(worded(TITLES.get(item, item)))
 
 
 @register.filter
@@ -212,11 +241,13 @@ def config_note(value: str, name: str) -> str:
         return ""
     number = int(value)
     if number < 0:
-        return "no limit"
+        return str(worded("no limit"))
     if name.endswith(".bytes"):
         return in_bytes(number)
     if name.endswith(".ms"):
-        return next(f"{amount(number / size)} {unit}" for size, unit in DURATIONS if number >= size or size == 1)
+        return next(
+            f"{amount(number / size)} {worded(unit)}" for size, unit in DURATIONS if number >= size or size == 1
+        )
     return ""
 
 
@@ -248,7 +279,7 @@ def sentence(text: str) -> str:
 def count(value: int, words: str) -> str:
     """``3|count:"topic,topics"`` is "3 topics"."""
     one, many = words.split(",")
-    return f"{amount(value)} {one if value == 1 else many}"
+    return f"{amount(value)} {ngettext(one, many, 1 if value == 1 else 2)}"
 
 
 @register.simple_tag
@@ -258,7 +289,7 @@ def moment(value: datetime | None, missing: str = DASH) -> SafeString | str:
         return missing
     exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
     age = timezone.now() - value
-    near = "just now" if age.total_seconds() < 60 else f"{timesince(value, depth=1)} ago"
+    near = worded("just now") if age.total_seconds() < 60 else filled("{age} ago", age=timesince(value, depth=1))
     return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), exact, near)
 
 
@@ -312,7 +343,7 @@ OPERATIONS = {
 @register.filter
 def operation_title(kind: str) -> str:
     """An operation's kind in words."""
-    return OPERATIONS.get(kind, kind)
+    return str(worded(OPERATIONS.get(kind, kind)))
 
 
 ALARM_EVENTS = {
@@ -329,7 +360,7 @@ ALARM_EVENTS = {
 @register.filter
 def alarm_event(kind: str) -> str:
     """What happened to an alarm, in words."""
-    return ALARM_EVENTS[kind][1]
+    return str(worded(ALARM_EVENTS[kind][1]))
 
 
 @register.filter
@@ -352,7 +383,7 @@ EVENTS = {
 @register.filter
 def event_words(event: Event) -> str:
     """What happened to an instance."""
-    return EVENTS[event.kind][1].format(subject=event.subject, operation=operation_title(event.subject))
+    return filled(EVENTS[event.kind][1], subject=worded(event.subject), operation=operation_title(event.subject))
 
 
 @register.filter
@@ -365,9 +396,14 @@ def event_colour(kind: str) -> str:
 def step_now(operation: Operation) -> str:
     """What a screen reader says when an operation goes on: its step, or how it ended."""
     if operation.finished_at:
-        return f"{operation_title(operation.kind)}: {operation.state}"
+        return f"{operation_title(operation.kind)}: {worded(operation.state)}"
     step = operation.steps[operation.step]
-    return f"Step {operation.step + 1} of {len(operation.steps)}: {step['name']}"
+    return filled(
+        "Step {number} of {all}: {name}",
+        number=operation.step + 1,
+        all=len(operation.steps),
+        name=worded(step["name"]),
+    )
 
 
 @register.filter
@@ -376,5 +412,5 @@ def health(topic: Topic) -> tuple[str, str]:
     leaderless = sum(partition.leader is None for partition in topic.layout)
     behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.layout)
     if leaderless:
-        return "failed", f"{leaderless} without a leader"
-    return ("warning", f"{behind} behind") if behind else ("running", "All")
+        return "failed", filled("{leaderless} without a leader", leaderless=leaderless)
+    return ("warning", filled("{behind} behind", behind=behind)) if behind else ("running", worded("All"))

@@ -1,9 +1,10 @@
-"""Signing up, in and out, the way in, and the theme."""
+"""Signing up, in and out, the way in, the theme and the language."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -163,6 +164,23 @@ def theme(request: HttpRequest) -> HttpResponse:
     if chosen in THEMES:
         response.set_cookie(
             THEME_COOKIE, chosen, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
+        )
+    return response
+
+
+@require_POST
+def language(request: HttpRequest) -> HttpResponse:
+    """The language of pages, kept in a cookie; without one the browser's own wish holds."""
+    chosen = request.POST.get("language", "")
+    response = HttpResponseRedirect(_own_address(request, request.POST.get("next")))
+    if chosen in dict(settings.LANGUAGES):
+        response.set_cookie(
+            settings.LANGUAGE_COOKIE_NAME,
+            chosen,
+            max_age=settings.LANGUAGE_COOKIE_AGE,
+            samesite="Lax",
+            httponly=True,
+            secure=request.is_secure(),
         )
     return response
 

@@ -9,12 +9,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.alarms import selectors, services, timeline
-from controlplane.alarms.delivery.words import amount, rule_text
+from controlplane.alarms.delivery.words import amount, duration_text
 from controlplane.alarms.evaluation import is_silenced
 from controlplane.alarms.models import Alarm
+from controlplane.alarms.rules import FIGURES, REASONS
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.wording import filled, worded
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, SluiceError
 from controlplane.instances.models import Instance, InstanceState
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.alarms.rules import Rule
 
 HISTORY_ROWS, EVENT_ROWS = 20, 50
 WORDS = {"ok": "OK", "pending": "Pending", "firing": "Firing", "no_data": "No data"}
@@ -152,12 +155,23 @@ def _row(alarm: Alarm) -> dict[str, Any]:
     value = None if alarm.value is None else amount(alarm.value, rule.unit)
     return {
         "alarm": alarm,
-        "rule": rule_text(rule),
+        "rule": _rule_words(rule),
         "state": alarm.phase if alarm.enabled else "off",
         "word": WORDS[alarm.phase] if alarm.enabled else "Off",
         "value": ("there" if alarm.value else "not there") if is_reason and value is not None else value,
         "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
     }
+
+
+def _rule_words(rule: Rule) -> str:
+    """``Storage used at least 75 % for 5 min``, in the language of the page."""
+    if rule.watch in REASONS:
+        said = str(worded(REASONS[rule.watch]))
+    else:
+        figure = FIGURES[rule.watch]
+        compared = worded((rule.comparison or "").replace("_", " "))
+        said = f"{worded(figure.title)} {compared} {amount(rule.threshold or 0, figure.unit)}"
+    return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said
 
 
 def _loudest(row: dict[str, Any]) -> tuple[bool, int, str]:

@@ -45,9 +45,9 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     covered = covers(instance.whitelist, address)
     data = request.POST or None
     if ADD in request.POST:
-        wanted, why_not = _wanted(request, instance.whitelist, address)
-        if why_not is not None:
-            messages.info(request, f"Nothing was changed: {why_not}.")
+        wanted, why = _wanted(request, instance.whitelist, address)
+        if why is not None:
+            messages.info(request, f"Nothing was changed: {why}.")
             return redirect("console:instance_access", caller.organisation.id, instance.id)
         data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(wanted))])}
     form = WhitelistForm(data, initial={"cidrs": instance.whitelist})

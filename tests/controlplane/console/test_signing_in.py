@@ -137,7 +137,7 @@ def test_every_form_needs_its_token(alice):
     assert strict.post("/sign-up", SIGN_UP).status_code == 403
     assert strict.post("/sign-in", {"email": "a", "password": "b"}).status_code == 403
     strict.force_login(alice.user)
-    paths = ["/sign-out", "/theme", "/organisations/new"]
+    paths = ["/sign-out", "/theme", "/language", "/organisations/new"]
     paths += [f"/{alice.organisation.id}/{path}" for path in ("instances/new", "keys", "members", "members/1/remove")]
     for path in paths:
         page = strict.post(path, {})

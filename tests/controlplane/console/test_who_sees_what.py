@@ -36,6 +36,7 @@ from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
+POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {"instance_restore", "change_cancel"}
 POSTS_ONLY |= {

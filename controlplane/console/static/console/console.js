@@ -14,17 +14,18 @@ document.addEventListener("htmx:load", (event) => {
 async function copy(button) {
   const text = document.getElementById(button.dataset.copy).textContent;
   const label = button.querySelector("span");
-  let said = "Copied";
+  label.dataset.was ??= label.textContent;
+  let said = document.body.dataset.copied;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     // No permission, or no clipboard on plain http: select it, so that one keystroke does the rest.
     getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
-    said = "Selected";
+    said = document.body.dataset.selected;
   }
   label.textContent = said;
   announce(said);
-  setTimeout(() => { label.textContent = "Copy"; announce(""); }, 2000);
+  setTimeout(() => { label.textContent = label.dataset.was; announce(""); }, 2000);
 }
 
 document.addEventListener("click", (event) => {

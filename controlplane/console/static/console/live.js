@@ -10,6 +10,12 @@ const WIDTH = 600;
 const HEIGHT = 72;
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+// Sentences come with the page, in its language: English is their name.
+let words = {};
+function say(text, values = {}) {
+  return (words[text] ?? text).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
 // The same figures as templatetags/console.py writes.
 function bytes(value) {
   if (value === null || value === undefined) return "–";
@@ -18,7 +24,7 @@ function bytes(value) {
   const text = value.toFixed(unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2);
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${UNITS[unit]}`;
 }
-const rate = (value) => (value === null || value === undefined ? "any rate" : `${bytes(value)}/s`);
+const rate = (value) => (value === null || value === undefined ? say("any rate") : `${bytes(value)}/s`);
 
 // Only what has changed is written: an aria-live part then speaks only when there is something to say.
 function write(element, text) {
@@ -30,6 +36,7 @@ class Live {
     this.section = section;
     this.storageKey = `flow:${section.dataset.liveKey}`;
     this.points = this.restored();
+    words = JSON.parse(section.dataset.words || "{}");
   }
 
   restored() {
@@ -54,13 +61,13 @@ class Live {
       if (!answer.ok) throw new Error(answer.status);
       this.show(await answer.json());
     } catch {
-      this.away("The console cannot be reached. The figures come back by themselves.");
+      this.away(say("The console cannot be reached. The figures come back by themselves."));
     }
   }
 
   away(why) {
     this.section.classList.remove("on");
-    write(this.section.querySelector("[data-live-state]"), "Waiting");
+    write(this.section.querySelector("[data-live-state]"), say("Waiting"));
     const notice = this.section.querySelector("[data-live-why]");
     write(notice.querySelector("span"), why);
     notice.hidden = false;
@@ -73,7 +80,7 @@ class Live {
       return;
     }
     this.section.classList.add("on");
-    write(this.section.querySelector("[data-live-state]"), "Live");
+    write(this.section.querySelector("[data-live-state]"), say("Live"));
     this.section.querySelector("[data-live-why]").hidden = true;
     this.figures(document, true);
     this.keep();
@@ -97,14 +104,14 @@ class Live {
     const svg = this.section.querySelector(`[data-live-bar="${name}"]`);
     if (!svg) return;
     svg.setAttribute("class", `bar ${bar.level}`);
-    svg.setAttribute("aria-label", `${svg.dataset.label}: ${bar.limit ? `${bar.percent} percent used` : "no limit"}`);
+    svg.setAttribute("aria-label", `${svg.dataset.label}: ${bar.limit ? say("{percent} percent used", { percent: bar.percent }) : say("no limit")}`);
     svg.querySelector(".fill").setAttribute("width", bar.percent);
   }
 
   rule(name, direction) {
     const chip = this.section.querySelector(`[data-live="${name}.rule"]`);
     write(chip, direction.rule);
-    if (chip) chip.title = `Rule: ${direction.branch}`;
+    if (chip) chip.title = say("Rule: {branch}", { branch: direction.branch });
   }
 
   direction(name, direction, now) {
@@ -127,26 +134,29 @@ class Live {
     if (now) points.push([broker.flow, broker.allocation]);
     points.splice(0, points.length - POINTS);
     const panel = list.querySelector(`[data-broker="${broker.broker}"]`) || this.panel(list, broker.broker);
-    write(panel.querySelector(".leaders"), `${broker.leaders} ${broker.leaders === 1 ? "leader" : "leaders"}`);
+    write(panel.querySelector(".leaders"), say(broker.leaders === 1 ? "{leaders} leader" : "{leaders} leaders", { leaders: broker.leaders }));
     write(panel.querySelector(".flow-now"), rate(broker.flow));
     write(panel.querySelector(".allocation-now"), rate(broker.allocation));
     write(panel.querySelector(".why"), sentence(broker.explanation));
     const chart = panel.querySelector("svg");
-    chart.setAttribute("aria-label", `Broker ${broker.broker}, ${name}: ${rate(broker.flow)} of ${rate(broker.allocation)}`);
+    chart.setAttribute("aria-label", say("Broker {broker}, {direction}: {flow} of {allocation}", {
+      broker: broker.broker, direction: say(name), flow: rate(broker.flow), allocation: rate(broker.allocation),
+    }));
     draw(chart, points);
   }
 
   panel(list, broker) {
     const panel = this.section.querySelector("#broker-panel").content.firstElementChild.cloneNode(true);
     panel.dataset.broker = broker;
-    panel.querySelector(".broker-name").textContent = `Broker ${broker}`;
+    panel.querySelector(".broker-name").textContent = say("Broker {broker}", { broker });
     list.append(panel);
     return panel;
   }
 }
 
 function sentence(text) {
-  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
+  if (!text) return "";
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.。]$/.test(text) ? "" : document.documentElement.lang.startsWith("zh") ? "。" : "."}`;
 }
 
 function draw(chart, points) {

@@ -107,8 +107,8 @@ def _made(
         except SluiceError as error:
             form.refuse(error)
         else:
-            said = "1 ACL is" if len(found) == 1 else f"{len(found)} ACLs are"
-            messages.success(request, f"{said} {IN_FORCE}")
+            said = f"1 ACL is {IN_FORCE}" if len(found) == 1 else f"{len(found)} ACLs are {IN_FORCE}"
+            messages.success(request, said)
             return redirect("console:acls", caller.organisation.id, instance.id)
     context = {"instance": instance, "tab": "access", "part": "acls", "form": form}
     return render(request, f"console/{template}.html", context, status=422 if form.errors else 200)

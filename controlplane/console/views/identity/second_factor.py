@@ -50,7 +50,8 @@ def _confirm(request: HttpRequest) -> HttpResponse:
             # They began with the password alone: whoever has no more than that is not to stay in by one.
             ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
             if ended:
-                messages.success(request, f"Your other session{'s have' if ended != 1 else ' has'} ended.")
+                said = "Your other session has ended." if ended == 1 else "Your other sessions have ended."
+                messages.success(request, said)
             return _page(request, codes=codes)
     return _page(request, form=form, status=422)
 

@@ -29,7 +29,7 @@ def _ended(request: HttpRequest) -> HttpResponse:
     if "others" in request.POST:
         ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
         told = (
-            f"{ended} other session{'s have' if ended != 1 else ' has'} ended."
+            ("1 other session has ended." if ended == 1 else f"{ended} other sessions have ended.")
             if ended
             else "There was no other session."
         )
