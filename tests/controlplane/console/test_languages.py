@@ -14,7 +14,7 @@ from django.utils import translation
 
 from controlplane import catalogues
 from controlplane.console import catalogue, extraction
-from controlplane.console.templatetags.console import count, duration
+from controlplane.console.templatetags.console import count, duration, refused_words
 from controlplane.console.wording import PLACE, fitting, worded
 
 from .conftest import text_of
@@ -274,9 +274,19 @@ def test_forms_and_refusals_are_in_the_language_of_the_page(at_alice, instance):
     assert "必填" in refused, "what Django says itself"
 
 
+def test_reasons_of_refused_connections_are_in_the_language_of_the_page(chinese):
+    assert refused_words("whitelist") == "地址不在任何白名单中"
+    assert refused_words("what is newer") == "what is newer"
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "path", ["instances", "instances/{id}", "instances/{id}/topics", "instances/{id}/quota", "members", "keys"]
+    "path",
+    [
+        *("instances", "instances/{id}", "instances/{id}/topics", "instances/{id}/quota", "members", "keys", "bills"),
+        *("budgets", "new-budget", "instances/{id}/settings", "instances/{id}/delete", "instances/{id}/connections"),
+        *("instances/{id}/bill", "instances/{id}/bill/topics", "instances/{id}/bill/what-if?ask=1"),
+    ],
 )
 def test_pages_hold_no_english_sentence(at_alice, instance, path):
     at_alice.client.cookies["language"] = CHINESE
