@@ -219,6 +219,11 @@ CELERY_BEAT_SCHEDULE = {
     "refresh token issuers": {"task": "token_issuers.refresh", "schedule": 30.0, "options": {"expires": 60}},
     "renew certificates": {"task": "certificates.renew", "schedule": 3600.0, "options": {"expires": 3600}},
     "expire proposals": {"task": "instances.proposals_expire", "schedule": 60.0, "options": {"expires": 60}},
+    "make scheduled changes": {
+        "task": "admission.changes_carry_out",
+        "schedule": 10.0,
+        "options": {"expires": 20},
+    },
     "end grace periods": {"task": "instances.grace_periods_end", "schedule": 60.0, "options": {"expires": 60}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

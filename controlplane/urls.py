@@ -19,7 +19,7 @@ from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.history import api as history
 from controlplane.instance_rest import api as instances
-from controlplane.instance_rest import certificates
+from controlplane.instance_rest import certificates, scheduled
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
@@ -90,6 +90,8 @@ urlpatterns = [
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/restore", instances.InstanceRestoreApi.as_view()),
     path(f"{INSTANCE}/destroy", instances.InstanceDestroyApi.as_view()),
+    path(f"{INSTANCE}/scheduled-changes", scheduled.ScheduledChangesApi.as_view()),
+    path(f"{INSTANCE}/scheduled-changes/<id:change_id>", scheduled.ScheduledChangeApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),

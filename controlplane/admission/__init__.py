@@ -5,5 +5,6 @@ installed  what the installation's settings say of room, caps and prices
 selectors  what is taken, and what may be: of clusters, of organisations
 services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
+scheduling changes of size that are made later
 dry_runs   what buying, changing or deleting an instance would do
 """

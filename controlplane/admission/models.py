@@ -47,3 +47,43 @@ class OrganisationCap(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource} of {self.organisation_id}: {self.limit}"
+
+
+class ScheduledState(models.TextChoices):
+    """What has become of a change that was to be made later."""
+
+    WAITING = "waiting"
+    BEGUN = "begun"  # it was made; its operation brings it to brokers
+    REFUSED = "refused"  # at its time it could not be made
+    CANCELLED = "cancelled"
+
+
+class ScheduledChange(models.Model):
+    """Other sizes for an instance from a moment on. `scheduling.py` writes it."""
+
+    id = models.CharField(primary_key=True, max_length=20)
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    actor = models.CharField(max_length=254)
+    changes = models.JSONField()  # of rules.SIZES
+    accept_full_storage = models.BooleanField(default=False)
+    confirm_price = models.BooleanField(default=False)
+    at = models.DateTimeField()
+    state = models.CharField(max_length=16, choices=ScheduledState, default=ScheduledState.WAITING)
+    operation_id = models.CharField(max_length=32, blank=True, default="")  # once it is begun
+    problem = models.TextField(blank=True, default="")  # why it was refused, or could not be made yet
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """Beat asks for those that are due."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["state", "at"], name="changes_due"),
+            models.Index(fields=["instance", "created_at"], name="changes_of_an_instance"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.instance_id} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -26,7 +26,7 @@ TITLE = "bold"
 GOOD, BAD, SOON = "green", "red", "yellow"
 STYLES = {
     **dict.fromkeys(("running", "succeeded", "healthy", "Stable", "invoiced", "complete"), GOOD),
-    **dict.fromkeys(("failed", "critical", "failing", "stalled", "absent", "Dead"), BAD),
+    **dict.fromkeys(("failed", "critical", "failing", "stalled", "absent", "Dead", "refused"), BAD),
     **dict.fromkeys(
         (
             "creating",
@@ -37,6 +37,7 @@ STYLES = {
             "pending",
             "silent",
             "starting",
+            "waiting",
             "waiting_for_metering",
         ),
         SOON,

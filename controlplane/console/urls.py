@@ -110,6 +110,7 @@ urlpatterns = [
     path(f"{INSTANCE}/settings", instances.settings, name="instance_settings"),
     path(f"{INSTANCE}/config", instances.config, name="instance_config"),
     path(f"{INSTANCE}/delete", instances.delete, name="instance_delete"),
+    path(f"{INSTANCE}/scheduled-changes/<id:change_id>/cancellation", instances.unschedule, name="change_cancel"),
     path(f"{INSTANCE}/restoration", instances.restore, name="instance_restore"),
     path(f"{INSTANCE}/access", whitelists.of_instance, name="instance_access"),
     path(f"{INSTANCE}/access-check", question.asked, name="access_question"),

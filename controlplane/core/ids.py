@@ -102,6 +102,11 @@ def mail_id(source: RandomSource) -> str:
     return "mail-" + letters(source, 12)
 
 
+def scheduled_change_id(source: RandomSource) -> str:
+    """Such as ``chg-8zk2m4x0q1ab``."""
+    return "chg-" + letters(source, 12)
+
+
 def rebalance_id(source: RandomSource) -> str:
     """Such as ``reb-8zk2m4x0q1ab``."""
     return "reb-" + letters(source, 12)

@@ -1,5 +1,6 @@
 """REST of instances: the row with its addresses, its health and its use, which stand in apps above `instances`.
 
 api serializers   the instance itself
+scheduled         changes of its sizes that are made later
 certificates      its authority, and what its routes of TLS show
 """

@@ -7,6 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.admission.models import ScheduledState
+from controlplane.admission.rules import SIZES
 from controlplane.api.serializers import (
     CidrsField,
     NumberField,
@@ -230,6 +232,26 @@ class InstanceChangeSerializer(StrictSerializer):
         return attrs
 
 
+class ScheduledChangeCreateSerializer(StrictSerializer):
+    """Sizes, one or more, and from when on."""
+
+    at = serializers.DateTimeField(help_text="to come, and within 30 days")
+    bandwidth_mib_per_s = BandwidthField(required=False)
+    storage_gib = StorageField(required=False)
+    partitions = PartitionsField(required=False)
+    accept_full_storage = StrictBooleanField(
+        required=False,
+        help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
+    )
+    confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Some size is named."""
+        if not set(attrs) & set(SIZES):
+            raise serializers.ValidationError({"at": f"is no change by itself: give one or more of {', '.join(SIZES)}"})
+        return attrs
+
+
 class InstanceDestroySerializer(StrictSerializer):
     """A word that it is meant."""
 
@@ -275,6 +297,31 @@ class SentenceField(serializers.CharField):
 
     def to_representation(self, value: str) -> str | None:  # type: ignore[override]
         return super().to_representation(value) or None
+
+
+class ScheduledChangeSerializer(serializers.Serializer[Any]):
+    """A change of sizes that is made later, or was."""
+
+    id = serializers.CharField()
+    at = serializers.DateTimeField()
+    bandwidth_mib_per_s = NumberField(source="changes.bandwidth_mib_per_s", default=None, allow_null=True)
+    storage_gib = NumberField(source="changes.storage_gib", default=None, allow_null=True)
+    partitions = serializers.IntegerField(
+        source="changes.partitions", default=None, allow_null=True, help_text="null, as of the others: it stays"
+    )
+    state = serializers.ChoiceField(choices=ScheduledState.choices)
+    operation_id = SentenceField(allow_null=True, help_text="what brings it to the brokers, once it has begun")
+    problem = SentenceField(allow_null=True, help_text="why it was refused at its time, or is not made yet")
+    actor = serializers.CharField(help_text="who asked for it: an email")
+    created_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="when it was begun, refused or cancelled")
+
+
+class ScheduledChangePageSerializer(serializers.Serializer[Any]):
+    """Scheduled changes of an instance, a page at a time."""
+
+    items = ScheduledChangeSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class InstanceSerializer(serializers.Serializer[Any]):

@@ -207,9 +207,12 @@ class World:
 
 def prepare(world: World) -> None:
     """People, an organisation with two instances and one that is isolated, a few topics."""
+    from datetime import UTC, datetime, timedelta
+
     from controlplane.access import acls, users
     from controlplane.accounts import services as accounts
     from controlplane.accounts.models import User
+    from controlplane.admission import scheduling
     from controlplane.core import operations
     from controlplane.instances import lifecycle
     from controlplane.instances import services as instances
@@ -261,6 +264,8 @@ def prepare(world: World) -> None:
     acls.acls_preset(
         **place, preset="consumer", principal="User:billing", topic="orders", group="billing", host="10.20.0.0/16"
     )
+    sizes = {"bandwidth_mib_per_s": 40, "partitions": 600}
+    scheduling.change_schedule(**place, at=datetime.now(UTC) + timedelta(days=3), changes=sizes)
     use(made[1].id)
     wait(made[1].id)
     remember(made[1].id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -26,6 +26,7 @@ from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
 from tests.support.tokens import Issuer
 
+from .admission.rows import change_row
 from .alarms.rows import CODE, alarm_row, event_row, receiver_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
@@ -37,8 +38,10 @@ ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "
 # What each endpoint takes from its owner, so that nothing but the id is wrong.
 AUTHORITY = Authority()
 OWN = AUTHORITY.issue("own", ["127.0.0.1"])
+SOON = f"{datetime.now(UTC) + timedelta(days=3):%Y-%m-%dT%H:%M:%SZ}"
 BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
+    ("post", "instances/<id:instance_id>/scheduled-changes"): {"at": SOON, "partitions": 90},
     ("post", "instances/<id:instance_id>/destroy"): {"name": "events"},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
@@ -150,6 +153,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<int:partition>": "0",
         "<int:offset>": "0",
         "<id:rule_id>": rule_id,
+        "<id:change_id>": change_row(instance).id,
         "<id:proposal_id>": proposal,
         "<route:route_id>": route["id"],
         "<name:group>": "readers",
@@ -200,6 +204,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
+    missing |= {"<id:change_id>": "chg-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():

@@ -50,6 +50,7 @@ from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 
+from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
@@ -61,7 +62,7 @@ ALARM, RECEIVER = "alm-000000000001", "rcv-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore"}
+POSTS_ONLY |= {"instance_restore", "change_cancel"}
 POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
 POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
@@ -166,6 +167,7 @@ def lists(alice, first, rule_id):
         "<id:number>": "inv-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "<id:rule_id>": rule_id,
+        "<id:change_id>": change_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
         "<route:route_id>": "default",
         "<name:user>": "alice",
         "<id:alarm_id>": ALARM,

@@ -33,6 +33,7 @@ from controlplane.core.models import Operation
 from controlplane.env import ROOT
 from controlplane.wsgi import application
 
+from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
@@ -87,6 +88,7 @@ RULED = {
     "advertised_host": "a name or an address",
     "advertised_hosts": "the same, by the ids of brokers",
     "closes_at": "in the future",
+    "at": "the same, at most 30 days away, and not without a size",
     "acls_added": "as items",
     "acls_removed": "no null character",
     "route_whitelists": "of routes that there are; as cidrs",
@@ -154,6 +156,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "transactional_id": "copier",
         "member": "reader-1",
         "user": "ann",
+        "change_id": change_row(instance).id,
         "issuer_id": token_issuer_row(instance).id,
         "alarm_id": alarm_row(instance).id,
         "receiver_id": receiver_row(instance).id,

@@ -19,6 +19,7 @@ app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
     "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
 )
+SCHEDULED = columns("id", "at", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "actor", "problem")
 EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
 
 Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
@@ -118,15 +119,46 @@ def resize(
         typer.Option("--accept-full-storage", help="Less storage than is used is meant: producing is refused then."),
     ] = None,
     confirm_price: ConfirmPrice = None,
+    at: Annotated[
+        str | None, typer.Option(help="Later: RFC 3339, such as 2026-12-24T03:00:00Z, within 30 days.")
+    ] = None,
     dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
-    """Other sizes; what is not named stays."""
+    """Other sizes; what is not named stays. With --at the change is made then: `instance scheduled` lists it."""
     sizes = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)
     if not sizes:
         raise Misused("name --bandwidth, --storage or --partitions")
     words = said(accept_full_storage=accept_full_storage, confirm_price=confirm_price)
+    if at is not None:
+        body = {"at": at, **sizes, **words}
+        of(ctx).change(ops.SCHEDULED_CHANGE_CREATE, dry_run=dry_run, body=body, instance_id=instance)
+        return
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={**sizes, **words}, instance_id=instance)
+
+
+@app.add("scheduled")
+def scheduled(
+    ctx: typer.Context,
+    instance: Instance,
+    change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help="Show this one.")] = None,
+    limit: Limit = None,
+) -> None:
+    """Changes that are made later, and what became of earlier ones; the newest first."""
+    if change is None:
+        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, instance_id=instance)
+    else:
+        of(ctx).show(ops.SCHEDULED_CHANGE, instance_id=instance, change_id=change)
+
+
+@app.add("unschedule")
+def unschedule(
+    ctx: typer.Context,
+    instance: Instance,
+    change: Annotated[str, typer.Argument(metavar="CHANGE", help="Its id: sluice instance scheduled.")],
+) -> None:
+    """Cancel a change that waits for its time."""
+    of(ctx).change(ops.SCHEDULED_CHANGE_CANCEL, done=f"{change} is cancelled.", instance_id=instance, change_id=change)
 
 
 @app.add("rename")

@@ -93,6 +93,13 @@ class InstanceChangeForm(InstanceSettingsForm, PricedForm):
         required=False,
         help_text="Until topics are deleted, or records expire. Consuming goes on.",
     )
+    at = forms.DateTimeField(
+        label="When",
+        required=False,
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
+        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="UTC, within 30 days: sizes are changed then. Empty: now.",
+    )
     is_below_use = False
 
     def refuse(self, error: SluiceError) -> None:

@@ -11,7 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.admission import purchases
+from controlplane.admission import purchases, scheduling
+from controlplane.admission.models import ScheduledState
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
 from controlplane.billing.pricing.rating import HOUR
@@ -31,7 +32,7 @@ from controlplane.console.proof import proof_asked
 from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Conflict, SluiceError
+from controlplane.core.errors import Conflict, Invalid, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
@@ -145,6 +146,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         if bootstrap
         else [],
         "firing": alarms_firing(instance),
+        "scheduled": scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
+        .filter(state=ScheduledState.WAITING)
+        .order_by("at")
+        .first(),
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,
@@ -196,28 +201,62 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
         try:
-            purchases.instance_change(
-                organisation=caller.organisation,
-                actor=caller.actor,
-                instance_id=instance.id,
-                changes=changes,
-                accept_full_storage=form.cleaned_data["accept_full_storage"],
-                confirm_price=form.cleaned_data["confirm_price"],
-            )
+            _change(request, caller, instance, form, changes)
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, "The change is on its way to the brokers; clients stay connected.")
-            return redirect("console:instance", caller.organisation.id, instance.id)
+            page = "instance_settings" if form.cleaned_data["at"] else "instance"
+            return redirect(f"console:{page}", caller.organisation.id, instance.id)
+    scheduled = scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
+    waiting_first = Case(When(state=ScheduledState.WAITING, then=0), default=1)
     context = {
         "instance": instance,
         "tab": "settings",
         "form": form,
+        "scheduled": scheduled.order_by(waiting_first, "-created_at")[: scheduling.MOST_WAITING],
         "price_of": instance,
         "price_now": _price_of(caller, now),
         **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+
+
+def _change(
+    request: HttpRequest, caller: Caller, instance: Instance, form: InstanceChangeForm, changes: dict[str, Any]
+) -> None:
+    """Now, or at the moment that was typed. Raises SluiceError."""
+    at = form.cleaned_data["at"]
+    asked = {
+        "organisation": caller.organisation,
+        "actor": caller.actor,
+        "instance_id": instance.id,
+        "changes": changes,
+        "accept_full_storage": form.cleaned_data["accept_full_storage"],
+        "confirm_price": form.cleaned_data["confirm_price"],
+    }
+    if not at:
+        purchases.instance_change(**asked)
+        messages.success(request, "The change is on its way to the brokers; clients stay connected.")
+        return
+    if set(changes) - set(SIZES):
+        raise Invalid.field("at", "only sizes are changed later: change name and protection without it")
+    scheduling.change_schedule(**asked, at=at)
+    messages.success(request, f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC.")
+
+
+@require_POST
+@tenant_page
+def unschedule(request: HttpRequest, caller: Caller, instance_id: str, change_id: str) -> HttpResponse:
+    """Cancel a change that waits for its time."""
+    try:
+        scheduling.change_cancel(
+            organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, change_id=change_id
+        )
+    except Conflict as error:
+        messages.error(request, said(error))
+    else:
+        messages.success(request, "The change is cancelled.")
+    return redirect("console:instance_settings", caller.organisation.id, instance_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -46,6 +46,20 @@ def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
     assert kinds == ["instance.create", *["instance.update"] * 3, "instance.delete"]
 
 
+def test_a_size_is_changed_later(ok, as_alice, events, brokers):
+    at = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
+    assert ok("instance", "resize", events, "--bandwidth", 8, "--at", at, "--dry-run", "-o", "json").json["changes"]
+    made = ok("instance", "resize", events, "--bandwidth", 8, "--at", at, "-o", "json").json
+    assert (made["at"], made["bandwidth_mib_per_s"], made["state"]) == (at, 8, "waiting")
+    assert made["id"] in ok("instance", "scheduled", events).out
+    assert ok("instance", "scheduled", events, made["id"], "-o", "json").json == made
+    assert ok("instance", "unschedule", events, made["id"]).err.endswith(f"{made['id']} is cancelled.\n")
+    assert ok("instance", "scheduled", events, "-o", "json").json["items"][0]["state"] == "cancelled"
+    refused = as_alice("instance", "resize", events, "--bandwidth", 8, "--at", "2020-01-01T00:00:00Z")
+    assert refused.status == 1
+    assert "within 30 days" in refused.err
+
+
 def test_a_protected_one_is_not_deleted(ok, as_alice, brokers, worker):
     ok("instance", "create", "events", *WANTED, "--deletion-protection")
     assert ok("instance", "show", "events", "-o", "json").json["deletion_protection"] is True

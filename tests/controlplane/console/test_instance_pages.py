@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from controlplane.admission.models import ScheduledChange
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances.models import Instance
 from tests.controlplane.conftest import run_to_the_end
@@ -397,3 +400,44 @@ def test_what_keeps_a_change_from_being_in_force_is_said_and_which_limits_there_
         text = text_of(page)
         assert "not in force yet: the whitelists may take 900000 bytes, not 1060586." in text
         assert "Topics 7" in text
+
+
+def later(days=3):
+    return datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=days)
+
+
+def test_a_size_for_later_is_scheduled_listed_and_cancelled(at_alice, at_viewer, instance):
+    at, settings = later(), f"instances/{instance.id}/settings"
+    answer = at_alice.post(settings, SIZES | {"bandwidth_mib_per_s": "7.5", "at": f"{at:%Y-%m-%dT%H:%M}"}, follow=True)
+    assert f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC." in text_of(answer)
+    row = ScheduledChange.objects.for_organisation(at_alice.organisation).get()
+    assert (row.changes, row.at, row.state) == ({"bandwidth_mib_per_s": 7.5}, at, "waiting")
+    assert f"At {at:%Y-%m-%d %H:%M} UTC it is changed to 7.5 MiB/s" in text_of(at_alice.get(f"instances/{instance.id}"))
+    cancel = f"instances/{instance.id}/scheduled-changes/{row.id}/cancellation"
+    assert at_alice.address(cancel) in at_alice.get(settings).content.decode()
+    seen = at_viewer.get(settings)
+    assert "7.5 MiB/s" in text_of(seen)
+    assert at_viewer.address(cancel) not in seen.content.decode()
+
+    assert "The change is cancelled." in text_of(at_alice.post(cancel, follow=True))
+    row.refresh_from_db()
+    assert row.state == "cancelled"
+    assert "it is changed to" not in text_of(at_alice.get(f"instances/{instance.id}"))
+    row.state = "begun"
+    row.save()
+    assert "The change was begun already." in text_of(at_alice.post(cancel, follow=True))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"at": "2020-01-01T00:00"}, "Must be to come, and within 30 days."),
+        ({"at": "soon"}, "Enter a valid date/time."),
+        ({"name": "other"}, "Only sizes are changed later: change name and protection without it."),
+    ],
+)
+def test_a_moment_that_cannot_be_is_said_beside_it(at_alice, instance, typed, said):
+    asked = SIZES | {"at": f"{later():%Y-%m-%dT%H:%M}"} | typed
+    page = at_alice.post(f"instances/{instance.id}/settings", asked)
+    assert (page.status_code, problem_beside(page, "at")) == (422, said)
+    assert not ScheduledChange.objects.for_organisation(at_alice.organisation).exists()

@@ -25,6 +25,7 @@ from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
+from tests.controlplane.admission.rows import change_row
 from tests.controlplane.alarms.rows import alarm_row, receiver_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.rebalancing.rows import rebalance_row
@@ -35,7 +36,7 @@ from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore"}
+POSTS_ONLY |= {"instance_restore", "change_cancel"}
 POSTS_ONLY |= {
     "alarm_delete",
     "alarm_silence",
@@ -78,6 +79,7 @@ def address(alice, instance, admin):
         "alarm_id": alarm_row(instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
+        "change_id": change_row(instance).id,
         "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,

@@ -1,0 +1,212 @@
+"""Changes of size that are to be made later: scheduled, cancelled, and carried out by the clock.
+
+What is wanted is judged twice by the rules of the change itself: when it is scheduled, by a dry run, so that nobody waits for
+what could not be done anyway; and at its time, when the instance, the room of its cluster, the caps and the price may be others.
+
+::
+
+    waiting ──> begun      at its time: the change was made, and its operation brings it to brokers
+       │  └───> refused    at its time: by the rules of the change; `problem` says why
+       └──────> cancelled
+
+The row is locked while it is carried out, in the transaction that makes the change: a worker that dies leaves neither, and of
+two only one does it. What may succeed a little later (another change of the instance is being written, 20 operations run on
+it) is tried again in each round, for an hour.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from controlplane.admission import dry_runs, purchases
+from controlplane.admission.models import ScheduledChange, ScheduledState
+from controlplane.admission.rules import SIZES
+from controlplane.core import audit, ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, SluiceError
+from controlplane.instances.selectors import instance_get
+from controlplane.instances.services import instance_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from django.db.models import QuerySet
+
+    from controlplane.core.dry_runs import Outlook
+    from controlplane.tenants.models import Organisation
+
+LOG = logging.getLogger(__name__)
+FARTHEST = timedelta(days=30)
+MOST_WAITING = 20
+"""Of one instance."""
+TRIED_FOR = timedelta(hours=1)
+AT_ONCE = 100
+"""Changes that are carried out in a round."""
+_MAY_PASS = ("too_many_operations",)
+"""Refusals that are over by themselves, beside those that are retriable."""
+
+
+def change_check(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    at: datetime,
+    changes: Mapping[str, Any],
+    clock: Clock,
+    **words: Any,
+) -> Outlook:
+    """What the change would do if it were made now. Raises Invalid, and what purchases.instance_change raises."""
+    now = clock.now()
+    if not now < at <= now + FARTHEST:
+        raise Invalid.field("at", f"must be to come, and within {FARTHEST.days} days")
+    if not changes or set(changes) - set(SIZES):
+        raise Invalid(f"nothing to change later: give one or more of {', '.join(SIZES)}")
+    return dry_runs.changing(organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **words)
+
+
+@transaction.atomic
+def change_schedule(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    at: datetime,
+    changes: Mapping[str, Any],
+    accept_full_storage: bool = False,
+    confirm_price: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+    source: ids.RandomSource | None = None,
+) -> ScheduledChange:
+    """Have sizes changed at a moment to come. Asked for the same again while it waits, it answers that.
+
+    Raises Invalid, NotFound, LimitReached, and what the change itself would raise now.
+    """
+    words = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
+    # Before the row is locked: the check locks the cluster first, as every change does, and lets go of it.
+    change_check(
+        organisation=organisation, instance_id=instance_id, at=at, changes=changes, clock=clock, actor=actor, **words
+    )
+    instance = instance_locked(organisation, instance_id)  # its changes are counted by one at a time
+    waiting = ScheduledChange.objects.for_organisation(organisation).filter(
+        instance=instance, state=ScheduledState.WAITING
+    )
+    for each in waiting.filter(at=at):
+        if each.changes == dict(changes):
+            return each
+    if waiting.count() >= MOST_WAITING:
+        raise LimitReached(
+            f"{MOST_WAITING} changes of {instance_id} are scheduled, and no more may: cancel one",
+            code="too_many_scheduled",
+        )
+    made = ScheduledChange(
+        id=ids.scheduled_change_id(source or random.SystemRandom()),
+        organisation=organisation,
+        instance=instance,
+        actor=actor,
+        changes=dict(changes),
+        at=at,
+        created_at=clock.now(),
+        **words,
+    )
+    made.save(force_insert=True)
+    detail = {"id": made.id, "at": at.isoformat(), **changes}
+    _on_record(made, actor, "instance.schedule", detail, clock)
+    return made
+
+
+@transaction.atomic
+def change_cancel(
+    *, organisation: Organisation, actor: str, instance_id: str, change_id: str, clock: Clock = SYSTEM_CLOCK
+) -> ScheduledChange:
+    """It is not made. Cancelled again, nothing happens. Raises NotFound, and Conflict for one that does not wait any more."""
+    change = change_get(organisation=organisation, instance_id=instance_id, change_id=change_id)
+    change = ScheduledChange.objects.for_organisation(organisation).select_for_update().get(pk=change.pk)
+    if change.state == ScheduledState.CANCELLED:
+        return change
+    if change.state != ScheduledState.WAITING:
+        raise Conflict(f"the change was {change.state} already", code="change_not_waiting")
+    _end(change, ScheduledState.CANCELLED, clock)
+    _on_record(change, actor, "instance.unschedule", {"id": change.id}, clock)
+    return change
+
+
+def change_list(*, organisation: Organisation, instance_id: str) -> QuerySet[ScheduledChange]:
+    """Changes of an instance that were scheduled, in any state. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    return ScheduledChange.objects.for_organisation(organisation).filter(instance=instance)
+
+
+def change_get(*, organisation: Organisation, instance_id: str, change_id: str) -> ScheduledChange:
+    """One of them. Raises NotFound."""
+    found = change_list(organisation=organisation, instance_id=instance_id).filter(pk=change_id).first()
+    if found is None:
+        raise NotFound(f"no scheduled change {change_id}")
+    return found
+
+
+def changes_carry_out(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Those whose time has come; how many were begun. One that fails is no obstacle to the others."""
+    rows = ScheduledChange.objects.unscoped("by the clock").filter(state=ScheduledState.WAITING, at__lte=clock.now())
+    begun = 0
+    for change_id in list(rows.order_by("at", "pk").values_list("pk", flat=True)[:AT_ONCE]):
+        try:
+            begun += _carry_out(change_id, clock)
+        except Exception:
+            LOG.exception("scheduled change %s", change_id)
+    return begun
+
+
+@transaction.atomic
+def _carry_out(change_id: str, clock: Clock) -> bool:
+    rows = ScheduledChange.objects.unscoped("by the clock").select_related("organisation")
+    change = rows.select_for_update(of=("self",)).get(pk=change_id)
+    if change.state != ScheduledState.WAITING:
+        return False  # another worker was faster, or it was cancelled
+    try:
+        with transaction.atomic():  # what is refused leaves nothing but the refusal
+            _, operation = purchases.instance_change(
+                organisation=change.organisation,
+                actor=change.actor,
+                instance_id=change.instance_id,
+                changes=change.changes,
+                accept_full_storage=change.accept_full_storage,
+                confirm_price=change.confirm_price,
+                clock=clock,
+            )
+    except SluiceError as error:
+        _refused(change, error, clock)
+        return False
+    change.operation_id, change.problem = operation.id, ""
+    _end(change, ScheduledState.BEGUN, clock)
+    return True
+
+
+def _refused(change: ScheduledChange, error: SluiceError, clock: Clock) -> None:
+    change.problem = error.detail
+    if (error.retriable or error.code in _MAY_PASS) and clock.now() < change.at + TRIED_FOR:
+        change.save(update_fields=["problem"])
+        return
+    _end(change, ScheduledState.REFUSED, clock)
+    _on_record(change, audit.SYSTEM, "instance.schedule.refuse", {"id": change.id, "problem": error.detail}, clock)
+
+
+def _end(change: ScheduledChange, state: ScheduledState, clock: Clock) -> None:
+    change.state, change.ended_at = state, clock.now()
+    change.save(update_fields=["state", "operation_id", "problem", "ended_at"])
+
+
+def _on_record(change: ScheduledChange, actor: str, action: str, detail: dict[str, Any], clock: Clock) -> None:
+    audit.record(
+        organisation=change.organisation,
+        actor=actor,
+        action=action,
+        target=change.instance_id,
+        detail=detail,
+        clock=clock,
+    )

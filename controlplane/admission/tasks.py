@@ -1,0 +1,12 @@
+"""Celery's edge of admission."""
+
+from __future__ import annotations
+
+from controlplane.admission import scheduling
+from controlplane.celery import app
+
+
+@app.task(name="admission.changes_carry_out")
+def changes_carry_out() -> None:
+    """Make the scheduled changes whose time has come. Beat calls it every few seconds."""
+    scheduling.changes_carry_out()

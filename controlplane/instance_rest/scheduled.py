@@ -1,0 +1,82 @@
+"""REST of changes that are made later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.admission import scheduling
+from controlplane.admission.rules import SIZES
+from controlplane.api import dry_runs, pagination
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instance_rest.serializers import (
+    ScheduledChangeCreateSerializer,
+    ScheduledChangePageSerializer,
+    ScheduledChangeSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["instances"]
+
+
+class ScheduledChangesApi(APIView):
+    """/api/v1/instances/{id}/scheduled-changes."""
+
+    dry_run_methods: ClassVar = ("POST",)
+
+    @extend_schema(responses=ScheduledChangePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Changes of sizes that are made later, and what became of earlier ones; the newest first."""
+        rows = scheduling.change_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.newest_page(request, rows, moment="created_at", key=str)
+        return Response(pagination.body(list(ScheduledChangeSerializer(page, many=True).data), following))
+
+    @extend_schema(
+        request=ScheduledChangeCreateSerializer,
+        responses={200: dry_runs.ANSWER, 201: ScheduledChangeSerializer},
+        tags=TAGS,
+    )
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Other sizes from a moment on. What could not be done now is refused; at its time it is looked at again."""
+        body = ScheduledChangeCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller, members = caller_of(request), body.validated_data
+        asked: dict[str, Any] = {
+            "organisation": caller.organisation,
+            "actor": caller.actor,
+            "instance_id": instance_id,
+            "changes": {name: members.pop(name) for name in SIZES if name in members},
+            "accept_full_storage": False,
+            "confirm_price": False,
+            **members,
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(scheduling.change_check(**asked, clock=SYSTEM_CLOCK))
+        return Response(ScheduledChangeSerializer(scheduling.change_schedule(**asked)).data, status=201)
+
+
+class ScheduledChangeApi(APIView):
+    """/api/v1/instances/{id}/scheduled-changes/{change_id}."""
+
+    @extend_schema(responses=ScheduledChangeSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, change_id: str) -> Response:
+        """One of them."""
+        found = scheduling.change_get(
+            organisation=caller_of(request).organisation, instance_id=instance_id, change_id=change_id
+        )
+        return Response(ScheduledChangeSerializer(found).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, change_id: str) -> Response:
+        """Cancel it. It stays in the list, as cancelled."""
+        caller = caller_of(request)
+        scheduling.change_cancel(
+            organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, change_id=change_id
+        )
+        return Response(status=204)
