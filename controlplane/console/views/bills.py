@@ -17,10 +17,11 @@ from controlplane.billing import costs
 from controlplane.billing import selectors as billing
 from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import focus_answer, pdf_answer
-from controlplane.billing.pricing.documents import month_of
+from controlplane.billing.pricing.documents import month_of, rated
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import Plan, month_day, plans_on
-from controlplane.billing.pricing.rating import Month
+from controlplane.billing.pricing.rating import Month, total
+from controlplane.billing.pricing.what_if import what_if_document
 from controlplane.billing.services import plan_choose
 from controlplane.billing.verification import invoice_verify
 from controlplane.billing.waiting import months_waiting, waiting_instances
@@ -91,10 +92,15 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
     span = span_of(request.GET.get("month"), MONTH, now)
     month = month_of(span.text)
 
-    def under(plan: str | None) -> billing.Bill:
-        return billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month, plan=plan)
+    found = billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month)
 
-    found = under(None)
+    def under(plan: str) -> dict[str, Any]:
+        if found.inputs is None:  # an invoice is compared with today's usage
+            other = billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month, plan=plan)
+            return {"currency": other.currency, "total": other.total}
+        term = billing.plan_throughout(plan, month)  # of the usage that was read already
+        return {"currency": term.plan.currency, "total": total(rated(what_if_document(found.inputs, terms=(term,))))}
+
     names = {each.plan.name for each in found.spans}
     number = number_text(found.invoice.number) if found.invoice else None
     context = {
