@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{(\w+)\}")
 SENTENCES = frozenset(
     "because detail direction done error have in_force kind one operation operation_title problem reason role said sentence so "
-    "state subject them title used verb waited what who why words".split()
+    "state subject them title used verb waited what who whom why words".split()
 )
 """Values with these names are texts of ours."""
 LEAST_LETTERS = 5
@@ -130,6 +130,15 @@ NAMES = (
     *("{leaders} leader", "{leaders} leaders"),
     *("{number} partition has no leader", "{number} partitions have no leader"),
     *("{number} partition is under-replicated", "{number} partitions are under-replicated"),
+    # What brokers and the pipeline say, and the kept sentences of operators' help.
+    "no whitelist holds the address",
+    "User:ANONYMOUS is whoever has not logged in.",
+    "metering has come to {read} UTC; it must come to {wanted}",
+    "records {first} to {last} of partition {partition} of __usage expired before they were read",
+    "{host} has no public address",
+    "ask the operators of this service",
+    "write to {contact}",
+    "To have a cap raised, {whom}: name your organisation ({id}), the cap, how much you need, and what for.",
     # Formats of dates on axes.
     *("%-d %b", "%b %Y"),
 )

@@ -26,8 +26,18 @@ ENGLISH = """() => {
   while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(theirs)) found.add(walk.currentNode.textContent);
   return [...found].map((text) => text.replace(/\\s+/g, " ").trim()).filter((text) => /([a-z]+[ ,;:]+){3}[a-z]+/.test(text));
 }"""
-THEIRS: set[str] = set()
-"""Texts in the world of these tests that people have written."""
+THEIRS = (
+    "A third of the storage",  # an alarm's name
+    "answers 503; it will be there again tomorrow",  # what a receiver's server said
+    "broker 3 does not come back, and its counters are lost",  # an operator's reasons
+    "A counter file that a power cut tore",
+    "LookupError: no such plan",  # what a program said
+    "no other broker may take it",
+    # Members of requests, as REST calls them: the audit log names them.
+    *("produce bytes per s", "allow everyone if no acl found", "bandwidth mib per s"),
+    "metering has come to 2026-10-31 21:00 UTC; it must come to 2026-11-01 01:10",  # in the audit log: as it was written then
+)
+"""Texts in the world of these tests that people or programs have written."""
 
 
 def test_the_switch_changes_every_page_and_back(console, open_page):
@@ -70,11 +80,13 @@ def test_every_page_is_chinese_fits_and_satisfies_axe(console, open_page, screen
             page.goto(address)
             page.wait_for_timeout(150)
             if screen == "desktop":
-                found += [f"{name}: {text}" for text in page.evaluate(ENGLISH) if text not in THEIRS]
+                found += [
+                    f"{name}: {text}" for text in page.evaluate(ENGLISH) if not any(each in text for each in THEIRS)
+                ]
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             if wide > 0:
                 found.append(f"{name}: {wide} px wider than a screen of {SCREENS[screen]['width']}")
             if screen == "phone":
                 found += violations(page, name)
                 found += [f"{name}: {hidden}" for hidden in page.evaluate(HIDDEN_COLUMNS)]
-    assert found == []
+    assert not found, "\n".join(found)

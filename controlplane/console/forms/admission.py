@@ -10,6 +10,7 @@ from django import forms
 from controlplane.admission import rules
 from controlplane.admission.selectors import Use
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.wording import filled
 
 
 def _reason() -> forms.CharField:
@@ -40,7 +41,7 @@ class CapsForm(ConsoleForm):
         super().__init__(data, initial={name: rules.number(float(limit)) for name, limit in self._now.items()})
         for use in uses:
             default = rules.shown(use.resource, use.default, currency)
-            self.fields[use.resource].help_text = f"By default {default}; empty is the default."
+            self.fields[use.resource].help_text = filled("By default {default}; empty is the default.", default=default)
 
     @property
     def changes(self) -> dict[str, Decimal | None]:
