@@ -214,7 +214,7 @@ def test_a_deleted_one_shows_until_when_and_is_restored(grace, at_alice, instanc
     instance.refresh_from_db()
     text = text_of(at_alice.get(f"instances/{instance.id}"))
     assert f"At {instance.destroys_at:%Y-%m-%d %H:%M} UTC its data are deleted for good." in text
-    assert "Connect" not in text
+    assert "Bootstrap servers" not in text
     assert "Isolated" in text_of(at_alice.get())
     for part in ("settings", "config", "acl-rules"):
         assert "it can be changed once it is restored" in text_of(at_alice.get(f"instances/{instance.id}/{part}"))

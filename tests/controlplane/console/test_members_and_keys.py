@@ -54,7 +54,7 @@ def test_only_owners_decide_who_belongs(request, at_alice, who):
     ):
         page = visitor.post(path, data)
         assert page.status_code == 403, path
-        assert "only owners decide" in text_of(page).lower()
+        assert "only owners of the organisation decide" in text_of(page).lower()
     assert membership(visitor).role != Role.OWNER
 
 
