@@ -72,9 +72,16 @@ def broker(answer, requests):
     listener.close()
 
 
-def run(clients, seconds):
+PATIENCE_S = 20.0
+
+
+def run(clients, seconds, enough=lambda _noted: True):
+    """For so long, and on until it is `enough`: a machine may be busy."""
     swarm = Swarm(clients)
+    ends = time.monotonic() + PATIENCE_S
     swarm.run(time.monotonic() + seconds)
+    while not enough(swarm.noted) and time.monotonic() < ends:
+        swarm.run(time.monotonic() + seconds)
     swarm.close()
     return swarm.noted
 
@@ -83,7 +90,7 @@ def test_each_client_sends_under_its_own_id_and_is_noted():
     requests = []
     with broker(lambda number: 0, requests) as address:
         clients = [Client(number, address, f"id-{number}", body("flow", 0, 1_000), depth=1) for number in range(3)]
-        found = run(clients, 0.5)
+        found = run(clients, 0.5, lambda noted: len({each.client for each in noted}) == 3)
     assert {name for name, _ in requests} == {"id-0", "id-1", "id-2"}
     assert {each.client for each in found} == {0, 1, 2}
     assert {each.error for each in found} == {0}
@@ -108,6 +115,6 @@ def test_who_waits_as_told_sends_no_more_and_who_does_not_goes_on(waits):
 def test_a_client_that_connects_anew_does_so_for_every_request():
     requests = []
     with broker(lambda number: 0, requests) as address:
-        found = run([Client(0, address, "c", body("flow", 0, 100), depth=1, connects_anew=True)], 0.5)
+        found = run([Client(0, address, "c", body("flow", 0, 100), depth=1, connects_anew=True)], 0.5, lambda noted: len(noted) >= 2)
     assert len(found) >= 2
     assert {each.error for each in found} == {0}
