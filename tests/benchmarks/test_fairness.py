@@ -115,6 +115,7 @@ def test_who_waits_as_told_sends_no_more_and_who_does_not_goes_on(waits):
 def test_a_client_that_connects_anew_does_so_for_every_request():
     requests = []
     with broker(lambda number: 0, requests) as address:
-        found = run([Client(0, address, "c", body("flow", 0, 100), depth=1, connects_anew=True)], 0.5, lambda noted: len(noted) >= 2)
+        client = Client(0, address, "c", body("flow", 0, 100), depth=1, connects_anew=True)
+        found = run([client], 0.5, lambda noted: len(noted) >= 2)
     assert len(found) >= 2
     assert {each.error for each in found} == {0}

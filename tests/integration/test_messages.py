@@ -12,6 +12,7 @@ from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import BandwidthUsedUp, Conflict, Invalid, LimitReached, NotFound
+from controlplane.instances.models import InstanceState
 from controlplane.kafka import client, group_door, message_door
 from controlplane.messages import debts, selectors, services
 from controlplane.messages.looking import Filter
@@ -51,7 +52,7 @@ def at(cluster, monkeypatch):
     monkeypatch.setattr(services.audit, "record", lambda **entry: trail.append(entry))
 
     def place(tenant):
-        known = SimpleNamespace(id=tenant.id, cluster=SimpleNamespace(address=CLUSTER))
+        known = SimpleNamespace(id=tenant.id, cluster=SimpleNamespace(address=CLUSTER), state=InstanceState.RUNNING)
         monkeypatch.setattr(selectors, "instance_get", lambda **_: known)
         monkeypatch.setattr(services, "instance_running_get", lambda **_: known)
         return SimpleNamespace(

@@ -143,7 +143,7 @@ class _Largest(Generic[Row]):
 
     def rows(self) -> tuple[Row, ...]:
         """The largest first; of equal ones, who came first."""
-        return tuple(row for _, _, row, _ in sorted(self._heap, key=lambda entry: entry[:2], reverse=True))
+        return tuple(row for _, _, row, _ in sorted(self._heap, key=lambda entry: (entry[0], entry[1]), reverse=True))
 
     def rest(self) -> FlowOfTheRest:
         """All others together."""
