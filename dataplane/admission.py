@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.security.strangers import Strangers
 from dataplane.tenancy.certificates import identify
+from dataplane.tenancy.refused_here import turned_away
 from dataplane.tenancy.session import Session
 from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
@@ -107,7 +108,7 @@ class Admission:
         """A handshake is over: why the session may not stay, or None."""
         problem = identify(session, route, certificate)
         if problem is not None:
-            self._turned_away(session, Refused.CERTIFICATE)
+            turned_away(session, Refused.CERTIFICATE, self._broker.doors.clock.now_ms())
         if certificate is not None and not route.wants_sasl:
             self._broker.auditing.identified(session, problem)
         if problem is None and not route.wants_sasl:
@@ -120,11 +121,7 @@ class Admission:
         if is_right:
             self._shadow(session)
         else:
-            self._turned_away(session, Refused.SASL)
-
-    def _turned_away(self, session: Session, why: Refused) -> None:
-        if session.instance is not None:
-            session.instance.refused.add(session.peer, session.route, why, self._broker.doors.clock.now_ms())
+            turned_away(session, Refused.SASL, self._broker.doors.clock.now_ms())
 
     @staticmethod
     def _shadow(session: Session) -> None:

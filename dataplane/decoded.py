@@ -105,8 +105,5 @@ class Begun(Later[Any]):
 
     def _over(self, work: Future[Any]) -> None:
         """Whoever takes the outcome up may take room for it as well, before this is given back."""
-        if work.error is not None:
-            self.fail(work.error)
-        else:
-            self.resolve(work.result())
+        self.follow(work)
         self._decoded.give_back(self._owner, self.size)

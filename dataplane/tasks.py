@@ -90,6 +90,14 @@ class Future(Generic[T]):
         else:
             self._waiters.append(callback)
 
+    def follow(self, other: Future[T]) -> None:
+        """End as another one has, which is done."""
+        error = other.error
+        if error is None:
+            self.resolve(other.result())
+        else:
+            self.fail(error)
+
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

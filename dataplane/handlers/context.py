@@ -23,7 +23,7 @@ from dataplane.tenancy.access import (
     of_topic,
     why,
 )
-from dataplane.tenancy.talkers import NOBODYS
+from dataplane.tenancy.talkers import talk_of
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -135,10 +135,7 @@ class RequestContext:
 
     def talk(self, physical: str) -> Talk:
         """Where the bytes that this client moves of a topic are counted (`tenancy.talkers`)."""
-        instance = self.session.instance
-        if instance is None:
-            return NOBODYS
-        return instance.talkers.of(self.client_id, self.session.peer, physical, self.broker.doors.clock.monotonic())
+        return talk_of(self.session, self.client_id, physical, self.broker.doors.clock.monotonic())
 
     def owns(self, physical: str) -> bool:
         """Whether a physical name is visible to this session."""

@@ -62,6 +62,7 @@ from dataplane.security.roles import claimed, may_claim, may_send
 from dataplane.security.strangers import Strangers
 from dataplane.tasks import CancelledError, Future, Later, Task
 from dataplane.tenancy.recent import Counters, Readings
+from dataplane.tenancy.refused_here import turned_away
 from dataplane.tenancy.session import Session
 from quota.contracts.refused import Refused
 from quota.core.bucket import TokenBucket
@@ -163,7 +164,7 @@ class ClientConnection:
             self.session.instance.disconnected(self)
             why = None if self._requests else ended_because(reason)
             if why is not None:
-                self._turned_away(why)
+                turned_away(self.session, why, self.broker.doors.clock.now_ms())
         if self._introduction is not None:
             self._introduction.gone()
         del (
@@ -203,11 +204,6 @@ class ClientConnection:
         """Over how many seconds, and the bytes that came and went in them and the requests (`tenancy.recent`)."""
         connection = self._connection
         return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
-
-    def _turned_away(self, why: Refused) -> None:
-        session = self.session
-        if session.instance is not None:
-            session.instance.refused.add(session.peer, session.route, why, self.broker.doors.clock.now_ms())
 
     # --- requests, the slow way ---------------------------------------------------------------------------------------
 
@@ -302,7 +298,7 @@ class ClientConnection:
         if not session.authenticated:
             if row.api.key not in _BEFORE_AUTHENTICATION:
                 if session.mechanism is None:
-                    self._turned_away(Refused.NO_LOGIN)
+                    turned_away(session, Refused.NO_LOGIN, self.broker.doors.clock.now_ms())
                 raise CloseConnectionError("a request before authentication")
             if self._introduction is not None:
                 self._introduction.one_more()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from dataplane.tenancy.session import Session
     from quota.contracts.refused import Refused
 
 MOST = 256
@@ -23,6 +24,12 @@ class RefusedRow(NamedTuple):
     reason: Refused
     times: int
     last_ms: int  # of the wall's clock
+
+
+def turned_away(session: Session, reason: Refused, now_ms: int) -> None:
+    """A connection that was let in ends before anything could be done on it. Those to the internal listener are not kept."""
+    if session.instance is not None:
+        session.instance.refused.add(session.peer, session.route, reason, now_ms)
 
 
 class RefusedHere:

@@ -20,6 +20,8 @@ from dataplane.tenancy.recent import Readings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from dataplane.tenancy.session import Session
+
 MOST_TALKS = 4_096
 MOST_CLIENT_ID = 200
 """Characters of a client id that are kept."""
@@ -46,6 +48,13 @@ class Talk:
 
 NOBODYS = Talk("", "", "", 0.0)
 """Of the internal listener: what brokers read of each other is nobody's consumption."""
+
+
+def talk_of(session: Session, client_id: str | None, topic: str, now_s: float) -> Talk:
+    """Where the bytes that a client moves of a topic (a physical name) are counted."""
+    if session.instance is None:
+        return NOBODYS
+    return session.instance.talkers.of(client_id, session.peer, topic, now_s)
 
 
 class Talkers:

@@ -87,10 +87,7 @@ class Verifying:
 
         def done(future: Future[Judged]) -> None:
             del self._busy[account]
-            if future.error is not None:
-                job.fail(future.error)
-            else:
-                job.resolve(future.result())
+            job.follow(future)
             self._go_on()
 
         self._background.run(job.work).then(done)

@@ -101,3 +101,16 @@ def test_a_failure_that_nobody_asks_for_is_logged(caplog, observed):
         del task
         gc.collect()
     assert ("doomed" in caplog.text) is not observed
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")], ids=["a value", "an error"])
+def test_one_that_follows_another_ends_as_that_has(error):
+    first, second = Future(), Future()
+    first.then(second.follow)
+    assert not second.done
+    if error is None:
+        first.resolve(7)
+        assert second.result() == 7
+    else:
+        first.fail(error)
+        assert second.error is error

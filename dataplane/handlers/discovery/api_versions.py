@@ -52,14 +52,11 @@ def handle_api_versions(
     ctx: RequestContext, request: ApiVersionsRequest, served: Callable[..., Sequence[Offered]]
 ) -> ApiVersionsResponse:
     """The rows of the table that this kind of listener serves."""
-    error = ErrorCode.NONE
-    said = (request.client_software_name, request.client_software_version)
-    if ctx.version >= SAYS_WHO_SINCE and not all(map(_SOFTWARE.fullmatch, said)):
-        error = ErrorCode.INVALID_REQUEST
-    if ctx.version >= SAYS_WHO_SINCE and error is ErrorCode.NONE:
+    if ctx.version >= SAYS_WHO_SINCE:
+        said = (request.client_software_name, request.client_software_version)
+        if not all(map(_SOFTWARE.fullmatch, said)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.session.software = said[0][:MOST_SOFTWARE], said[1][:MOST_SOFTWARE]
-    if error is not ErrorCode.NONE:
-        return ApiVersionsResponse(error_code=error)
     return _offer(served, tenant=not ctx.session.is_internal, reads_zero=ctx.version >= _READS_ZERO_SINCE)
 
 

@@ -109,10 +109,7 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
-            told = self._ctx.broker.slices.run(self._ctx.owner, self._response())
-            told.then(
-                lambda done: self.answer.resolve(done.result()) if done.error is None else self.answer.fail(done.error)
-            )
+            self._ctx.broker.slices.run(self._ctx.owner, self._response()).then(self.answer.follow)
 
     def _response(self) -> Steps[WriteTxnMarkersResponse]:
         pace = Pace()

@@ -52,8 +52,6 @@ from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S, TopicBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dataplane.doors import Callback
     from dataplane.records.steps import Steps
     from dataplane.replication.replica.waiters import ReadWaiter
@@ -226,31 +224,31 @@ class _Fetch:
 
     def _send(self, response: FetchResponse) -> None:
         ctx = self._ctx
-        run_through(self._talked(response, Pace()))
-        self._charge(response, encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names))
+        sizes = run_through(self._sizes(response))
+        self._charge(sizes, encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names))
 
-    def _charge(self, response: FetchResponse, parts: list[Any]) -> None:
-        """Answer with what is encoded, when its size is known to be paid for."""
+    def _charge(self, sizes: list[tuple[str, int]], parts: list[Any]) -> None:
+        """Answer with what is encoded, when its size is known to be paid for. `sizes`: bytes of records by topic."""
         ctx = self._ctx
         size = sum(size_of(part) for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
         if ctx.is_on_behalf:
-            for topic, records in self._sizes(response):
+            for topic, records in sizes:
                 delay_s = max(delay_s, ctx.broker.gate.charge_consume(ctx.payer(topic), ctx.sender, records))
         rules = self._rules
         if rules is not None:
-            topics = self._sizes(response)
-            delay_s = max(delay_s, rules.charge_consume(ctx.session, ctx.client_id, size, topics))
+            delay_s = max(delay_s, rules.charge_consume(ctx.session, ctx.client_id, size, sizes))
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports.
             parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", throttle_ms(delay_s))
         self.answer.resolve(Encoded(parts))
 
-    def _talked(self, response: FetchResponse, pace: Pace) -> Steps[None]:
-        """What the client is given of each topic is counted as what it consumes."""
-        ctx = self._ctx
-        if ctx.session.instance is None:
-            return
+    def _sizes(self, response: FetchResponse) -> Steps[list[tuple[str, int]]]:
+        """The bytes of records by topic, counted as what the client consumes. Of what is nobody's: none."""
+        ctx, pace = self._ctx, Pace()
+        found: list[tuple[str, int]] = []
+        if ctx.session.instance is None and not ctx.is_on_behalf:
+            return found
         for topic in response.responses:
             size = 0
             for data in topic.partitions:
@@ -258,15 +256,11 @@ class _Fetch:
                     yield None
                 size += size_of(data.records)
             name = topic.topic or ctx.broker.replicas.registry.topic_of_id(topic.topic_id)
-            if size and name is not None:
-                ctx.talk(name).consumed += size
-
-    def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
-        """The bytes of records by topic."""
-        for topic in response.responses:
-            name = topic.topic or self._ctx.broker.replicas.registry.topic_of_id(topic.topic_id)
             if name is not None:
-                yield name, sum(size_of(data.records) for data in topic.partitions)
+                found.append((name, size))
+                if size:
+                    ctx.talk(name).consumed += size
+        return found
 
     def _response(self, session_id: int, topics: tuple[FetchableTopicResponse, ...]) -> FetchResponse:
         hints = endpoints(self._ctx, self._reader.hinted, FetchResponseNodeEndpoint) if self._reader.hinted else ()
@@ -370,9 +364,9 @@ class _LongFetch(_FullFetch):
             native = [response]
             response = yield from converted(ctx, self._request, response)
             yield from released(native)
-        yield from self._talked(response, Pace())
+        sizes = yield from self._sizes(response)
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
-        self._charge(response, parts)
+        self._charge(sizes, parts)
         messages: list[Any] = [response, self._request]
         del response, self._request  # nobody looks again
         for held in (found.rows, self._wanted, messages):

@@ -33,11 +33,12 @@ from dataplane.requests.fastpath.fetch_shape import (
     Shape,
     shape_of,
 )
-from dataplane.requests.fastpath.permits import standing_permit, talk_of
+from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
 from dataplane.tenancy.access import INTERNAL_GENERATION, Operation, authorize, of_topic
+from dataplane.tenancy.talkers import talk_of
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S
 
@@ -94,7 +95,9 @@ class FetchFastPath:
             permit = standing_permit(client, Operation.READ, shape.physical)
             if permit is None:
                 return DECLINED
-            shape.permit, shape.talk = permit, talk_of(client, shape.client_id, shape.physical)
+            shape.permit = permit
+            now_s = client.broker.doors.clock.monotonic()
+            shape.talk = talk_of(client.session, shape.client_id, shape.physical, now_s)
         partition = shape.partition
         if partition is None or not partition.state.is_leader:
             found = self._registry.leader(shape.physical, shape.index)

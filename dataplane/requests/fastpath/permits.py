@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tenancy.access import Operation, Permit, authorize, of_topic, passes
-from dataplane.tenancy.talkers import NOBODYS
 
 if TYPE_CHECKING:
     from dataplane.requests.served import Served
-    from dataplane.tenancy.talkers import Talk
 
 
 def standing_permit(client: Served, operation: Operation, physical: str) -> Permit | None:
@@ -37,11 +35,3 @@ def standing_permit(client: Served, operation: Operation, physical: str) -> Perm
     if instance is not None and instance.shadow is not None and not passes(session, operation, physical):
         return None  # the slow way counts each of them
     return permit
-
-
-def talk_of(client: Served, client_id: str, physical: str) -> Talk:
-    """Where a shape counts its bytes, asked when its permit is."""
-    session = client.session
-    if session.instance is None:
-        return NOBODYS
-    return session.instance.talkers.of(client_id, session.peer, physical, client.broker.doors.clock.monotonic())

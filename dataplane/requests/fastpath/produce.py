@@ -27,10 +27,10 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.protocol.templates import AnswerTemplate, RecordRequests, answer_template
-from dataplane.requests.fastpath.permits import standing_permit, talk_of
+from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
 from dataplane.tenancy.access import INTERNAL_GENERATION, NO_PERMIT, Operation, Permit
-from dataplane.tenancy.talkers import NOBODYS, Talk
+from dataplane.tenancy.talkers import NOBODYS, Talk, talk_of
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ class ProduceFastPath:
             permit = standing_permit(client, Operation.WRITE, shape.physical)
             if permit is None:
                 return False
-            shape.permit, shape.talk = permit, talk_of(client, shape.client_id, shape.physical)
+            shape.permit = permit
+            now_s = client.broker.doors.clock.monotonic()
+            shape.talk = talk_of(client.session, shape.client_id, shape.physical, now_s)
         partition = shape.partition
         if partition is None or not partition.state.is_leader:
             found = self._registry.leader(shape.physical, shape.index)

@@ -6,34 +6,28 @@ A database in memory knows no waiting for each other; so this needs a process, a
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from pathlib import Path
+
+from tests.support.django_process import set_up
 
 THREADS = 8
 
 
 def main(directory: Path, database_url: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-        "DATABASE_URL": database_url,
-        "SLUICE_STACK_DIR": str(directory),
-        "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
-        "SLUICE_ZOOKEEPER_ACL": "off",  # there is none
+    set_up(
+        str(directory),
+        database_url,
+        SLUICE_ZOOKEEPER_ACL="off",  # there is none
         # No broker is known: the cluster is one, and has three times what one of the wanted takes.
-        "SLUICE_BROKER_ROOM": "bandwidth_mib_per_s=15*1",
-        "SLUICE_CAPS": "storage_gib=50",
-    }
-    import django
-
-    django.setup()
+        SLUICE_BROKER_ROOM="bandwidth_mib_per_s=15*1",
+        SLUICE_CAPS="storage_gib=50",
+    )
     from django.conf import settings
-    from django.core.management import call_command
     from django.db import connection
 
     settings.ALLOWED_HOSTS = ["testserver"]
-    call_command("migrate", verbosity=0)
     from controlplane.accounts import services as accounts
     from controlplane.clusters import services as clusters
     from controlplane.core import operations

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from controlplane.env import ROOT
 from tests.support import postgresql
+from tests.support.django_process import answer_of
 from tests.support.ports import free_port
 
 
@@ -26,10 +22,7 @@ def database_url(request, tmp_path):
 
 @pytest.mark.timeout(180)
 def test_what_comes_at_once_is_counted_one_after_the_other(tmp_path, database_url):
-    command = [sys.executable, "-m", "tests.controlplane.admission.at_once", str(tmp_path), database_url]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = answer_of("tests.controlplane.admission.at_once", tmp_path, database_url, within_s=110)
     assert found["bought"] == [[202, None]] * 3 + [[409, "cluster_full"]] * 5
     assert found["grown"] == [[202, None]] + [[409, "organisation_cap"]] * 2
     assert found["storage"] == [10, 10, 30]

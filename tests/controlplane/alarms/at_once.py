@@ -6,30 +6,20 @@ A database in memory knows no waiting for each other; so this needs a process, a
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+from tests.support.django_process import set_up
+
 WORKERS, ALARMS, ROUNDS = 4, 6, 6
 
 
 def main(directory: str, database: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-        "DATABASE_URL": database,
-        "SLUICE_STACK_DIR": directory,
-        "SLUICE_SECRETS_FILE": f"{directory}/secrets.json",
-        "SLUICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-    }
-    import django
-
-    django.setup()
-    from django.core.management import call_command
+    set_up(directory, database, SLUICE_WEBHOOK_NETWORKS="127.0.0.0/8")
     from django.db import connection
 
-    call_command("migrate", verbosity=0)
     from controlplane.accounts import services as accounts
     from controlplane.alarms import evaluation
     from controlplane.alarms.delivery.outbox import send_due

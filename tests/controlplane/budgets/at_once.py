@@ -6,32 +6,22 @@ Run by test_workers_at_once.py; a database in memory knows no waiting for each o
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from collections import Counter
 from datetime import timedelta
 from decimal import Decimal
 
+from tests.support.django_process import set_up
+
 WORKERS, BUDGETS, INSTANCES, ROUNDS = 4, 6, 3, 4
 GB = 10**9
 
 
 def main(directory: str, database: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-        "DATABASE_URL": database,
-        "SLUICE_STACK_DIR": directory,
-        "SLUICE_SECRETS_FILE": f"{directory}/secrets.json",
-        "SLUICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-    }
-    import django
-
-    django.setup()
-    from django.core.management import call_command
+    set_up(directory, database, SLUICE_WEBHOOK_NETWORKS="127.0.0.0/8")
     from django.db import connection
 
-    call_command("migrate", verbosity=0)
     from controlplane.accounts import services as accounts
     from controlplane.alarms.delivery.outbox import send_due
     from controlplane.alarms.models import Delivery

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from controlplane.env import ROOT
+from tests.support.django_process import answer_of
 from tests.support.ports import free_port
 from tests.support.postgresql import PostgreSQLServer, is_installed
 
@@ -16,10 +12,7 @@ from .at_once import BUDGETS, GB, INSTANCES
 
 
 def found(directory, database):
-    program = [sys.executable, "-m", "tests.controlplane.budgets.at_once", str(directory), database]
-    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return answer_of("tests.controlplane.budgets.at_once", directory, database)
 
 
 def once() -> dict:

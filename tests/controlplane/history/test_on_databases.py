@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from controlplane.env import ROOT
 from tests.support import postgresql
+from tests.support.django_process import answer_of
 from tests.support.ports import free_port
 
 
@@ -26,10 +22,7 @@ def database_url(request, tmp_path):
 
 @pytest.mark.timeout(180)
 def test_two_workers_come_to_what_one_would(tmp_path, database_url):
-    command = [sys.executable, "-m", "tests.controlplane.history.two_workers", str(tmp_path), database_url]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = answer_of("tests.controlplane.history.two_workers", tmp_path, database_url)
     assert found["errors"] == []
     assert (found["minutes"], found["hours"]) == (True, True)
     assert 0 < found["samples"] < 3 * 3 * 360  # some have expired, and were removed

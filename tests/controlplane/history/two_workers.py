@@ -6,29 +6,20 @@ A database in memory knows no waiting for each other; so this needs a process, a
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import threading
 from pathlib import Path
 
+from tests.support.django_process import set_up
+
 HOURS, NAMES = 3, ("ins-k3v9x2qa", "ins-another1", "ins-third123")
 
 
 def main(directory: Path, database_url: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-        "DATABASE_URL": database_url,
-        "SLUICE_STACK_DIR": str(directory),
-        "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
-    }
-    import django
-
-    django.setup()
-    from django.core.management import call_command
+    set_up(str(directory), database_url)
     from django.db import connection
 
-    call_command("migrate", verbosity=0)
     from controlplane.history import selectors, services
     from controlplane.history.models import Hour, Minute, Sample
     from controlplane.instances.models import Instance

@@ -6,30 +6,21 @@ A database in memory knows no waiting for each other; so this needs a process, a
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from pathlib import Path
 
+from tests.support.django_process import set_up
+
 THREADS, KEYS = 8, 5
 
 
-def main(directory: Path) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-        "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
-        "SLUICE_STACK_DIR": str(directory),
-        "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
-    }
-    import django
-
-    django.setup()
+def main(directory: Path, database_url: str) -> None:
+    set_up(str(directory), database_url)
     from django.conf import settings
-    from django.core.management import call_command
     from django.db import connection
 
     settings.ALLOWED_HOSTS = ["testserver"]
-    call_command("migrate", verbosity=0)
     from controlplane.accounts import services as accounts
     from controlplane.clusters import services as clusters
     from controlplane.core import operations
@@ -62,4 +53,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from controlplane.env import ROOT
+from tests.support.django_process import answer_of
 
 from .at_once import KEYS, THREADS
 
 
 @pytest.mark.timeout(120)
 def test_of_many_at_once_one_is_carried_out(tmp_path):
-    program = [sys.executable, "-m", "tests.controlplane.idempotency.at_once", str(tmp_path)]
-    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = answer_of(
+        "tests.controlplane.idempotency.at_once", tmp_path, f"sqlite:///{tmp_path}/db.sqlite3", within_s=110
+    )
     assert found["instances"] == KEYS
     for answers in found["answers"].values():
         assert len(answers) == THREADS
