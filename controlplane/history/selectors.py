@@ -14,7 +14,7 @@ from controlplane.history.metrics import METRICS, Kind, Metric
 from controlplane.history.models import Hour, Minute, Sample
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Plan, RangeError, Resolution, plan_of
 from controlplane.history.statements import COLUMNS, selected
-from controlplane.history.waiting import MS, waited_by_step
+from controlplane.history.waiting import waited_by_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,25 +96,26 @@ def _rows(instance: str, plan: Plan) -> dict[int, dict[str, Any]]:
         return {row[1]: dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()}
 
 
-def _add_waiting(rows: Mapping[int, dict[str, Any]], waited: Waited) -> None:
+def _add_waiting(rows: dict[int, dict[str, Any]], waited: Waited) -> None:
+    """Also to steps without a sample: throttled time is known of them, though nothing else is."""
     for (_, direction, at), waited_ms in waited.items():
-        if at in rows:
-            rows[at][f"{direction}_throttled_ms"] = waited_ms
+        rows.setdefault(at, {})[f"{direction}_throttled_ms"] = waited_ms
 
 
 def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], known_to: int) -> Series:
     found = Series(metric)
     for at in plan.moments:
-        row = rows.get(at)
-        if row is None:
-            value: Number = None
-            most: Number = None
-        elif metric.kind is Kind.SET:
-            value, most = row[metric.name], None
-        elif metric.kind is Kind.MEASURED:
-            value, most = _rounded(metric, row[f"{metric.name}_sum"], row["samples"]), row[f"{metric.name}_max"]
-        else:
+        row = rows.get(at, {})
+        value: Number = None
+        most: Number = None
+        if metric.kind is Kind.WAITED:
             value, most = _waited(metric, plan, row, at, known_to)
+        elif "samples" not in row:
+            pass  # a gap
+        elif metric.kind is Kind.SET:
+            value = row[metric.name]
+        else:
+            value, most = _rounded(metric, row[f"{metric.name}_sum"], row["samples"]), row[f"{metric.name}_max"]
         found.values.append(value)
         if metric.kind is not Kind.SET:
             found.maxima.append(most)
@@ -127,13 +128,13 @@ def _rounded(metric: Metric, total: int, samples: int) -> Number:
 
 
 def _waited(metric: Metric, plan: Plan, row: Mapping[str, Any], at: int, known_to: int) -> tuple[Number, Number]:
-    """Milliseconds a second of the time of which anything is known."""
+    """Milliseconds a second: of the whole step, or, of minutes, of the time of which anything is known."""
     column = f"{metric.name.removesuffix('_per_s')}"
+    if column not in row or (plan.resolution is SAMPLES and at + plan.step_s > known_to):
+        return None, None
     if plan.resolution is SAMPLES:
-        if at + plan.step_s > known_to:
-            return None, None
-        rate = min(float(MS), row[column] / (row["samples"] * SAMPLES.step_s))
-        return round(rate, 1), round(rate, 1)
+        rate = round(row[column] / plan.step_s, 1)
+        return rate, rate
     minute_s = MINUTES.step_s
     return round(int(row[column]) / (int(row["minutes"]) * minute_s), 1), round(row[f"{column}_max"] / minute_s, 1)
 

@@ -122,8 +122,12 @@ def test_whoever_had_to_wait_is_told_why_by_rest(stack):
     days = api.call("GET", f"/instances/{bought.id}/guarantee")["items"]
     assert sum(day["throttled_ms"] for day in days) >= interval["throttled_ms"]
     wait_for(lambda: history(api, bought, "produce_throttled_ms_per_s"), 60, "the waiting to be in the history")
+    wait_for(
+        lambda: max(history(api, bought, "storage_used_bytes"), default=0) >= 4 * 2**20,
+        60,
+        "a sample of the storage in the history",
+    )
     assert history(api, bought, "produce_limit_bytes_per_s") == {2**20}
-    assert max(history(api, bought, "storage_used_bytes")) >= 4 * 2**20
 
 
 def test_what_flows_is_in_the_history(stack):

@@ -97,6 +97,18 @@ def test_throttled_time_of_samples_comes_from_intervals_and_is_not_known_at_once
     assert rates[-4:] == [0, None, None, None]
 
 
+def test_throttled_time_is_known_of_steps_without_a_sample_too(asked, instance):
+    keep([sample(NOON, instance.id)])
+    keep_waits([(instance.id, "produce", 1000 * (NOON + 25), 1000 * (NOON + 35), 6_000)])
+    items = asked().json()["items"]
+    assert [each["produce_throttled_ms_per_s"] for each in items[:5]] == [0, None, 300, 300, None]
+    assert {name for name, value in items[2].items() if value is not None} == {
+        "time", "produce_throttled_ms_per_s", "produce_throttled_ms_per_s_max",
+    }  # fmt: skip
+    longer = [each["produce_throttled_ms_per_s"] for each in asked(step=20).json()["items"]]
+    assert longer[:3] == [0, 300, None]
+
+
 def test_throttled_time_of_minutes_is_a_share_of_the_minutes_that_are_known(asked, instance, here):
     keep([sample(NOON, instance.id), sample(NOON + 120, instance.id)])
     keep_waits([(instance.id, "consume", 1000 * NOON, 1000 * (NOON + 60), 30_000)])
