@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.release import released
 from dataplane.security.many_filters import by_first_filter
 from quota.contracts.acls import CLUSTER_NAME, LARGEST_ACLS, MOST_ACLS, Acl, ResourceType, acl_problem
 from quota.contracts.items import item_bytes, joined_items, read_items, size_of_items
@@ -76,6 +77,12 @@ class AclDraft:
         if not self._is_changed:
             return None
         return joined_items(self.version, (yield from _chosen(self._acls, self._items.get)))
+
+    def dismissed(self) -> Steps[None]:
+        """Let go of all of it, with pauses; nothing may be asked of it any more."""
+        held: list[Any] = [self._acls, self._items]
+        self._acls, self._items = [], {}
+        yield from released(held)
 
     def _keep(self, acl: Acl) -> None:
         item = self._items[acl] = item_bytes(acl.document())

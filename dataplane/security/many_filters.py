@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from dataplane.protocol.release import released
 from quota.contracts.acls import ANYTHING, Acl, PatternType
 from quota.core.acl_filters import MATCH, AclFilter
 from quota.steps import Steps
@@ -55,6 +57,7 @@ def by_first_filter(filters: Mapping[int, AclFilter], acls: Iterable[Acl]) -> St
         place = tables.first(acl)
         if place != _NO_PLACE:
             found.setdefault(place, []).append(acl)
+    yield from tables.dismissed()
     return found
 
 
@@ -77,6 +80,12 @@ class _Tables:
         for names in [names for table in tables._names.values() for names in table.values()]:
             yield from names.close()
         return tables
+
+    def dismissed(self) -> Steps[None]:
+        """Let go of all of it, with pauses; nothing may be asked of it any more."""
+        held: list[Any] = [self._exact, self._names]
+        self._exact, self._names = {}, {}
+        yield from released(held)
 
     def _add(self, acl_filter: AclFilter, place: int) -> None:
         matches_name = acl_filter.pattern_type == MATCH and acl_filter.resource_name is not None

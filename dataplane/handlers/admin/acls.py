@@ -28,6 +28,7 @@ from dataplane.protocol.messages.security import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, Steps, each
 from dataplane.security.acl_draft import AclDraft
 from dataplane.security.many_filters import matching
@@ -41,6 +42,8 @@ T = TypeVar("T")
 _ANY, _MATCH = 1, 2
 """Kafka's codes in filters."""
 _CREATION_US, _FILTER_US, _ANSWER_US = 15, 6, 3
+_CREATED = AclCreationResult(error_message=None)
+_NOTHING_DELETED = DeleteAclsFilterResult(error_message=None)
 
 
 async def handle_describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
@@ -69,68 +72,61 @@ def _by_resource(acls: Iterable[Acl]) -> Steps[tuple[DescribeAclsResource, ...]]
 
 async def handle_create_acls(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     """Each by itself; one that is there already is no error."""
-    refusals: dict[int, ApiError] = {}  # by place
+    results: list[AclCreationResult] = []
 
     def create(draft: AclDraft) -> Steps[None]:
         pace = Pace()
-        refusals.clear()
-        for place, creation in enumerate(request.creations):
+        yield from released(results)
+        for creation in request.creations:
             if pace.over(_CREATION_US):
                 yield None
             try:
                 draft.add(_acl_of(creation))
             except ApiError as refusal:
-                refusals[place] = refusal.kept()
-
-    def result(place: int) -> AclCreationResult:
-        refusal = refusals.get(place, everybodys)
-        return AclCreationResult(refusal.code, refusal.message) if refusal else AclCreationResult(error_message=None)
+                results.append(AclCreationResult(refusal.code, refusal.message))
+            else:
+                results.append(_CREATED)
 
     everybodys = await _changed(ctx, create)
-    results = await in_slices(ctx, each(range(len(request.creations)), result, _ANSWER_US))
-    return CreateAclsResponse(results=tuple(results))
+    if everybodys is None:
+        return CreateAclsResponse(results=tuple(results))
+    await in_slices(ctx, released(results))
+    result = AclCreationResult(everybodys.code, everybodys.message)
+    return CreateAclsResponse(results=(result,) * len(request.creations))
 
 
 async def handle_delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     """What a filter means, unless an earlier one means it too and has told it."""
-    deleted: dict[int, list[Acl]] = {}  # these two by the place of their filter
-    refusals: dict[int, ApiError] = {}
+    results: list[DeleteAclsFilterResult] = []
 
     def delete(draft: AclDraft) -> Steps[None]:
-        nonlocal deleted
         filters: dict[int, AclFilter] = {}
         pace = Pace()
-        refusals.clear()
+        yield from released(results)
         for place, one in enumerate(request.filters):
             if pace.over(_FILTER_US):
                 yield None
             try:
                 filters[place] = _filter_of(one)
             except ApiError as refusal:
-                refusals[place] = refusal.kept()
+                results.append(DeleteAclsFilterResult(refusal.code, refusal.message))
+            else:
+                results.append(_NOTHING_DELETED)
         deleted = yield from draft.delete(filters)
+        for place, acls in deleted.items():
+            told = yield from each(acls, _matching_acl, _ANSWER_US, pace)
+            results[place] = DeleteAclsFilterResult(error_message=None, matching_acls=tuple(told))
+        held: list[Any] = [*filters.values(), *deleted.values()]
+        filters.clear()
+        deleted.clear()
+        yield from released(held)
 
     everybodys = await _changed(ctx, delete)
-    return DeleteAclsResponse(
-        filter_results=await in_slices(ctx, _deleted(len(request.filters), deleted, refusals, everybodys))
-    )
-
-
-def _deleted(
-    count: int, deleted: dict[int, list[Acl]], refusals: dict[int, ApiError], everybodys: ApiError | None
-) -> Steps[tuple[DeleteAclsFilterResult, ...]]:
-    pace = Pace()
-    results: list[DeleteAclsFilterResult] = []
-    for place in range(count):
-        if pace.over(_ANSWER_US):
-            yield None
-        refusal = everybodys or refusals.get(place)
-        if refusal is not None:
-            results.append(DeleteAclsFilterResult(refusal.code, refusal.message))
-        else:
-            acls = yield from each(deleted.get(place, ()), _matching_acl, _ANSWER_US, pace)
-            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=tuple(acls)))
-    return tuple(results)
+    if everybodys is None:
+        return DeleteAclsResponse(filter_results=tuple(results))
+    await in_slices(ctx, released(results))
+    result = DeleteAclsFilterResult(everybodys.code, everybodys.message)
+    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
 
 
 def _matching_acl(acl: Acl) -> DeleteAclsMatchingAcl:
@@ -155,7 +151,9 @@ async def _changed(ctx: RequestContext, alter: Callable[[AclDraft], Steps[None]]
         draft = yield from AclDraft.of(before)
         yield from alter(draft)
         version = draft.version
-        return (yield from draft.written())
+        data = yield from draft.written()
+        yield from draft.dismissed()
+        return data
 
     async def decide(before: bytes | None) -> bytes | None:
         return await in_slices(ctx, altered(before))
