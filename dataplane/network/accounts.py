@@ -25,9 +25,9 @@ from quota.core.bucket import TokenBucket
 if TYPE_CHECKING:
     from dataplane.network.handshakes import Handshakes
 
-TURN_S = 0.001
+TURN_S = 0.000_5
 """So long a turn serves what is ready, all accounts together."""
-LEAST_QUANTUM_S = 0.000_25
+LEAST_QUANTUM_S = 0.000_15
 """Of one account in a turn: less would be spent on going from one to the next."""
 MOST_OVERDRAWN_S = 1.0
 """What is remembered of an account that used more than its part."""

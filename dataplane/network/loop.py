@@ -1,7 +1,7 @@
 """The network door: one thread, one epoll, raw non-blocking sockets.
 
 A turn: what epoll reports is queued with the account of its connection (an instance's, or the cluster's own), and the
-accounts are served in rounds of about a millisecond (`accounts`): bytes are received into one shared arena and cut into
+accounts are served in rounds of about half a millisecond (`accounts`): bytes are received into one shared arena and cut into
 frames; each frame goes to its connection's protocol, which may answer at once or later. Then the turn-end callbacks run
 (group commit), then every connection with output sends. Frames are views into the arena, so they are valid until the end
 of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins. What was to be
