@@ -175,7 +175,8 @@ class Sender:
                 return
             buffers: list[Buffer] = []
             gathered = 0
-            while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
+            room = until - self._departed
+            while out and len(buffers) < MAX_BUFFERS and gathered < room:
                 part = out[0]
                 if not isinstance(part, (bytes, bytearray, memoryview)):
                     if part.size >= COPY_BELOW_BYTES or isinstance(part, Brought):
@@ -185,9 +186,13 @@ class Sender:
                         break
                     part = data
                     self._buffered += len(data)
+                if len(part) > room - gathered:  # a long answer: the rest of it in another turn
+                    whole = memoryview(part)
+                    part, out[0] = whole[: room - gathered], whole[room - gathered :]
+                else:
+                    out.popleft()
                 buffers.append(part)
                 gathered += len(part)
-                out.popleft()
             if buffers:
                 self._send_buffers(buffers, gathered, socket.MSG_MORE if out and not self._waits_for_disk else 0)
             elif not self._waits_for_disk:

@@ -10,7 +10,9 @@ import pytest
 
 from dataplane.clock import SystemClock
 from dataplane.network.accounts import INTERNAL_BYTES
+from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
+from dataplane.network.sending import MOST_AT_ONCE_BYTES
 from dataplane.storage.files import FileSlice, SystemFiles
 
 
@@ -190,6 +192,25 @@ def test_buffers_and_file_ranges_leave_in_their_order(server, tmp_path, size):
         expected = b"head" + content[50 : 50 + size] + b"middle" + content[:10] + b"tail"
         assert read_exactly(client, len(expected)) == expected
     file.close()
+
+
+def test_a_long_answer_leaves_in_parts_and_others_have_their_turns_between_them(server, monkeypatch):
+    left = []
+    record = SocketConnection._left
+
+    def recorded(self, sent):
+        left.append(sent)
+        record(self, sent)
+
+    monkeypatch.setattr(SocketConnection, "_left", recorded)
+    parts = [b"head", os.urandom(3_000_000), memoryview(os.urandom(700_000)), b"tail"]
+    one = server(lambda _: parts)
+    with one.connect() as client:
+        client.sendall(framed(b"go") * 2)
+        expected = b"".join(parts)
+        assert read_exactly(client, 2 * len(expected)) == 2 * expected
+    assert sum(left) == 2 * len(expected)
+    assert max(left) <= MOST_AT_ONCE_BYTES
 
 
 def test_a_slow_reader_gets_everything_in_the_end(server):
