@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataplane.network.memory import mapped
 
 ARENA_BYTES = 4 * 2**20
-RECEIVE_BYTES = 512 * 2**10
+RECEIVE_BYTES = 256 * 2**10
+"""In one call: of a frame that goes on behind it, this much is also copied to memory that nobody has touched yet, 0.25 ms on a
+virtual machine."""
 
 
 class Arena:

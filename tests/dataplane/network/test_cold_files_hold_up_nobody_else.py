@@ -15,6 +15,7 @@ from dataplane.clock import SystemClock
 from dataplane.doors import NotInMemoryError
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
+from dataplane.network.sending import MOST_AT_ONCE_BYTES
 from dataplane.storage import cold as cold_module
 from dataplane.storage.cold import (
     AT_ONCE_EACH,
@@ -413,7 +414,8 @@ def test_what_the_socket_did_not_take_before_a_cold_range_leaves_before_it(loop,
     file, content = cold_file(tmp_path / "a", 50_000)
     cold = loop.cold_reads = SlowDisk(background)
     peer = connect()
-    head = os.urandom(PIECE_BYTES - 1000)  # more than a socket takes; what follows is gathered with it
+    peer.connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
+    head = os.urandom(MOST_AT_ONCE_BYTES - 60_000)  # more than the socket takes; what follows is gathered with it
     peer.connection.send([head, FileSlice(file, 0, len(content)), b"tail"])
     turn(loop)
     assert len(background.held) == 1
