@@ -38,7 +38,7 @@ from dataplane.network.turns import Turns
 from dataplane.storage.cold import ColdReads
 from quota.core.bucket import TokenBucket
 
-_MAX_ACCEPTS_PER_TURN, _ACCEPTING_S = 16, 0.000_5
+_MAX_ACCEPTS_PER_TURN, _ACCEPTING_S = 16, 0.000_25
 """Of one listener, whichever comes first: a connection costs about 0.2 ms, and who likes may begin thousands a second."""
 _LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 """For which a listener accepts nobody, where nobody can be accepted or may."""
