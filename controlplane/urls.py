@@ -13,6 +13,7 @@ from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
 from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
+from controlplane.api.schema import PublishedGenerator
 from controlplane.billing import api as billing
 from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
@@ -69,7 +70,7 @@ urlpatterns = [
     path("health", operations.health),
     path("metrics", metrics.shown),
     path("compat/ckafka", ckafka_api.ckafka),
-    path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
+    path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from django.conf import settings
+from django.utils import translation
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
@@ -18,6 +22,21 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     description="of the caller's choice. For 24 hours the same call with the same key is answered as the first time and not "
     "done again; another call with it is refused",
 )
+
+
+class PublishedGenerator(SchemaGenerator):
+    """Of what everybody is shown, which is the same until the code is another: to make it takes 0.15 s of a worker."""
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Any:
+        if self.api_version or not public:
+            return super().get_schema(request, public)
+        return _published()
+
+
+@cache
+def _published() -> Any:
+    with translation.override(settings.LANGUAGE_CODE):
+        return SchemaGenerator().get_schema(public=True)
 
 
 class ProblemAwareSchema(AutoSchema):

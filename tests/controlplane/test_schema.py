@@ -75,5 +75,13 @@ def test_it_is_served_without_a_key(client):
     assert yaml.safe_load(answer.content)["info"]["title"] == "Sluice"
 
 
+def test_it_is_made_once_and_served_from_then_on(client, monkeypatch):
+    first = client.get("/api/v1/schema").content
+    monkeypatch.setattr(SchemaGenerator, "parse", None)
+    assert client.get("/api/v1/schema").content == first
+    with pytest.raises(TypeError):
+        client.get("/api/v1/schema?version=2")  # another one: made anew
+
+
 def test_no_migration_is_missing(db):
     call_command("makemigrations", "--check", "--dry-run")
