@@ -100,15 +100,18 @@ def test_each_client_sends_under_its_own_id_and_is_noted():
 def test_a_client_at_a_rate_is_not_faster():
     requests = []
     with broker(lambda number: 0, requests) as address:
-        found = run([Client(0, address, "slow", body("flow", 0, 100), every_s=0.1)], 0.55)
-    assert 1 <= len(found) <= 6
+        began = time.monotonic()
+        found = run([Client(0, address, "slow", body("flow", 0, 100), every_s=0.1)], 0.55, bool)
+        seconds = time.monotonic() - began
+    assert 1 <= len(found) <= 1 + seconds / 0.1
 
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_who_waits_as_told_sends_no_more_and_who_does_not_goes_on(waits):
     requests = []
     with broker(lambda number: 60_000, requests) as address:
-        run([Client(0, address, "c", body("flow", 0, 100), depth=1, waits=waits)], 0.5)
+        client = Client(0, address, "c", body("flow", 0, 100), depth=1, waits=waits)
+        run([client], 0.5, lambda noted: len(noted) >= (1 if waits else 2))
     assert (len(requests) == 1) is waits
 
 

@@ -36,7 +36,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-STARTS_WITHIN_S, TAKEN_WITHIN_S = 60, 30
+STARTS_WITHIN_S, TAKEN_WITHIN_S = 120, 60
+PATIENCE_MS = 30_000
+"""For whatever a page is to show or do: where others want the cores, one that comes again every 10 s may take twice as long."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,6 +59,8 @@ class Console:
     instances: dict[str, str]
     invitation: str
     rule: str
+    month: str
+    """The last one that was invoiced, as 2026-10."""
 
     def switch(self, name: str, *, on: bool) -> None:
         if on:
@@ -92,7 +96,9 @@ def console(tmp_path_factory) -> Iterator[Console]:
     scope="module"
 )  # not longer: while it lives, this process has a running asyncio loop, and others cannot
 def chromium() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=PATIENCE_MS)
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, headless=True)
@@ -107,7 +113,7 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
 
     def opened(person: str | None = None, **options) -> Page:
         context = chromium.new_context(base_url=console.url, **options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))

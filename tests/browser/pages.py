@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from controlplane.billing.waiting import months_due
-
 if TYPE_CHECKING:
     from .conftest import Console
 
@@ -29,7 +27,6 @@ def tenants(console: Console) -> dict[str, str]:
     """Pages of an organisation, as its owner sees them."""
     org = f"/{console.organisation}"
     one = f"{org}/instances/{console.instances['orders']}"
-    month = months_due(datetime.now(UTC))[-1]
     return {
         "instances": f"{org}/instances",
         "instances-none-found": f"{org}/instances?q=nothing",
@@ -94,8 +91,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-what-if-asked": f"{one}/bill/what-if?ask=1&bandwidth_mib_per_s=5&plan=",
         "instance-what-if-wrong": f"{one}/bill/what-if?ask=1&bandwidth_mib_per_s=-5&plan=",
         "instance-cost-topics-none": f"{one}/bill/topics?month=2020-01",
-        "instance-bill-invoiced": f"{one}/bill?month={month}",
-        "instance-bill-waiting": f"{org}/instances/{console.instances['clickstream']}/bill?month={month}",
+        "instance-bill-invoiced": f"{one}/bill?month={console.month}",
+        "instance-bill-waiting": f"{org}/instances/{console.instances['clickstream']}/bill?month={console.month}",
         "invoice-verify": f"{org}/invoices/inv-00000001/verify",
         "topics": f"{one}/topics",
         "topics-empty": f"{org}/instances/{console.instances['clickstream']}/topics",

@@ -1,4 +1,4 @@
-"""Something happens to an instance while somebody looks at it: each page says so by itself, within 10 s."""
+"""Something happens to an instance while somebody looks at it: each page says so by itself."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ def test_both_masters_stop_and_one_comes_back(open_page, console, screen):
     page.goto(console.address(f"instances/{console.instances['clickstream']}"))
     live = page.locator("[data-live-url]")
     expect(live.get_by_text("Live", exact=True)).to_be_visible()
-    page.wait_for_timeout(3000)  # the world keeps figures every second or so
     console.switch("cluster-away", on=True)
-    expect(live.get_by_text(re.compile("These are the last known figures, .* old"))).to_be_visible(timeout=12_000)
+    expect(live.get_by_text(re.compile("These are the last known figures, .* old"))).to_be_visible()
     expect(live.get_by_text(re.compile("Brokers keep what they were granted|Leases have ended"))).to_be_visible()
     expect(live.locator("[data-live='produce.used']")).to_have_text(re.compile("MiB/s"))
-    expect(page.locator("#state").get_by_text("Degraded")).to_be_visible(timeout=12_000)
+    expect(page.locator("#state").get_by_text("Degraded")).to_be_visible()
     console.switch("cluster-away", on=False)
-    expect(live.get_by_text("Live", exact=True)).to_be_visible(timeout=12_000)
-    expect(page.locator("#state").get_by_text("Healthy")).to_be_visible(timeout=12_000)
+    expect(live.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.locator("#state").get_by_text("Healthy")).to_be_visible()
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -35,11 +34,11 @@ def test_a_broker_that_stops_turns_red_and_comes_back(open_page, console, screen
     expect(page.get_by_text("Reporting").first).to_be_visible()
     console.switch("broker-away", on=True)
     notice = page.locator(".notice.error").filter(has_text="Broker 2: away.")
-    expect(notice).to_contain_text("1 partition has no leader", timeout=12_000)
+    expect(notice).to_contain_text("1 partition has no leader")
     expect(notice).to_contain_text(re.compile(r"Since \d{4}-"))
     expect(page.get_by_role("row", name=re.compile("Broker 2")).get_by_text("Away")).to_be_visible()
     console.switch("broker-away", on=False)
-    expect(notice).to_have_count(0, timeout=12_000)
+    expect(notice).to_have_count(0)
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -53,7 +52,7 @@ def test_storage_fills_up_and_is_enlarged(open_page, console, screen):
         expect(pages[name].get_by_text("Healthy").first).to_be_visible()
     console.switch("storage-full", on=True)
     for page in pages.values():
-        expect(page.get_by_text("Critical").first).to_be_visible(timeout=12_000)
+        expect(page.get_by_text("Critical").first).to_be_visible()
         expect(page.get_by_text(re.compile("Storage is full")).first).to_be_visible()
         expect(page.get_by_text("Running")).to_have_count(0)
     overview = pages["overview"]
@@ -61,5 +60,5 @@ def test_storage_fills_up_and_is_enlarged(open_page, console, screen):
     overview.get_by_role("link", name="Change its size").click()
     expect(overview.get_by_role("heading", name="Name and size")).to_be_visible()
     console.switch("storage-full", on=False)
-    expect(pages["quota"].locator("#health").get_by_text("Storage is full")).to_have_count(0, timeout=12_000)
+    expect(pages["quota"].locator("#health").get_by_text("Storage is full")).to_have_count(0)
     expect(pages["quota"].locator("#state").get_by_text("Healthy")).to_be_visible()

@@ -51,7 +51,7 @@ def test_from_signing_up_to_a_forgotten_password(open_page, console, screen):
 
     page.goto("/sign-up")
     page.get_by_label("Email").fill(address)
-    page.get_by_label("Organisation").fill(f"Mill on a {screen}")
+    page.get_by_label("Organisation").fill(f"Mill-{screen}")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
     expect(page.get_by_text("Until then you can look around, but change nothing.")).to_be_visible()

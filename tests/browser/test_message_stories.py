@@ -34,7 +34,7 @@ def test_finding_opening_and_watching_messages(open_page, console, screen):
     sender.get_by_label("Partition").fill("5")
     sender.get_by_role("button", name="Send it").click()
     expect(sender.get_by_text("The message is at offset")).to_be_visible()
-    expect(page.get_by_text(f"from the {screen}")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text(f"from the {screen}")).to_be_visible()
     page.get_by_role("link", name="Pause").click()
     expect(page.get_by_role("link", name="Live")).to_be_visible()
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -18,14 +18,21 @@ import os
 import sys
 import threading
 import time
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from socketserver import ThreadingMixIn
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from tests.support.smtp import MailServer
 from tests.support.webhooks import WebhookServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from controlplane.billing.pricing.rating import Month
 
 PASSWORD = "water over the wheel"
 ORGANISATION = "Harbour Authority"
@@ -54,6 +61,21 @@ def flows(limit: int, moment: float, seed: int) -> list[dict[str, Any]]:
     return shown
 
 
+def one_at_a_time(thing: Any, lock: AbstractContextManager[Any]) -> None:
+    """Fakes are for one thread; here pages and the worker ask at once: each call of `thing` has the lock for its time."""
+
+    def alone(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **options: Any) -> Any:
+            with lock:
+                return call(*arguments, **options)
+
+        return called
+
+    for name in dir(thing):
+        if not name.startswith("_") and callable(call := getattr(thing, name)):
+            setattr(thing, name, alone(call))
+
+
 MISSING = {"replicas_behind": 21, "partitions_without_leader": 1, "group_partitions_without_coordinator": 2}
 
 
@@ -65,8 +87,12 @@ class World:
 
         self.directory = directory
         self.mail, self.hook = mail, hook
+        self._lock = threading.RLock()
         self.tree = FakeTree()
         self.brokers = FakeBrokers(self.tree)
+        one_at_a_time(self.brokers, self._lock)
+        self.tree.after_write = self.brokers.apply
+        one_at_a_time(self.tree, self._lock)
         self.admin = FakeAdmin(self.tree)
         self.read_at = time.time()
         self.url = ""
@@ -76,6 +102,11 @@ class World:
 
     def enter(self, thing: Any) -> Any:
         """Hand out a fake in the state that the switches say."""
+        with self._lock:
+            self._switch()
+        return thing
+
+    def _switch(self) -> None:
         self.tree.away = self.admin.away = self.switched("cluster-away")
         if self.switched("broker-away") != (2 not in self.brokers.served):
             self.brokers.kill(2) if 2 in self.brokers.served else self.brokers.start(2)
@@ -84,7 +115,6 @@ class World:
             self.brokers.paused = set()
             self.brokers.apply()
         self.brokers.paused = {1, 2, 3} if slow else set()
-        return thing
 
     def read_on(self, groups: Any) -> Any:
         """The group `billing` reads 20 records a second of partition 0, while it has its members."""
@@ -188,19 +218,17 @@ class World:
         from controlplane.mail import outbox
         from controlplane.quotas.figures import figures_keep
 
-        while True:
-            self.enter(None)
-            health_observe()
-            figures_keep()
-            sample()
-            evaluate()
-            send_due()
-            self.write_letters()
-            notes_answer()
-            outbox.send_due()
-            self.tell_taken()
+        def run_operations() -> None:
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
+
+        known = (health_observe, figures_keep, sample, evaluate, send_due, self.write_letters, notes_answer)
+        while True:
+            for task in (lambda: self.enter(None), *known, outbox.send_due, self.tell_taken, run_operations):
+                try:
+                    task()
+                except Exception:  # noqa: BLE001  # a task that fails is told of, and comes again, as Celery has it
+                    traceback.print_exc()
             connection.close()
             time.sleep(0.3)
 
@@ -266,7 +294,7 @@ def prepare(world: World) -> None:
     )
     sizes = {"bandwidth_mib_per_s": 40, "partitions": 600}
     scheduling.change_schedule(**place, at=datetime.now(UTC) + timedelta(days=3), changes=sizes)
-    use(made[1].id)
+    month = use(made[1].id)
     wait(made[1].id)
     remember(made[1].id)
     report(made)
@@ -287,6 +315,7 @@ def prepare(world: World) -> None:
         "instances": {each.name: each.id for each in [*made, shut]},
         "invitation": f"/invitations/{token}",
         "rule": rule.id,
+        "month": str(month),
     }
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -405,8 +434,11 @@ def audit(world: World, instance_id: str) -> None:
         world.admin.groups.write(place, at_ms, record.value())
 
 
-def use(instance_id: str) -> None:
-    """Forty days of an instance, the last thirty hours with usage. Of the month before half was counted when it was invoiced."""
+def use(instance_id: str) -> Month:
+    """Forty days of an instance, the last thirty hours with usage. Of the month before half was counted when it was invoiced.
+
+    Returns that month.
+    """
     from datetime import UTC, datetime, timedelta
 
     from controlplane.billing import closing as billing
@@ -487,6 +519,7 @@ def use(instance_id: str) -> None:
         set_at=now,
         set_by="admin@example.com",
     )
+    return month
 
 
 def wait(instance_id: str) -> None:
@@ -740,6 +773,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
         record_door,
         transaction_door,
     )
+    from controlplane.quotas.figures import figures_keep
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
@@ -755,6 +789,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     master.allocations = world.allocations
     operations.wake = lambda _ids: None
     prepare(world)
+    figures_keep()  # where the masters stop, there is something to go on with, however soon
     server = make_server("127.0.0.1", 0, application, server_class=Server, handler_class=Quiet)
     world.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=world.work, daemon=True).start()

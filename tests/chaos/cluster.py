@@ -72,6 +72,7 @@ class ChaosCluster(ProcessCluster):
             secrets=secrets,
             settings=SETTINGS,
             module="tests.chaos.broker",
+            session_timeout_ms=2000,  # as `make up` has it: the sooner somebody takes over, the more happens in a round
             advertised_internal=f"{HOST}:{self.links.listen(str(number))}",
             chaos_clock=str(self.clock_file(number)),
             **members,

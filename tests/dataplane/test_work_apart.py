@@ -75,7 +75,7 @@ def test_the_background_door_gives_the_answer_and_ends_what_runs_when_it_closes(
     wait_for(lambda: answered.done, 20, "an answer")
     assert answered.result()[0] == 2
     wait_for((tmp_path / "pid").exists, 20, "the other process")
-    wait_for((tmp_path / "pid").read_text, 5, "its id")
+    wait_for((tmp_path / "pid").read_text, 30, "its id")
     background.close()
     wait_for(lambda: endless_one.done, 10, "the end")
     assert isinstance(endless_one.error, apart.ApartError)

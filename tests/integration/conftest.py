@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.support.specs import Tenant
 
+PATIENCE_S = 15.0
+
 
 @pytest.fixture(scope="session")
 def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
@@ -51,3 +53,20 @@ def new_tenant(cluster: ProcessCluster) -> Iterator[Callable[..., Tenant]]:
 def tenant(new_tenant: Callable[..., Tenant]) -> Tenant:
     """An unlimited instance."""
     return new_tenant()
+
+
+@pytest.fixture
+def patient_doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doors of the control plane are hasty, since somebody waits for a page. Here all is to be answered, however busy it is."""
+    from controlplane.kafka import connection_door, group_door, message_door
+    from controlplane.messages import selectors
+
+    for module, name in (
+        (connection_door, "BROKER_S"),
+        (connection_door, "ROUND_S"),
+        (group_door, "ROUND_S"),
+        (group_door, "OLDEST_S"),
+        (message_door, "ASK_S"),
+        (selectors, "MOST_S"),
+    ):
+        monkeypatch.setattr(module, name, PATIENCE_S)

@@ -33,7 +33,7 @@ def test_every_kind_of_acknowledgement_stores_everything(tenant, acks):
     def stored() -> bool:
         return sorted(value for part in read_all(tenant, "orders").values() for value in part) == sorted(values)
 
-    wait_for(stored, 10, "everything to be stored")  # acks=0 is told before
+    wait_for(stored, 30, "everything to be stored")  # acks=0 is told before
 
 
 def test_without_enough_replicas_acks_all_is_refused_and_acks_1_is_not(cluster, tenant):
@@ -87,14 +87,14 @@ def test_a_new_leader_recognises_what_the_old_one_has_stored(cluster, tenant):
         request = asks.produce("orders", batch(count=10, base_sequence=0, **producer))
         assert error_codes(wire.call(request, 9)) == set()
     cluster.brokers[leader].kill()
-    wait_for(lambda: cluster.leader(tenant, "orders") not in (leader, -1), 15, "another leader")
+    wait_for(lambda: cluster.leader(tenant, "orders") not in (leader, -1), 30, "another leader")
 
     def again() -> bool:
         with Wire(leader_address(cluster, tenant)) as wire:
             row = wire.call(request, 9).responses[0].partition_responses[0]
             return (row.error_code, row.base_offset) == (0, 0)
 
-    wait_for(again, 15, "the new leader to know the batch")
+    wait_for(again, 30, "the new leader to know the batch")
     with Wire(leader_address(cluster, tenant)) as wire:
         assert wire.call(asks.list_offsets("orders"), 7).topics[0].partitions[0].offset == 10
 

@@ -99,7 +99,7 @@ def test_old_alter_configs_replaces_what_was_set(tenant):
         client = admin(tenant)
         client.alter_configs([resource])[resource].result(TIMEOUT_S)
     broker = tenant.addresses[2]
-    wait_for(lambda: describe(broker, "orders", "retention.ms").value == "3600000", 5, "the change")
+    wait_for(lambda: describe(broker, "orders", "retention.ms").value == "3600000", 30, "the change")
     assert describe(broker, "orders", "segment.ms").config_source == 5  # DEFAULT_CONFIG again
 
 
@@ -180,7 +180,7 @@ def test_a_brokers_settings_change_while_it_runs_and_topics_follow(tenant, clust
         assert internal(1, 4, "1", ("num.partitions", SET, "9")).error_code == 42
         for broker, value, source in ((1, "7200000", 3), (2, "3600000", 2), (3, "7200000", 3)):
             address = tenant.addresses[broker]
-            wait_for(lambda a=address, v=value: describe(a, "orders", "retention.ms").value == v, 5, "the change")
+            wait_for(lambda a=address, v=value: describe(a, "orders", "retention.ms").value == v, 30, "the change")
             config = describe(address, "orders", "retention.ms")
             assert config.config_source == source
             assert config.is_default is False
@@ -194,7 +194,7 @@ def test_a_brokers_settings_change_while_it_runs_and_topics_follow(tenant, clust
     finally:
         internal(1, 4, "", ("log.retention.ms", DELETE, None))
         internal(2, 4, "2", ("log.retention.ms", DELETE, None))
-    wait_for(lambda: describe(tenant.addresses[2], "orders", "retention.ms").config_source == 5, 5, "the default")
+    wait_for(lambda: describe(tenant.addresses[2], "orders", "retention.ms").config_source == 5, 30, "the default")
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_kafka_python_administers(tenant):
     try:
         resource = kafka_python.ConfigResource("TOPIC", "orders", configs={"retention.ms": "3600000"})
         client.alter_configs([resource])
-        wait_for(lambda: describe(tenant.addresses[3], "orders", "retention.ms").value == "3600000", 5, "the change")
+        wait_for(lambda: describe(tenant.addresses[3], "orders", "retention.ms").value == "3600000", 30, "the change")
         client.create_partitions({"orders": 3})
-        wait_for(lambda: len(client.describe_topics(["orders"])[0]["partitions"]) == 3, 5, "the partitions")
+        wait_for(lambda: len(client.describe_topics(["orders"])[0]["partitions"]) == 3, 30, "the partitions")
     finally:
         client.close()
 
@@ -279,7 +279,7 @@ def test_a_topic_comes_into_being_when_it_is_asked_for_where_the_instance_says_s
     assert metadata_of(address, "orders", 12, allow=False) == (3, 0)
     assert metadata_of(address, "__mine", version, allow=allow) == (17, 0)
     assert metadata_of(address, "orders", version, allow=allow) == (5, 0)  # LEADER_NOT_AVAILABLE
-    wait_for(lambda: metadata_of(address, "orders", version, allow=allow) == (0, 1), 10, "the topic")
+    wait_for(lambda: metadata_of(address, "orders", version, allow=allow) == (0, 1), 30, "the topic")
 
 
 def test_a_producer_needs_no_topic_to_begin_with_where_the_instance_says_so(new_tenant):
@@ -314,11 +314,11 @@ def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant
         Identification(credential(SECRET, "controlplane")),
     )
     door.grow(name, 3)
-    wait_for(lambda: len(door.layout(name).partitions) == 3, 5, "the partitions")
+    wait_for(lambda: len(door.layout(name).partitions) == 3, 30, "the partitions")
     door.config_set(name, {"retention.ms": "3600000", "cleanup.policy": "compact"})
-    wait_for(lambda: door.config(name) == {"retention.ms": "3600000", "cleanup.policy": "compact"}, 5, "the change")
+    wait_for(lambda: door.config(name) == {"retention.ms": "3600000", "cleanup.policy": "compact"}, 30, "the change")
     door.config_set(name, {"retention.ms": None})
-    wait_for(lambda: door.config(name) == {"cleanup.policy": "compact"}, 5, "the change")
+    wait_for(lambda: door.config(name) == {"cleanup.policy": "compact"}, 30, "the change")
     with pytest.raises(LimitReached, match="holds 9"):
         door.grow(name, 4)
     with pytest.raises(Invalid, match="3 at most"):

@@ -37,13 +37,13 @@ ALLOW, DENY = acl(AclOperation.ALL, AclPermissionType.ALLOW), acl(AclOperation.W
 
 
 @pytest.fixture
-def read(cluster, monkeypatch):
+def read(cluster, monkeypatch, patient_doors):
     """As a process of the control plane reads, but for its database."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    tree.wait_connected(10)
+    tree.wait_connected(30)
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)
     monkeypatch.setattr(group_door, "door", lambda _cluster: group_door.KafkaGroups(CLUSTER, asks))
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)

@@ -155,7 +155,7 @@ def _connector(cluster, **settings):
         "autocommit_interval_ms": 100,
         "rebalance_backoff_ms": 200,
         "rebalance_max_retries": 50,
-        "zk_session_timeout_ms": 2_000,
+        "zk_session_timeout_ms": 6_000,  # a machine that stands still for a moment ends none
     }
     return ConsumerConnector(ConsumerConfig(**{**defaults, **OPERATOR, **settings}))
 

@@ -24,12 +24,12 @@ VALUE = b"v" * 10_000
 
 
 @pytest.fixture(autouse=True)
-def door(cluster, monkeypatch):
+def door(cluster, monkeypatch, patient_doors):
     """As a process of the control plane has it."""
     who = Identification(credential(SECRET, "controlplane"))
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    tree.wait_connected(10)
+    tree.wait_connected(30)
     monkeypatch.setattr(connection_door, "to_brokers", lambda: who)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)
     yield
@@ -62,11 +62,11 @@ def test_a_real_client_is_seen_with_its_software_and_what_it_moves(tenant, new_t
 
 def test_a_client_that_speaks_tls_on_a_port_without_it_is_told(tenant):
     host, _, port = tenant.bootstrap.partition(",")[0].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as sock:
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
         sock.sendall(bytes.fromhex("160301020001000000"))
         assert sock.recv(1) == b""
 
     def told():
         return [(row.address, row.reason) for answer in everything(tenant.id) for row in answer.refused]
 
-    wait_for(lambda: told() == [(HOST, "tls_in_clear")], 5, "the broker to tell")
+    wait_for(lambda: told() == [(HOST, "tls_in_clear")], 30, "the broker to tell")

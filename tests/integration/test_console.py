@@ -54,17 +54,17 @@ def test_the_life_of_a_topic(console, tenant):
     assert console("topics", "list") == "orders\n"
     altered = console("topics", "alter", "orders", "--partitions", "3", "--config", "cleanup.policy=compact")
     assert altered == "orders configured.\norders has 3 partitions.\n"
-    wait_for(lambda: "PartitionCount: 3" in console("topics", "describe", "orders"), 10, "the partitions")
+    wait_for(lambda: "PartitionCount: 3" in console("topics", "describe", "orders"), 30, "the partitions")
     head, *rows = console("topics", "describe").splitlines()
     assert head.startswith("Topic: orders\tTopicId: ")
     assert head.endswith("ReplicationFactor: 2\tConfigs: cleanup.policy=compact,retention.ms=86400000")
     assert [row.split("\t")[1] for row in rows] == ["Partition: 0", "Partition: 1", "Partition: 2"]
     console("topics", "alter", "orders", "--delete-config", "retention.ms")
-    wait_for(lambda: "retention.ms" not in console("topics", "describe", "orders"), 10, "the default")
+    wait_for(lambda: "retention.ms" not in console("topics", "describe", "orders"), 30, "the default")
     console("topics", "delete", "ghost", "orders", status=1)
     assert console.out == "orders deleted.\n"
     assert "deleting ghost" in console.err
-    wait_for(lambda: console("topics", "list") == "", 10, "the deletion")
+    wait_for(lambda: console("topics", "list") == "", 30, "the deletion")
 
 
 def test_lines_become_messages_and_messages_lines(console, tenant):

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import time
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager
@@ -75,6 +74,11 @@ def codes(api, instance):
     return [reason["code"] for reason in health(api, instance)["reasons"]]
 
 
+def is_sampled(api, instance):
+    items = api.call("GET", f"/instances/{instance.id}/history?metrics=storage_used_bytes")["items"]
+    return any(each["storage_used_bytes"] is not None for each in items)
+
+
 def test_a_topic_that_comes_by_itself_has_the_instances_defaults(stack):
     api = stack.api()
     instance = api.running("defaults", config={"auto_create_topics": True, "default_partitions": 4})
@@ -136,7 +140,7 @@ def test_both_masters_hang(stack, staff):
     instance = api.running("without masters")
     api.topic(instance, "orders", 3)
     wait_for(lambda: health(api, instance)["state"] == "healthy", 30, "the instance to be healthy")
-    time.sleep(12)  # figures are kept every 10 s, and nobody is told when
+    wait_for(lambda: is_sampled(api, instance), 60, "the figures to be kept, with the first sample of the history")
     with stopped(stack.pid("master-1"), stack.pid("master-2")):
         took_s = wait_for(lambda: "flow_unknown" in codes(api, instance), 30, "the masters to be missed")
         print(f"masters stopped: said after {took_s:.1f} s")

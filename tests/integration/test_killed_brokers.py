@@ -96,7 +96,7 @@ def test_a_killed_leader_loses_nothing(cluster, durable):
     with Traffic(durable) as traffic:
         leader = cluster.leader(durable, "orders", 0)
         cluster.brokers[leader].kill()
-        wait_for(lambda: cluster.leader(durable, "orders", 0) not in (leader, -1), 15, "another leader")
+        wait_for(lambda: cluster.leader(durable, "orders", 0) not in (leader, -1), 30, "another leader")
         traffic.wait_for_more(1000)
         cluster.restart(leader)
         wait_for(lambda: in_sync(cluster, durable), 40, "all replicas to be in sync")
@@ -110,7 +110,7 @@ def test_a_killed_controller_loses_nothing_and_topics_can_be_made_without_it(clu
     with Traffic(durable) as traffic:
         controller = cluster.controller()
         cluster.brokers[controller].kill()
-        wait_for(lambda: cluster.controller() not in (controller, None), 15, "another controller")
+        wait_for(lambda: cluster.controller() not in (controller, None), 30, "another controller")
         traffic.wait_for_more(1000)
         create_topic(durable, "made-meanwhile", 2, factor=2)
         assert produce(durable, "made-meanwhile", [b"one", b"two"])
@@ -137,7 +137,7 @@ def test_one_after_the_other_is_killed_without_a_pause(cluster, durable):
     with Traffic(durable) as traffic:
         for broker in cluster.brokers:
             cluster.brokers[broker].kill()
-            wait_for(lambda: broker not in cluster.registered(), 15, "its session to end")  # noqa: B023
+            wait_for(lambda: broker not in cluster.registered(), 30, "its session to end")  # noqa: B023
             cluster.restart(broker)
             wait_for(lambda: in_sync(cluster, durable), 40, "all replicas to be in sync")
     traffic.check(durable)
@@ -153,7 +153,7 @@ def test_a_groups_offsets_survive_its_coordinator(cluster, durable):
         committed = {p.partition: p.offset for p in reader.commit(asynchronous=False)}
     coordinator = cluster.coordinator(durable, "billing")
     cluster.brokers[coordinator].kill()
-    wait_for(lambda: cluster.coordinator(durable, "billing") not in (coordinator, -1), 15, "another coordinator")
+    wait_for(lambda: cluster.coordinator(durable, "billing") not in (coordinator, -1), 30, "another coordinator")
     with consumer(durable, "billing") as reader:
         found = {
             partition: offset for partition, offset in committed_offsets(reader, partitions).items() if offset >= 0

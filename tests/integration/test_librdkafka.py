@@ -81,7 +81,7 @@ def test_a_deleted_topic_is_gone_and_its_name_can_be_used_again(tenant):
     create_topic(tenant, "orders")
     produce(tenant, "orders", values(10))
     delete_topic(tenant, "orders")
-    wait_for(lambda: "orders" not in admin(tenant).list_topics(timeout=10).topics, 10, "the topic to be gone")
+    wait_for(lambda: "orders" not in admin(tenant).list_topics(timeout=10).topics, 30, "the topic to be gone")
     create_topic(tenant, "orders")
     assert read_all(tenant, "orders") == {}
 

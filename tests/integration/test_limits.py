@@ -148,7 +148,7 @@ def test_more_partitions_than_were_bought_are_refused_with_limit_and_use(new_ten
     create_topic(tenant, "invoices", 1)
     assert refusal_of(lambda: create_topic(tenant, "one-more", 1, factor=1)).code() == KafkaError.POLICY_VIOLATION
     delete_topic(tenant, "orders")
-    wait_for(lambda: "orders" not in admin(tenant).list_topics(timeout=10).topics, 10, "the topic to be gone")
+    wait_for(lambda: "orders" not in admin(tenant).list_topics(timeout=10).topics, 30, "the topic to be gone")
     create_topic(tenant, "one-more", 1, factor=1)
 
 

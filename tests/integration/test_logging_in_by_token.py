@@ -71,7 +71,7 @@ def make_topic(tenant):
 def logged_in(wire, token):
     """The answer to a token. A connection may log in again once a second; until then the handshake says so."""
     handshake = SaslHandshakeRequest(OAUTHBEARER)
-    wait_for(lambda: wire.call(handshake, 1).error_code == 0, 5, "the handshake")
+    wait_for(lambda: wire.call(handshake, 1).error_code == 0, 30, "the handshake")
     return wire.call(SaslAuthenticateRequest(message(token)), 2)
 
 
@@ -107,9 +107,9 @@ def test_librdkafka_hears_that_its_token_is_not_good(tenant):
 def test_librdkafka_goes_on_with_new_tokens(tenant):
     """KIP-368: the connections that were there stay, although no token is good for as long as the test."""
     make_topic(tenant)
-    tokens, errors = Tokens(lifetime_s=6.0), []
+    tokens, errors = Tokens(lifetime_s=10.0), []  # a new one comes when 8 s are over
     producer = Producer(librdkafka(tenant, tokens, error_cb=errors.append))
-    until = time.monotonic() + 16
+    until = time.monotonic() + 22
     while time.monotonic() < until:
         producer.produce("orders", b"v")
         assert producer.flush(TIMEOUT_S) == 0
@@ -147,11 +147,11 @@ def test_kafka_python(tenant):
 def test_a_token_that_ends_ends_its_connection_unless_there_is_another(tenant):
     with Wire(tenant.addresses[1]) as stays, Wire(tenant.addresses[1]) as ends:
         for wire in (stays, ends):
-            answer = logged_in(wire, good(lifetime_s=4.0))
+            answer = logged_in(wire, good(lifetime_s=8.0))
             assert answer.error_code == 0
-            assert 0 < answer.session_lifetime_ms <= 4_000
+            assert 0 < answer.session_lifetime_ms <= 8_000
         assert logged_in(stays, good(lifetime_s=60.0)).session_lifetime_ms > 50_000
-        wait_for(lambda: not still_serves(ends), 10, "the end of the token")
+        wait_for(lambda: not still_serves(ends), 30, "the end of the token")
         assert still_serves(stays)
 
 

@@ -107,7 +107,7 @@ def test_a_tenant_sees_how_large_its_partitions_are_and_nothing_of_the_disks(ten
         assert all(p.offset_lag == 0 and not p.is_future_key for p in topic.partitions)
         return {p.partition_index: p.partition_size for p in topic.partitions}
 
-    wait_for(lambda: sizes(1) == sizes(2) == sizes(3), 10, "equal sizes")
+    wait_for(lambda: sizes(1) == sizes(2) == sizes(3), 30, "equal sizes")
     assert sum(sizes(1).values()) > 20_000
     named = DescribeLogDirsRequest((DescribableLogDirTopic("orders", (1, 7)), DescribableLogDirTopic("ghost", (0,))))
     (directory,) = call(tenant.addresses[1], named, 1).results

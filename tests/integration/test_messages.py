@@ -33,13 +33,13 @@ KIB = 1024
 
 
 @pytest.fixture
-def at(cluster, monkeypatch):
+def at(cluster, monkeypatch, patient_doors):
     """As a process of the control plane, but for its database and its cache: a function that takes the tenant's place."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    tree.wait_connected(10)
+    tree.wait_connected(30)
     kept = {}
     trail = []
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)

@@ -35,7 +35,7 @@ READ = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:*", "*", Acl
 def tree(cluster, monkeypatch):
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     made = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    made.wait_connected(10)
+    made.wait_connected(30)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: made)
     yield made
     made.close()

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from statistics import median
 
 import pytest
 
@@ -23,11 +24,14 @@ KIB = 1024
 
 
 def seconds_to_produce(address, topic, count, size=64 * KIB):
+    """Of each request."""
+    taken = []
     with Wire(address, timeout_s=60) as wire:
-        began = time.monotonic()
         for _ in range(count):
+            began = time.monotonic()
             assert error_codes(wire.call(asks.produce(topic, batch(os.urandom(size))), 9)) == set()
-        return time.monotonic() - began
+            taken.append(time.monotonic() - began)
+    return taken
 
 
 def test_a_topic_is_held_to_its_rule_and_its_neighbour_is_not(tenant, cluster):
@@ -37,8 +41,8 @@ def test_a_topic_is_held_to_its_rule_and_its_neighbour_is_not(tenant, cluster):
     cluster.specs.change(tenant, rules=RuleSet(1, (rule,)))
     held = seconds_to_produce(tenant.addresses[cluster.leader(tenant, "orders")], "orders", 8)
     free = seconds_to_produce(tenant.addresses[cluster.leader(tenant, "events")], "events", 8)
-    assert held > 3.0  # 512 KiB at 128 KiB/s, without what is saved up and the last, which need not be paid for
-    assert free < held / 2
+    assert sum(held) > 3.0  # 512 KiB at 128 KiB/s, without what is saved up and the last, which need not be paid for
+    assert median(free) < median(held) / 2  # not the sum: a machine that stands still takes one of them long
 
 
 class Configs:

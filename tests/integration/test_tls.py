@@ -157,7 +157,7 @@ def test_a_certificate_is_exchanged_while_clients_stay(new_tenant, cluster):
     assert shown() == first.der
     with socket.create_connection((host, port), 10) as sock, context.wrap_socket(sock, server_hostname=host) as old:
         cluster.specs.set_certificates(tenant, shows(second, version=2)(tenant.id))
-        wait_for(lambda: shown() == second.der, 10, "the new certificate")
+        wait_for(lambda: shown() == second.der, 30, "the new certificate")
         old.sendall(bytes.fromhex("0000000a") + bytes.fromhex("0012000000000001ffff"))
         assert old.recv(4)
     assert round_trip(tenant, "orders", [b"after"], **secure()) == [b"after"]

@@ -243,7 +243,7 @@ def control_plane(cluster, monkeypatch, settings):
     )
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    tree.wait_connected(10)
+    tree.wait_connected(30)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)
     client._clients.clear()
     yield settings
@@ -255,7 +255,7 @@ def test_the_control_plane_reaches_brokers_coordinators_and_masters(cluster, ten
     door = client.admin(CLUSTER)
     topic = f"{tenant.key}.made"
     door.create(topic, partitions=2, replication_factor=3, config={})
-    wait_for(lambda: door.layout(topic) is not None, 10, "the topic")
+    wait_for(lambda: door.layout(topic) is not None, 30, "the topic")
     assert client.admin(CLUSTER) is door
     produce(tenant, "made", [b"x"] * 10)
     with consumer(tenant, "readers") as reader:

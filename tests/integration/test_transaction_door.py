@@ -30,7 +30,7 @@ def door(cluster, monkeypatch):
     asks = client.KafkaAdmin(bootstrap, who)
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
-    tree.wait_connected(10)
+    tree.wait_connected(30)
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)
     monkeypatch.setattr(transaction_door, "to_brokers", lambda: who)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)

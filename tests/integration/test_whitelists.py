@@ -70,7 +70,7 @@ def test_more_connections_than_were_bought_are_refused(new_tenant):
     with Wire(address) as one, Wire(address) as two:
         assert one.call(ApiVersionsRequest(), 0).error_code == two.call(ApiVersionsRequest(), 0).error_code == 0
         assert not answers(address, INSIDE)
-    wait_for(lambda: answers(address, INSIDE), 5, "a place to be free again")
+    wait_for(lambda: answers(address, INSIDE), 30, "a place to be free again")
 
 
 # --- a topic's whitelist --------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def eventually(condition: Callable[[], object], within_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], object], within_s: float = 30.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -16,6 +16,7 @@ from controlplane.stack.layout import PROJECT, Layout
 from quota.zookeeper.client import Client
 from tests.stack.programs import eventually, is_alive
 from tests.support.ports import free_block
+from tests.support.waiting import promised
 from tests.support.zookeeper import operator
 
 pytestmark = pytest.mark.integration
@@ -110,7 +111,7 @@ def test_ctrl_c_stops_everything_and_a_second_start_finds_the_data(up, layout):
 
     began = time.monotonic()
     document = up().wait_until_up()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < promised(10)
     client = _operator(layout, document)
     client.start()
     assert client.get("/consumers/kept")[0] == b"in ZooKeeper"
@@ -158,7 +159,7 @@ def test_after_a_killed_supervisor_the_next_start_recovers(up, layout):
     first.process.wait()
     assert layout.stack_file.exists()  # it had no chance to remove it
     again = up()
-    eventually(lambda: not any(is_alive(pid) for pid in pids), 15)
+    eventually(lambda: not any(is_alive(pid) for pid in pids), 60)
     eventually(lambda: "Sluice is up" in again.text or again.process.poll() is not None, 30)
     document = again.wait_until_up()
     assert set(document["processes"].values()).isdisjoint(pids)

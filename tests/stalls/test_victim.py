@@ -88,23 +88,28 @@ def broker():
 @pytest.fixture
 def victim(broker):
     with serving(broker) as address, Victim(address, "victim", None) as victim:
-        assert victim.quiet(20.0)
+        assert victim.quiet(60.0)
         yield victim
 
 
 def watched(victim, seconds, meanwhile=lambda: None):
+    return watched_for(victim, seconds, meanwhile)[0]
+
+
+def watched_for(victim, seconds, meanwhile=lambda: None):
+    """The window, and how long it was: longer than was asked for, where the machine stood still."""
     began = time.monotonic()
     meanwhile()
     left_s = began + seconds - time.monotonic()
     time.sleep(max(0.0, left_s))
     ended = time.monotonic()
-    return victim.window(began, ended, ended)
+    return victim.window(began, ended, ended), ended - began
 
 
 def test_a_thousand_records_a_second_are_acknowledged_and_consumed(victim):
-    window = watched(victim, 1.0)
-    assert 180 <= len(window.acknowledged) <= 220  # five records each
-    assert 180 <= len(window.consumed) <= 220
+    window, seconds = watched_for(victim, 1.0)
+    assert 180 * seconds <= len(window.acknowledged) <= 220 * seconds  # five records each
+    assert 180 * seconds <= len(window.consumed) <= 220 * seconds
     assert window.errors == {}
 
 
@@ -125,7 +130,7 @@ def test_a_stall_is_seen_by_the_probe_and_by_all_that_was_due_in_it(broker, vict
 def test_it_is_quiet_again_after_a_stall_and_not_during_one(broker, victim):
     with broker.loop:
         assert not victim.quiet(0.3)
-    assert victim.quiet(20.0)
+    assert victim.quiet(60.0)
 
 
 def test_what_a_broker_refuses_is_an_error(broker, victim):
@@ -162,7 +167,7 @@ def test_what_the_machine_took_from_a_turn_is_taken_off_all_that_waited_for_it()
 def test_a_victim_that_is_stopped_itself_knows_it(broker):
     """What was due meanwhile was late, and not by the broker."""
     with serving(broker) as address, Victim(address, "victim", None) as victim:
-        assert victim.quiet(20.0)
+        assert victim.quiet(60.0)
 
         def stop():
             os.kill(victim.pid, signal.SIGSTOP)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 SECRET = "the cluster's secret"
+SESSION_MS = 4000
+"""A third of it may have passed since the last heartbeat when the machine stands still: then 2 s more end no session. A broker
+that was killed is missed after as long."""
 
 
 class ServerProcess:
@@ -120,7 +123,7 @@ def broker_process(
         "internal": f"{HOST}:{port}",
         "zookeeper": zookeeper,
         "secrets_file": str(secrets),
-        "session_timeout_ms": 2000,
+        "session_timeout_ms": SESSION_MS,
         **members,
     }
     config = _write(folder / f"broker-{broker}.toml", broker=table, settings=settings or {}, **(tables or {}))
@@ -144,7 +147,7 @@ def master_process(
         **{name: f"{HOST}:{port}" for name, port in ports.items()},
         "zookeeper": zookeeper,
         "secrets_file": str(secrets),
-        "session_timeout_ms": 2000,
+        "session_timeout_ms": SESSION_MS,
         "period_ms": 1000,
         "lease_ms": lease_ms,
         "data_dir": str(folder / f"master-{master}"),

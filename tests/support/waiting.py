@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _POLL_S = 0.05
+_STANDSTILL_S = 3.0
+"""A machine that is shared with others stands still for so long now and then."""
 
 
 def promised(seconds: float) -> float:
-    """So long may it take on this machine: as promised where it is quiet, longer where many others want its cores."""
-    return seconds * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
+    """So long may it take on this machine: as promised where it is quiet, and longer where others want its cores."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))  # which a load of the last minute may not know yet
+    wanted = 2 * max(os.getloadavg()[0], workers) / (os.cpu_count() or 1)
+    return seconds if wanted <= 1 else seconds * wanted + _STANDSTILL_S
 
 
 def wait_for(condition: Callable[[], object], within_s: float, what: str) -> float:

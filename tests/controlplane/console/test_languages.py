@@ -5,7 +5,7 @@ from __future__ import annotations
 import gettext
 import re
 from html import unescape
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from django.http import HttpResponse
@@ -245,9 +245,9 @@ def test_a_pattern_gives_the_values_of_what_it_has_made(pattern, text, values):
 
 def test_a_long_text_that_nearly_fits_costs_nothing_to_speak_of(chinese):
     text = "a: " * 20_000
-    began = perf_counter()
+    began = thread_time()
     assert worded(text) == text
-    assert perf_counter() - began < 1
+    assert thread_time() - began < 1  # of computing: others may have the core meanwhile
 
 
 def test_in_english_sentences_are_themselves():
