@@ -57,6 +57,7 @@ class Instance(models.Model):
     created_at = models.DateTimeField()
     isolated_at = models.DateTimeField(null=True)  # since when, where it is isolated or was when it was destroyed
     destroys_at = models.DateTimeField(null=True)  # until when it can be restored
+    end_foretold_at = models.DateTimeField(null=True)  # when owners were told that it is about to be destroyed
     deleted_at = models.DateTimeField(null=True)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
