@@ -33,7 +33,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, SluiceError
 from controlplane.core.models import Operation, OperationState
-from controlplane.instances import letters
+from controlplane.instances import letters, windows
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.services import instance_locked
 from controlplane.instances.telling import owners_tell
@@ -76,6 +76,17 @@ def change_check(
     if not changes or set(changes) - set(SIZES):
         raise Invalid(f"nothing to change later: give one or more of {', '.join(SIZES)}")
     return dry_runs.changing(organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **words)
+
+
+def next_window(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> datetime:
+    """When the maintenance window of an instance opens next. Raises NotFound, and Conflict where it has none."""
+    window = instance_get(organisation=organisation, instance_id=instance_id).maintenance_window
+    if window is None:
+        raise Conflict(
+            f"{instance_id} has no maintenance window: give it one, or say when the change is to be made",
+            code="no_maintenance_window",
+        )
+    return windows.begins_next(window, clock.now())
 
 
 @transaction.atomic
