@@ -82,8 +82,8 @@ def _isolating(before: Instance, after: Instance, price: PriceChange) -> Outlook
 def _members(instance: Instance) -> dict[str, object]:
     config = {f"config.{name}": value for name, value in config_of(instance.config).items()}
     sizes = {name: _plain(getattr(instance, name)) for name in rules.SIZES}
-    protection = {"deletion_protection": instance.deletion_protection}
-    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **protection, **config}
+    others = {name: getattr(instance, name) for name in ("deletion_protection", "maintenance_window")}
+    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **others, **config}
 
 
 def _plain(amount: float) -> float:

@@ -74,15 +74,21 @@ class ScheduledChange(models.Model):
     problem = models.TextField(blank=True, default="")  # why it was refused, or could not be made yet
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField(null=True)  # when owners were written to what has become of it
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
-        """Beat asks for those that are due."""
+        """Beat asks for those that are due, and for those of which nobody was told."""
 
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["state", "at"], name="changes_due"),
             models.Index(fields=["instance", "created_at"], name="changes_of_an_instance"),
+            models.Index(
+                fields=["ended_at"],
+                name="changes_untold",
+                condition=models.Q(state="begun", told_at__isnull=True),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -12,6 +12,9 @@ what could not be done anyway; and at its time, when the instance, the room of i
 The row is locked while it is carried out, in the transaction that makes the change: a worker that dies leaves neither, and of
 two only one does it. What may succeed a little later (another change of the instance is being written, 20 operations run on
 it) is tried again in each round, for an hour.
+
+Owners of the organisation are told by e-mail what has become of it: that it was refused, in the transaction that refuses it; that
+it was made, when its operation has ended. `told_at` is written with the mail, the row being locked: each is told once.
 """
 
 from __future__ import annotations
@@ -25,12 +28,15 @@ from django.db import transaction
 
 from controlplane.admission import dry_runs, purchases
 from controlplane.admission.models import ScheduledChange, ScheduledState
-from controlplane.admission.rules import SIZES
+from controlplane.admission.rules import BANDWIDTH, PARTITIONS, SIZES, STORAGE
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, SluiceError
+from controlplane.core.models import Operation, OperationState
+from controlplane.instances import letters, windows
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.services import instance_locked
+from controlplane.instances.telling import owners_tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from controlplane.core.dry_runs import Outlook
+    from controlplane.mail.letter import Letter
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +55,7 @@ MOST_WAITING = 20
 TRIED_FOR = timedelta(hours=1)
 AT_ONCE = 100
 """Changes that are carried out in a round."""
+_SAID = {BANDWIDTH: "{:g} MiB/s of bandwidth", STORAGE: "{:g} GiB of storage", PARTITIONS: "{} partitions"}
 _MAY_PASS = ("too_many_operations",)
 """Refusals that are over by themselves, beside those that are retriable."""
 
@@ -68,6 +76,17 @@ def change_check(
     if not changes or set(changes) - set(SIZES):
         raise Invalid(f"nothing to change later: give one or more of {', '.join(SIZES)}")
     return dry_runs.changing(organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **words)
+
+
+def next_window(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> datetime:
+    """When the maintenance window of an instance opens next. Raises NotFound, and Conflict where it has none."""
+    window = instance_get(organisation=organisation, instance_id=instance_id).maintenance_window
+    if window is None:
+        raise Conflict(
+            f"{instance_id} has no maintenance window: give it one, or say when the change is to be made",
+            code="no_maintenance_window",
+        )
+    return windows.begins_next(window, clock.now())
 
 
 @transaction.atomic
@@ -162,10 +181,49 @@ def changes_carry_out(*, clock: Clock = SYSTEM_CLOCK) -> int:
     return begun
 
 
+def changes_tell(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Write to owners what has become of changes whose operation has ended; of how many."""
+    rows = ScheduledChange.objects.unscoped("by the clock").filter(state=ScheduledState.BEGUN, told_at=None)
+    untold = dict(rows.order_by("ended_at", "pk").values_list("pk", "operation_id")[:AT_ONCE])
+    operations = Operation.objects.unscoped("by the clock").filter(pk__in=untold.values())
+    ended = dict(operations.exclude(state=OperationState.RUNNING).values_list("pk", "state"))
+    told = 0
+    for change_id, operation_id in untold.items():
+        if operation_id not in ended:
+            continue
+        try:
+            told += _tell(change_id, OperationState(ended[operation_id]), clock)
+        except Exception:
+            LOG.exception("a mail about scheduled change %s", change_id)
+    return told
+
+
+@transaction.atomic
+def _tell(change_id: str, ended: OperationState, clock: Clock) -> bool:
+    change, now = _locked(change_id), clock.now()
+    if change.told_at is not None:
+        return False  # another worker was faster
+    said = letters.change_made if ended == OperationState.SUCCEEDED else letters.change_stuck
+    wanted = sizes_text(change.changes)
+    owners_tell(change.instance, lambda about: said(about, wanted=wanted, at=change.at), now)
+    change.told_at = now
+    change.save(update_fields=["told_at"])
+    return True
+
+
+def sizes_text(changes: Mapping[str, Any]) -> str:
+    """``20 MiB/s of bandwidth, 90 partitions``."""
+    return ", ".join(_SAID[name].format(changes[name]) for name in SIZES if name in changes)
+
+
+def _locked(change_id: str) -> ScheduledChange:
+    rows = ScheduledChange.objects.unscoped("by the clock").select_related("organisation", "instance__organisation")
+    return rows.select_for_update(of=("self",)).get(pk=change_id)
+
+
 @transaction.atomic
 def _carry_out(change_id: str, clock: Clock) -> bool:
-    rows = ScheduledChange.objects.unscoped("by the clock").select_related("organisation")
-    change = rows.select_for_update(of=("self",)).get(pk=change_id)
+    change = _locked(change_id)
     if change.state != ScheduledState.WAITING:
         return False  # another worker was faster, or it was cancelled
     try:
@@ -193,6 +251,15 @@ def _refused(change: ScheduledChange, error: SluiceError, clock: Clock) -> None:
         change.save(update_fields=["problem"])
         return
     _end(change, ScheduledState.REFUSED, clock)
+    wanted = sizes_text(change.changes)
+
+    def refused(about: letters.About) -> Letter:
+        problem = error.detail if about.name else ""  # it may hold what a tenant has written
+        return letters.change_refused(about, wanted=wanted, at=change.at, problem=problem)
+
+    owners_tell(change.instance, refused, clock.now())
+    change.told_at = clock.now()
+    change.save(update_fields=["told_at"])
     _on_record(change, audit.SYSTEM, "instance.schedule.refuse", {"id": change.id, "problem": error.detail}, clock)
 
 

@@ -8,5 +8,6 @@ from controlplane.celery import app
 
 @app.task(name="admission.changes_carry_out")
 def changes_carry_out() -> None:
-    """Make the scheduled changes whose time has come. Beat calls it every few seconds."""
+    """Make the scheduled changes whose time has come, and say what has become of them. Beat calls it every few seconds."""
     scheduling.changes_carry_out()
+    scheduling.changes_tell()

@@ -122,6 +122,7 @@ NAMES = (
     *"cancelling cancelled expired asked moving skipped sent stopped healthy degraded unhealthy unknown starting behind".split(),
     *"queued over silent active late owner member viewer Owner Member Viewer Planning Proposed Running Paused Cancelling".split(),
     *"Cancelled Failed Done Succeeded Expired Waiting Asked Moving Skipped Sent Email Webhook email webhook alarm test".split(),
+    *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
     *"confirm issued brought none kept missed reported auto light dark".split(),
     # What is measured, and in what.
     *"produce consume storage bandwidth partitions connections requests limit allocated average maximum bought".split(),

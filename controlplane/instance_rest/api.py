@@ -129,7 +129,7 @@ class InstanceApi(APIView):
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str) -> Response:
-        """Another name, bandwidth, storage, number of partitions or config; deletion protection on or off."""
+        """Another name, bandwidth, storage, number of partitions, config or window; deletion protection on or off."""
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         asked = {

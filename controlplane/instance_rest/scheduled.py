@@ -43,7 +43,7 @@ class ScheduledChangesApi(APIView):
         tags=TAGS,
     )
     def post(self, request: Request, instance_id: str) -> Response:
-        """Other sizes from a moment on. What could not be done now is refused; at its time it is looked at again."""
+        """Other sizes from a moment or the next window on. What could not be done now is refused; it is judged again then."""
         body = ScheduledChangeCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller, members = caller_of(request), body.validated_data
@@ -51,11 +51,14 @@ class ScheduledChangesApi(APIView):
             "organisation": caller.organisation,
             "actor": caller.actor,
             "instance_id": instance_id,
+            "at": members.pop("at", None),
             "changes": {name: members.pop(name) for name in SIZES if name in members},
             "accept_full_storage": False,
             "confirm_price": False,
-            **members,
         }
+        if members.pop("in_next_window", False):
+            asked["at"] = scheduling.next_window(organisation=caller.organisation, instance_id=instance_id)
+        asked |= members
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(scheduling.change_check(**asked, clock=SYSTEM_CLOCK))
         return Response(ScheduledChangeSerializer(scheduling.change_schedule(**asked)).data, status=201)

@@ -19,6 +19,7 @@ from controlplane.api.serializers import (
 )
 from controlplane.core.text import LONGEST_NAME
 from controlplane.health.serializers import HealthSerializer
+from controlplane.instances import windows
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
     CONFIG_RULES,
@@ -194,8 +195,22 @@ CONFIRM_PRICE = (
 PROTECTION = "while it is on, nobody deletes the instance: deleting is refused (deletion_protected) until it is off"
 
 
+WINDOW = (
+    "when in a week scheduled changes and moves of partitions may happen that are asked for in the window; null: none, and "
+    "nothing waits for one"
+)
+
+
+class MaintenanceWindowSerializer(StrictSerializer):
+    """Each week from an hour of a day on."""
+
+    day = serializers.ChoiceField(choices=windows.DAYS)
+    hour_utc = StrictIntegerField(min_value=0, max_value=windows.LATEST_HOUR, help_text="its beginning")
+    length_hours = StrictIntegerField(min_value=1, max_value=windows.LONGEST_HOURS, help_text="it may go on next day")
+
+
 class InstanceCreateSerializer(StrictSerializer):
-    """What a new instance is bought with: name, sizes, whitelist, config, protection."""
+    """What a new instance is bought with: name, sizes, whitelist, config, protection, window."""
 
     name = NameField()
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
@@ -204,11 +219,12 @@ class InstanceCreateSerializer(StrictSerializer):
     whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
     config = ConfigChangeSerializer(required=False)
     deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
+    maintenance_window = MaintenanceWindowSerializer(required=False, allow_null=True, help_text=WINDOW)
     confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
 
 class InstanceChangeSerializer(StrictSerializer):
-    """Name, sizes, members of config or protection; what is left out stays."""
+    """Name, sizes, members of config, protection or window; what is left out stays."""
 
     not_empty = True
 
@@ -218,6 +234,7 @@ class InstanceChangeSerializer(StrictSerializer):
     partitions = PartitionsField(required=False)
     config = ConfigChangeSerializer(required=False)
     deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
+    maintenance_window = MaintenanceWindowSerializer(required=False, allow_null=True, help_text=WINDOW)
     accept_full_storage = StrictBooleanField(
         required=False,
         help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
@@ -233,9 +250,12 @@ class InstanceChangeSerializer(StrictSerializer):
 
 
 class ScheduledChangeCreateSerializer(StrictSerializer):
-    """Sizes, one or more, and from when on."""
+    """Sizes, one or more, and from when on: at a moment, or in the next maintenance window."""
 
-    at = serializers.DateTimeField(help_text="to come, and within 30 days")
+    at = serializers.DateTimeField(required=False, help_text="to come, and within 30 days")
+    in_next_window = StrictBooleanField(
+        required=False, help_text="in place of `at`: when the maintenance window of the instance opens next"
+    )
     bandwidth_mib_per_s = BandwidthField(required=False)
     storage_gib = StorageField(required=False)
     partitions = PartitionsField(required=False)
@@ -249,6 +269,8 @@ class ScheduledChangeCreateSerializer(StrictSerializer):
         """Some size is named."""
         if not set(attrs) & set(SIZES):
             raise serializers.ValidationError({"at": f"is no change by itself: give one or more of {', '.join(SIZES)}"})
+        if ("at" in attrs) == attrs.get("in_next_window", False):
+            raise serializers.ValidationError({"at": "give a moment, or in_next_window"})
         return attrs
 
 
@@ -340,6 +362,7 @@ class InstanceSerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
     config = ConfigSerializer()
     deletion_protection = serializers.BooleanField(help_text=PROTECTION)
+    maintenance_window = MaintenanceWindowSerializer(allow_null=True, help_text=WINDOW)
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
     health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")

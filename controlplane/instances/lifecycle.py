@@ -17,6 +17,9 @@ as their topics say. What it costs: docs/subsystems/billing.md.
 A request writes what is wanted into the row and starts an operation that brings it to brokers; the row is locked meanwhile, so
 that of two who decide at once the second sees what the first has decided. Beat ends grace periods (`grace_periods_end`).
 
+Owners of the organisation are told by e-mail that it was isolated, a day before it is destroyed, and that it was. Each mail is
+written in the transaction of what it is about, the row being locked: once, whichever worker dies in between.
+
 With a grace period of 0 (SLUICE_DELETION_GRACE_S) deleting destroys.
 """
 
@@ -34,10 +37,12 @@ from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound
 from controlplane.core.models import Operation, OperationState
+from controlplane.instances import letters
 from controlplane.instances.history import spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh
 from controlplane.instances.services import check_generation, instance_locked
+from controlplane.instances.telling import owners_tell
 from quota.contracts.instance import InstanceState as SpecState
 
 if TYPE_CHECKING:
@@ -56,6 +61,8 @@ NUMBER = "number"  # of an operation's arguments
 HAVE_DATA = (InstanceState.RUNNING, InstanceState.RESTORING)
 AT_ONCE = 100
 """Instances whose grace periods are ended in a round."""
+FORETOLD = timedelta(hours=24)
+"""So long before its destruction owners are told again. With a grace period that is no longer, the first mail was that one."""
 AGAIN_AFTER = timedelta(minutes=10)
 """When a destruction by the clock that gave up is tried again."""
 
@@ -87,17 +94,20 @@ def instance_delete(
     if instance.state not in HAVE_DATA or not grace_period():
         return _destroy(instance, actor, DELETE, clock)
     now = clock.now()
+    ends = now + grace_period()
     _write(
         instance,
         {
             "state": InstanceState.ISOLATED,
             "spec_state": SpecState.STOPPED.value,
             "isolated_at": now,
-            "destroys_at": now + grace_period(),
+            "destroys_at": ends,
+            "end_foretold_at": None,
         },
     )
+    owners_tell(instance, lambda about: letters.isolated(about, until=ends), now)
     spec_change_record(instance=instance, kind=SpecChangeKind.ISOLATED, at=now)
-    _on_record(instance, actor, DELETE, clock, {"destroys_at": instance.destroys_at.isoformat()})  # type: ignore[union-attr]
+    _on_record(instance, actor, DELETE, clock, {"destroys_at": ends.isoformat()})
     return _started(instance, ISOLATE, actor, clock)
 
 
@@ -127,6 +137,7 @@ def instance_restore(
             "spec_state": SpecState.RUNNING.value,
             "isolated_at": None,
             "destroys_at": None,
+            "end_foretold_at": None,
         },
     )
     _on_record(instance, actor, RESTORE, clock)
@@ -185,6 +196,38 @@ def _given_up(instance_ids: Collection[str], now: datetime) -> list[str]:
     recent = rows.exclude(state=OperationState.FAILED, finished_at__lte=now - AGAIN_AFTER)
     busy = set(recent.values_list("target", flat=True))
     return [instance_id for instance_id in list(instance_ids)[:AT_ONCE] if instance_id not in busy]
+
+
+def ends_foretell(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Tell owners which instances are destroyed within a day; how many were told of. One that fails is no obstacle to the others.
+
+    Where beat was away for that day, nobody is told before: an end that is overdue is not put off for a mail.
+    """
+    now = clock.now()
+    rows = Instance.objects.unscoped("by the clock").filter(state=InstanceState.ISOLATED, end_foretold_at=None)
+    near = rows.filter(
+        destroys_at__gt=now, destroys_at__lte=now + FORETOLD, isolated_at__lt=F("destroys_at") - FORETOLD
+    )
+    told = 0
+    for instance_id in near.order_by("destroys_at").values_list("pk", flat=True)[:AT_ONCE]:
+        try:
+            told += _end_foretell(instance_id, clock)
+        except Exception:
+            LOG.exception("a mail about the end of %s", instance_id)
+    return told
+
+
+@transaction.atomic
+def _end_foretell(instance_id: str, clock: Clock) -> bool:
+    instance, now = instance_locked(instance_fresh(instance_id).organisation, instance_id), clock.now()
+    ends = instance.destroys_at
+    if instance.state != InstanceState.ISOLATED or instance.end_foretold_at is not None or ends is None:
+        return False  # another worker was faster, or it was restored since
+    if not now < ends <= now + FORETOLD:
+        return False  # restored, and isolated again
+    _write(instance, {"end_foretold_at": now}, raises_generation=False)
+    owners_tell(instance, lambda about: letters.near_its_end(about, until=ends), now)
+    return True
 
 
 def check_protection(instance: Instance) -> None:

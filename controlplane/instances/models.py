@@ -50,6 +50,7 @@ class Instance(models.Model):
     )  # what an operator has set of spec.OPERATORS_LIMITS; null: unlimited
     config = models.JSONField(default=dict)  # what its tenant has set of spec.DEFAULT_CONFIG
     deletion_protection = models.BooleanField(default=False)  # while it is on, nobody deletes the instance
+    maintenance_window = models.JSONField(null=True)  # as `windows` has it; null: none, so that nothing waits for one
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
     generation = models.PositiveBigIntegerField(default=1)
@@ -57,6 +58,7 @@ class Instance(models.Model):
     created_at = models.DateTimeField()
     isolated_at = models.DateTimeField(null=True)  # since when, where it is isolated or was when it was destroyed
     destroys_at = models.DateTimeField(null=True)  # until when it can be restored
+    end_foretold_at = models.DateTimeField(null=True)  # when owners were told that it is about to be destroyed
     deleted_at = models.DateTimeField(null=True)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from controlplane.certificates import services as certificates
@@ -34,6 +35,7 @@ from controlplane.instances.models import Instance, InstanceState, RouteState, S
 from controlplane.instances.plan import Await
 from controlplane.instances.selectors import instance_fresh, routes_of_any_state
 from controlplane.instances.services import CREATE, UPDATE
+from controlplane.instances.telling import destroyed_tell
 from controlplane.kafka import topics
 from quota.contracts.instance import InstanceState as SpecState
 from quota.contracts.instance import address_text
@@ -178,7 +180,10 @@ def free_addresses(operation: Operation) -> Finished:
     # Written when deletion was asked for, normally; not for one that began under a release without the history.
     spec_change_record(instance=instance_fresh(operation.target), kind=SpecChangeKind.CLOSED, at=now)
     certificates.forget(instance_fresh(operation.target))
-    _rows(operation).update(state=InstanceState.DELETED, deleted_at=now)
+    with transaction.atomic():
+        gone = _rows(operation).exclude(state=InstanceState.DELETED)
+        if gone.update(state=InstanceState.DELETED, deleted_at=now):  # not by a worker that died before it could say so
+            destroyed_tell(instance_fresh(operation.target), now)
     return Finished(note=f"{freed} ports")
 
 

@@ -65,6 +65,7 @@ def instance_create(
     whitelist: Sequence[object],
     config: Mapping[str, Any] = MappingProxyType({}),
     deletion_protection: bool = False,
+    maintenance_window: Mapping[str, Any] | None = None,
     cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
@@ -79,6 +80,7 @@ def instance_create(
         "storage_gib": storage_gib,
         "partitions": partitions,
         "deletion_protection": deletion_protection,
+        "maintenance_window": maintenance_window,
     }
     home = cluster or clusters.cluster_ensure()
     others = whitelist_problems(whitelist, field="whitelist")
@@ -121,7 +123,7 @@ def instance_update(
     at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib, partitions, deletion_protection, or members of config.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, deletion_protection, maintenance_window, or members of config.
 
     Asked for what an update is at already, it answers that operation. Less storage than is used refuses all producers, so it
     must be accepted. At another generation than those given (None: any) it raises PreconditionFailed. Raises Invalid, NotFound,

@@ -24,7 +24,8 @@ def reconcile() -> None:
 
 @app.task(name="instances.grace_periods_end")
 def grace_periods_end() -> None:
-    """Destroy what was isolated for its grace period."""
+    """Tell owners what is about to be destroyed, and destroy what was isolated for its grace period."""
+    lifecycle.ends_foretell()
     lifecycle.grace_periods_end()
 
 

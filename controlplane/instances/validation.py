@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.core.text import name_problem
+from controlplane.instances.windows import window_problem
 from quota.contracts.users import LONGEST_NAME, RESERVED_NAMES
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ RULES: Mapping[str, Callable[[object], str | None]] = {
     "storage_gib": _amount(MOST_STORAGE_GIB, whole=False),
     "partitions": _amount(MOST_PARTITIONS, whole=True),
     "deletion_protection": _flag,
+    "maintenance_window": window_problem,
 }
 
 

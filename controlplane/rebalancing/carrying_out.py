@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PLANNING_PATIENCE_S = 600.0
 MOVING_PATIENCE_S = 30 * 24 * 3600.0
 """Terabytes at a throttle take days. A pause counts as well."""
-AWAY_PAUSE_S, ROUND_PAUSE_S = 5.0, 2.0
+AWAY_PAUSE_S, ROUND_PAUSE_S, WINDOWS_PAUSE_S = 5.0, 2.0, 30.0
 LEADERS_PAUSE_S = operations.SHORT_WAIT_S
 """Changing leaders takes no time, so the worker waits in place; for days of copying it would be missed elsewhere."""
 
@@ -88,7 +88,8 @@ def move_partitions(operation: Operation) -> Finished | NotYet:
         return NotYet(str(error), after_s=AWAY_PAUSE_S)
     if left is None:
         return Finished(note=rounds.outcome_of(row))
-    return NotYet(left.text, after_s=LEADERS_PAUSE_S if left.only_leaders else ROUND_PAUSE_S)
+    pause_s = WINDOWS_PAUSE_S if left.in_windows else LEADERS_PAUSE_S if left.only_leaders else ROUND_PAUSE_S
+    return NotYet(left.text, after_s=pause_s)
 
 
 def take_throttle_away(operation: Operation) -> Finished | NotYet:

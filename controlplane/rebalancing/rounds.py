@@ -14,6 +14,7 @@ cancelling              both old and new replicas are seen   nothing: metadata a
 cancelling              there; not there                     done; cancelled
 waiting, as its turn    as the plan knew it                  marked as asked, named as throttled, asked for
 comes                   there already; otherwise             done; skipped
+waiting, in windows     its instance's is closed             nothing: its turn comes when the window opens
 ======================  ===================================  ===========================================================
 
 The controller is asked what is on its way, and metadata of any broker say where partitions are: those may be late, and what is
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, F, Sum
 
+from controlplane.instances.models import Instance
+from controlplane.instances.windows import begins_next, is_open
 from controlplane.rebalancing import throttling
 from controlplane.rebalancing.models import ACTIVE, MoveState, Rebalance, RebalanceMove, RebalanceState
 
@@ -59,10 +62,11 @@ class _Acts:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is still to be done, in words; whether nothing is being copied meanwhile."""
+    """What is still to be done, in words; whether nothing is being copied meanwhile; whether all of it waits for windows."""
 
     text: str
     only_leaders: bool
+    in_windows: bool = False
 
 
 def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | None:
@@ -80,8 +84,8 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
     if row.state == RebalanceState.CANCELLING:
         row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
     elif row.state == RebalanceState.RUNNING:
-        _begin(row, door, placed, now)
-    return _left(row)
+        _begin(row, door, placed, _held_up(row, now), now)
+    return _left(row, _held_up(row, now))
 
 
 def outcome_of(row: Rebalance) -> str:
@@ -150,12 +154,29 @@ def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> Non
     _ask(row, acts.again, door, now)
 
 
-def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], now: datetime) -> None:
+def _held_up(row: Rebalance, now: datetime) -> dict[str, datetime]:
+    """Instances whose maintenance window is closed now, with when it opens; none where the proposal is not bound to windows."""
+    if not row.wishes.get("in_windows"):
+        return {}
+    waiting = row.moves.filter(state=MoveState.WAITING).exclude(instance="").values("instance").distinct()
+    rows = Instance.objects.unscoped("operators see every tenant's").filter(pk__in=waiting)
+    windows = rows.filter(maintenance_window__isnull=False).values_list("pk", "maintenance_window")
+    return {
+        instance_id: begins_next(window, now)
+        for instance_id, window in windows
+        if window is not None and not is_open(window, now)
+    }
+
+
+def _begin(
+    row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], held: Mapping[str, datetime], now: datetime
+) -> None:
     """As many as there is room for. Each is marked first, unless somebody has stopped it all meanwhile."""
     if not Rebalance.objects.filter(pk=row.pk, state=RebalanceState.RUNNING).exists():
         return
     begun = []
-    for move in (*_next(row, copies=False, most=LEADERS_AT_ONCE), *_next(row, copies=True, most=row.at_once)):
+    leading = _next(row, held, copies=False, most=LEADERS_AT_ONCE)
+    for move in (*leading, *_next(row, held, copies=True, most=row.at_once)):
         seen = placed.get(move.place)
         if seen is None:
             _end(move, MoveState.SKIPPED, now, GONE)
@@ -169,11 +190,12 @@ def _begin(row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], 
     _ask(row, taken, door, now)
 
 
-def _next(row: Rebalance, *, copies: bool, most: int) -> list[RebalanceMove]:
-    """Those whose turn it is: changes of leaders are not held up by what is copied."""
+def _next(row: Rebalance, held: Mapping[str, datetime], *, copies: bool, most: int) -> list[RebalanceMove]:
+    """Those whose turn it is. Changes of leaders are not held up by what is copied, nor others by what waits for a window."""
     rows = row.moves.filter(copies=copies)
     room = most - rows.filter(state__in=ACTIVE).count()
-    return list(rows.filter(state=MoveState.WAITING).order_by("number")[:room]) if room > 0 else []
+    waiting = rows.filter(state=MoveState.WAITING).exclude(instance__in=list(held))
+    return list(waiting.order_by("number")[:room]) if room > 0 else []
 
 
 def _ask(row: Rebalance, moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
@@ -215,7 +237,7 @@ def _end(move: RebalanceMove, state: MoveState, now: datetime, problem: str = ""
     _mark(move, state, finished_at=now, problem=problem or move.problem, copied_bytes=copied)
 
 
-def _left(row: Rebalance) -> Left | None:
+def _left(row: Rebalance, held: Mapping[str, datetime]) -> Left | None:
     counts = dict(row.moves.values_list("state").annotate(count=Count("pk")))
     waiting, active = counts.get(MoveState.WAITING, 0), sum(counts.get(state, 0) for state in ACTIVE)
     if not waiting and not active:
@@ -227,4 +249,9 @@ def _left(row: Rebalance) -> Left | None:
         text += f", {bytes_of['copied'] / 2**20:,.0f} of {bytes_of['whole'] / 2**20:,.0f} MiB copied"
     if row.state == RebalanceState.PAUSED:
         return Left(f"paused: {text}", only_leaders=False)
+    waits = row.moves.filter(state=MoveState.WAITING, instance__in=list(held)).count() if held else 0
+    if waits:
+        text += f", {waits} wait for maintenance windows, the next at {min(held.values()):%Y-%m-%d %H:%M} UTC"
+    if waits == waiting and not active:
+        return Left(text, only_leaders=False, in_windows=True)
     return Left(text, only_leaders=not row.moves.filter(copies=True, state__in=(MoveState.WAITING, *ACTIVE)).exists())

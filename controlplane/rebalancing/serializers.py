@@ -85,6 +85,10 @@ class RebalanceCreateSerializer(StrictSerializer):
         help_text="how far from the average is alike enough",
     )
     leaders_only = StrictBooleanField(default=False, help_text="true: copy nothing that is not to leave a broker")
+    in_windows = StrictBooleanField(
+        default=False,
+        help_text="true: partitions of an instance with a maintenance window begin to move only while it is open",
+    )
     throttle_bytes_per_s = _throttle(default=DEFAULT_THROTTLE_BYTES_PER_S)
     at_once = _at_once(default=DEFAULT_AT_ONCE)
 

@@ -57,11 +57,15 @@ def rebalance_propose(
     instances: Sequence[str] = (),
     margin_percent: int = MARGIN_PERCENT,
     leaders_only: bool = False,
+    in_windows: bool = False,
     throttle_bytes_per_s: int = DEFAULT_THROTTLE_BYTES_PER_S,
     at_once: int = DEFAULT_AT_ONCE,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Rebalance:
-    """A proposal, which a worker plans. Raises Invalid."""
+    """A proposal, which a worker plans. Raises Invalid.
+
+    `in_windows`: partitions of an instance that has a maintenance window begin to move only while it is open.
+    """
     wishes = {
         "goals": list(goals),
         "cordoned": sorted(set(cordoned)),
@@ -70,6 +74,7 @@ def rebalance_propose(
         "instances": list(dict.fromkeys(instances)),
         "margin_percent": margin_percent,
         "leaders_only": leaders_only,
+        "in_windows": in_windows,
     }
     problems = _problems(cluster, wishes) + _pace_problems(throttle_bytes_per_s, at_once)
     if problems:

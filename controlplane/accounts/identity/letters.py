@@ -6,17 +6,9 @@ anything to anybody. Addresses are the exception; they hold no spaces, since tho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from controlplane.mail.letter import Letter
 
 _NOT_YOU = "If you did not ask for this, do nothing: without the link nothing happens."
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A mail as plain text."""
-
-    subject: str
-    body: str
 
 
 def verification(*, link: str, hours: int) -> Letter:

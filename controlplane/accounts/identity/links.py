@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from controlplane.accounts.identity.letters import Letter
     from controlplane.accounts.models import User
+    from controlplane.mail.letter import Letter
 
 VALID_FOR: Mapping[str, timedelta] = {
     LinkPurpose.VERIFY: timedelta(hours=24),

@@ -122,16 +122,21 @@ def resize(
     at: Annotated[
         str | None, typer.Option(help="Later: RFC 3339, such as 2026-12-24T03:00:00Z, within 30 days.")
     ] = None,
+    in_window: Annotated[
+        bool, typer.Option("--in-window", help="Later: when the maintenance window opens next.")
+    ] = False,
     dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
-    """Other sizes; what is not named stays. With --at the change is made then: `instance scheduled` lists it."""
+    """Other sizes; what is not named stays. With --at or --in-window later: `instance scheduled` lists the change."""
     sizes = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)
     if not sizes:
         raise Misused("name --bandwidth, --storage or --partitions")
     words = said(accept_full_storage=accept_full_storage, confirm_price=confirm_price)
-    if at is not None:
-        body = {"at": at, **sizes, **words}
+    if at is not None and in_window:
+        raise Misused("take --at or --in-window")
+    if at is not None or in_window:
+        body = {**({"in_next_window": True} if in_window else {"at": at}), **sizes, **words}
         of(ctx).change(ops.SCHEDULED_CHANGE_CREATE, dry_run=dry_run, body=body, instance_id=instance)
         return
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={**sizes, **words}, instance_id=instance)
@@ -184,6 +189,36 @@ def protect(
     """Deletion protection: while it is on, nobody deletes the instance."""
     body = {"deletion_protection": on}
     of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+
+
+@app.add("window")
+def window(
+    ctx: typer.Context,
+    instance: Instance,
+    day: Annotated[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] | None,
+        typer.Option(help="Each week on this day."),
+    ] = None,
+    hour: Annotated[int | None, typer.Option(min=0, max=23, help="Its beginning, in UTC.")] = None,
+    length: Annotated[int, typer.Option(min=1, max=24, help="Hours.")] = 2,
+    none: Annotated[bool, typer.Option("--none", help="It has no window any more.")] = False,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+) -> None:
+    """The maintenance window: when what disturbs clients may happen. Without options: how it is."""
+    session = of(ctx)
+    if none and (day is not None or hour is not None):
+        raise Misused("take --day and --hour, or --none")
+    if (day is None) != (hour is None):
+        raise Misused("name both --day and --hour")
+    if day is None and not none:
+        session.output.document(
+            {"maintenance_window": session.call(ops.INSTANCE, instance_id=instance)["maintenance_window"]}
+        )
+        return
+    wanted = None if none else {"day": day, "hour_utc": hour, "length_hours": length}
+    body = {"maintenance_window": wanted}
+    session.start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
 
 
 @app.add("config")

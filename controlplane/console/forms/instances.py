@@ -10,6 +10,7 @@ from controlplane.console.advice import said, sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.console.wording import worded
 from controlplane.core.text import LONGEST_NAME
+from controlplane.instances import windows
 from controlplane.instances.spec import config_of
 from controlplane.instances.validation import (
     CONFIG_RULES,
@@ -89,6 +90,28 @@ class InstanceChangeForm(InstanceSettingsForm, PricedForm):
         required=False,
         help_text="While it is on, nobody deletes the instance: not here, not by API or command line.",
     )
+    window_day = forms.ChoiceField(
+        label="Maintenance window",
+        required=False,
+        choices=[("", "None"), *((day, day.capitalize()) for day in windows.DAYS)],
+        help_text="When in a week what disturbs clients may happen, such as moves of partitions.",
+    )
+    window_hour_utc = forms.IntegerField(
+        label="Window begins",
+        required=False,
+        min_value=0,
+        max_value=windows.LATEST_HOUR,
+        help_text="A full hour, UTC.",
+        widget=_amount(windows.LATEST_HOUR, "1"),
+    )
+    window_length_hours = forms.IntegerField(
+        label="Window lasts",
+        required=False,
+        min_value=1,
+        max_value=windows.LONGEST_HOURS,
+        help_text="It may go on next day.",
+        widget=_amount(windows.LONGEST_HOURS, "1"),
+    )
     accept_full_storage = forms.BooleanField(
         label="I know that producing will be refused",
         required=False,
@@ -101,7 +124,28 @@ class InstanceChangeForm(InstanceSettingsForm, PricedForm):
         widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text="UTC, within 30 days: sizes are changed then. Empty: now.",
     )
+    in_next_window = forms.BooleanField(
+        label="In the next maintenance window",
+        required=False,
+        help_text="Sizes are changed when it opens.",
+    )
     is_below_use = False
+
+    def clean(self) -> dict[str, Any]:
+        """A window is whole, or none; sizes are changed at one moment."""
+        found: dict[str, Any] = super().clean() or self.cleaned_data
+        hour, length = found.get("window_hour_utc"), found.get("window_length_hours")
+        if found.get("window_day"):
+            for name, value in (("window_hour_utc", hour), ("window_length_hours", length)):
+                if value is None and name not in self.errors:
+                    self.add_error(name, "A maintenance window has a day, a beginning and a length.")
+        if found.get("at") and found.get("in_next_window"):
+            self.add_error("at", "Give a moment, or take the next maintenance window.")
+        is_one = found.get("window_day") and hour is not None and length is not None
+        found["maintenance_window"] = (
+            {"day": found["window_day"], "hour_utc": hour, "length_hours": length} if is_one else None
+        )
+        return found
 
     def refuse(self, error: SluiceError) -> None:
         """Less storage than is used is confirmed beside the reason."""

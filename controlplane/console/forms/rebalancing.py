@@ -121,8 +121,14 @@ class RebalanceForm(PaceForm):
         label="Change leaders only, and copy nothing except off drained brokers", required=False
     )
 
+    in_windows = forms.BooleanField(
+        label="Only in the maintenance windows of instances that have one",
+        required=False,
+        help_text="A window comes once a week: until the last one the rebalance is under way, and no other can begin.",
+    )
+
     field_order = (
-        "cluster", "goals", "draining", "cordoned", "demoted", "instances", "leaders_only", "margin_percent",
+        "cluster", "goals", "draining", "cordoned", "demoted", "instances", "leaders_only", "in_windows", "margin_percent",
         "throttle_mib_per_s", "at_once",
     )  # fmt: skip
 
@@ -134,6 +140,15 @@ class RebalanceForm(PaceForm):
     @property
     def wishes(self) -> dict[str, Any]:
         """As `rebalance_propose` takes them."""
-        names = ("goals", "draining", "cordoned", "demoted", "instances", "margin_percent", "leaders_only")
+        names = (
+            "goals",
+            "draining",
+            "cordoned",
+            "demoted",
+            "instances",
+            "margin_percent",
+            "leaders_only",
+            "in_windows",
+        )
         found = {name: self.cleaned_data[name] for name in names}
         return {"cluster": self._clusters[self.cleaned_data["cluster"]], **found, **self.pace}

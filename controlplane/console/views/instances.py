@@ -39,6 +39,7 @@ from controlplane.health.selectors import health_get
 from controlplane.instances import lifecycle, selectors, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
+from controlplane.instances.windows import hours_text
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, flows_get
 
@@ -142,6 +143,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
         "config": config_of(instance.config),
+        "window": instance.maintenance_window,
+        "window_hours": hours_text(instance.maintenance_window),
         "snippets": snippets(bootstrap, security=routes[0].security, mechanisms=routes[0].mechanisms)
         if bootstrap
         else [],
@@ -191,10 +194,16 @@ def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Another name or size, deletion protection. Only what was changed is sent on."""
+    """Another name or size, deletion protection, maintenance window. Only what was changed is sent on."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    now = {**_sizes_now(instance), "deletion_protection": instance.deletion_protection}
-    form = InstanceChangeForm(request.POST or None, initial=now)
+    window = instance.maintenance_window
+    now = {
+        **_sizes_now(instance),
+        "deletion_protection": instance.deletion_protection,
+        "maintenance_window": window,
+    }
+    first = {f"window_{name}": value for name, value in (window or {"hour_utc": 3, "length_hours": 2}).items()}
+    form = InstanceChangeForm(request.POST or None, initial={**now, **first})
     if request.method == "POST" and form.is_valid():
         changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
         if not changes:
@@ -205,7 +214,8 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         except SluiceError as error:
             form.refuse(error)
         else:
-            page = "instance_settings" if form.cleaned_data["at"] else "instance"
+            is_later = form.cleaned_data["at"] or form.cleaned_data["in_next_window"]
+            page = "instance_settings" if is_later else "instance"
             return redirect(f"console:{page}", caller.organisation.id, instance.id)
     scheduled = scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
     waiting_first = Case(When(state=ScheduledState.WAITING, then=0), default=1)
@@ -234,12 +244,14 @@ def _change(
         "accept_full_storage": form.cleaned_data["accept_full_storage"],
         "confirm_price": form.cleaned_data["confirm_price"],
     }
+    if form.cleaned_data["in_next_window"]:
+        at = scheduling.next_window(organisation=caller.organisation, instance_id=instance.id)
     if not at:
         purchases.instance_change(**asked)
         messages.success(request, "The change is on its way to the brokers; clients stay connected.")
         return
     if set(changes) - set(SIZES):
-        raise Invalid.field("at", "only sizes are changed later: change name and protection without it")
+        raise Invalid.field("at", "only sizes are changed later: change name, protection and window without it")
     scheduling.change_schedule(**asked, at=at)
     messages.success(request, f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC.")
 

@@ -207,6 +207,8 @@ def _wished(row: Rebalance) -> list[tuple[str, str]]:
     found.append(("Instances", ", ".join(wishes.get("instances", ())) or "all"))
     if wishes.get("leaders_only"):
         found.append(("Copies", "only off drained brokers: leaders change elsewhere"))
+    if wishes.get("in_windows"):
+        found.append(("When", "in the maintenance windows of instances that have one"))
     if "margin_percent" in wishes:
         found.append(("Tolerance", f"{wishes['margin_percent']} % of the average"))
     return found

@@ -44,7 +44,10 @@ OTHERWISE = {
 }
 """Endpoints without a command, and why."""
 UNTYPED = {
-    "INSTANCE_CREATE": {"config": "sluice instance config sets it"},
+    "INSTANCE_CREATE": {
+        "config": "sluice instance config sets it",
+        "maintenance_window": "sluice instance window sets it",
+    },
     "GROUP_OFFSETS": {},
 }
 """Members of requests without an option, and why."""
@@ -178,6 +181,7 @@ def of(function, parameter):
         (words(alarm.Watch), "AlarmWatchEnum"),
         (words(alarm.Comparison), "AlarmComparisonEnum"),
         (of(receiver.add, "kind"), "ReceiverKindEnum"),
+        (of(instance.window, "day"), "DayEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -73,6 +73,22 @@ def test_a_protected_one_is_not_deleted(ok, as_alice, brokers, worker):
     ok("instance", "delete", "events", "--yes")
 
 
+def test_its_window_is_set_used_and_taken_away(ok, as_alice, events, brokers, worker):
+    assert ok("instance", "window", "events", "-o", "json").json == {"maintenance_window": None}
+    assert as_alice("instance", "resize", "events", "--bandwidth", "6", "--in-window").status == 1
+    ok("instance", "window", "events", "--day", "sunday", "--hour", "3")
+    window = {"day": "sunday", "hour_utc": 3, "length_hours": 2}
+    assert ok("instance", "window", "events", "-o", "json").json == {"maintenance_window": window}
+    ok("instance", "resize", "events", "--bandwidth", "6", "--in-window")
+    (change,) = ok("instance", "scheduled", "events", "-o", "json").json["items"]
+    assert (change["state"], change["at"][10:19]) == ("waiting", "T03:00:00")
+    for wrong in (["--day", "sunday"], ["--hour", "3"], ["--none", "--hour", "3"]):
+        assert as_alice("instance", "window", "events", *wrong).status == 2
+    assert as_alice("instance", "resize", "events", "--bandwidth", "6", "--in-window", "--at", "x").status == 2
+    ok("instance", "window", "events", "--none")
+    assert ok("instance", "window", "events", "-o", "json").json == {"maintenance_window": None}
+
+
 def test_a_deleted_one_is_restored_or_destroyed(grace, ok, as_alice, events, brokers, worker):
     gone = ok("instance", "delete", "events", stdin="events\n")
     assert f"sluice instance restore {events}" in gone.err

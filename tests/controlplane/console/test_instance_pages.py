@@ -271,6 +271,35 @@ def test_an_isolation_that_failed_is_said(grace, at_alice, instance):
     assert "Not every broker has closed this instance yet: Gave up after 120 s: broker 2 has not seen it." in page
 
 
+WINDOW = {"window_day": "sunday", "window_hour_utc": "3", "window_length_hours": "2"}
+
+
+def test_its_maintenance_window_is_set_shown_and_used(at_alice, instance):
+    address, same = f"instances/{instance.id}", SIZES | {"bandwidth_mib_per_s": "5"}
+    assert "Maintenance window none" in text_of(at_alice.get(address))
+    assert 'name="in_next_window"' not in at_alice.get(f"{address}/settings").content.decode()
+    at_alice.post(f"{address}/settings", same | WINDOW)
+    instance.refresh_from_db()
+    assert instance.maintenance_window == {"day": "sunday", "hour_utc": 3, "length_hours": 2}
+    assert "Maintenance window Sunday, 03:00-05:00 UTC" in text_of(at_alice.get(address))
+    assert 'name="in_next_window"' in at_alice.get(f"{address}/settings").content.decode()
+    at_alice.post(f"{address}/settings", same | WINDOW | {"bandwidth_mib_per_s": "6", "in_next_window": "on"})
+    change = ScheduledChange.objects.unscoped("a test").get()
+    assert (change.at.weekday(), change.at.hour, change.changes) == (6, 3, {"bandwidth_mib_per_s": 6})
+    at_alice.post(f"{address}/settings", same | WINDOW | {"window_day": ""})
+    instance.refresh_from_db()
+    assert instance.maintenance_window is None
+
+
+def test_a_part_of_a_window_is_said_beside_its_field(at_alice, instance):
+    asked = SIZES | {"bandwidth_mib_per_s": "5"} | WINDOW | {"window_hour_utc": ""}
+    page = at_alice.post(f"instances/{instance.id}/settings", asked)
+    assert page.status_code == 422
+    assert "A maintenance window has a day, a beginning and a length." in text_of(page)
+    instance.refresh_from_db()
+    assert instance.maintenance_window is None
+
+
 def test_a_protected_one_shows_no_way_to_delete_it_and_refuses_the_form(at_alice, instance):
     at_alice.post(
         f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "5", "deletion_protection": "on"}
@@ -433,7 +462,7 @@ def test_a_size_for_later_is_scheduled_listed_and_cancelled(at_alice, at_viewer,
     [
         ({"at": "2020-01-01T00:00"}, "Must be to come, and within 30 days."),
         ({"at": "soon"}, "Enter a valid date/time."),
-        ({"name": "other"}, "Only sizes are changed later: change name and protection without it."),
+        ({"name": "other"}, "Only sizes are changed later: change name, protection and window without it."),
     ],
 )
 def test_a_moment_that_cannot_be_is_said_beside_it(at_alice, instance, typed, said):

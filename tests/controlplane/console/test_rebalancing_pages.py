@@ -48,6 +48,12 @@ def test_a_proposal_is_made_looked_at_and_begun(at_staff, instance, topic, clock
     assert "sluice_rebalances" in rebalancing_text()
 
 
+def test_it_can_be_bound_to_maintenance_windows(at_staff, instance, topic):
+    for ticked in ({"in_windows": "on"}, {}):
+        at_staff.post("/fleet/rebalancing", {**FORM, "cluster": instance.cluster_id, **ticked})
+        assert Rebalance.objects.latest("created_at").wishes["in_windows"] is bool(ticked)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -128,12 +134,14 @@ def test_approval_is_offered_to_whoever_may_give_it(at_staff, instance, settings
 
 def test_a_proposal_says_what_was_asked_for_and_who_did_what(at_staff, instance):
     row = rebalance_row(instance.cluster)
-    Rebalance.objects.update(wishes={"goals": ["leaders", "bandwidth"], "draining": [2, 3], "margin_percent": 5})
+    wishes = {"goals": ["leaders", "bandwidth"], "draining": [2, 3], "margin_percent": 5, "in_windows": True}
+    Rebalance.objects.update(wishes=wishes)
     at_staff.post(f"/fleet/rebalancing/{row.id}", {"act": "pace", "throttle_mib_per_s": "7.5", "at_once": "3"})
     text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
     assert "Drain brokers 2, 3" in text
     assert "Goals leaders, sold" in text
     assert "Tolerance 5 % of the average" in text
+    assert "When in the maintenance windows of instances that have one" in text
     assert "Pace changed to 7.5 MiB/s, 3 partitions at once" in text
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
+from controlplane.instances.models import Instance
+from controlplane.instances.windows import DAYS, begins_next
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, kept, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
@@ -395,3 +398,72 @@ def test_what_is_called_back_is_judged_when_metadata_say_where_it_is(admin, clus
     assert (states(row), row.state) == (["moving"], "cancelling")
     admin.placement._put((topic, 0), replicas=after if state == "done" else (1, 2), leader=2)
     assert states(finished(row, admin, clock)) == [state]
+
+
+# --- in maintenance windows -------------------------------------------------------------------------------------------
+
+
+def window_from(clock, **later):
+    """Of two hours, whose first begins so much later."""
+    begins = clock.now().replace(minute=0, second=0) + timedelta(**later)
+    return {"day": DAYS[begins.weekday()], "hour_utc": begins.hour, "length_hours": 2}
+
+
+@pytest.fixture
+def windowed(instance, clock, monkeypatch):
+    """Alice's instance has a window that opens in a day or so."""
+    monkeypatch.setattr(carrying_out, "SYSTEM_CLOCK", clock)
+    window = window_from(clock, days=1)
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).update(maintenance_window=window)
+    return window
+
+
+def test_partitions_wait_for_their_instances_window(admin, cluster, clock, place, windowed):
+    topic = place(admin, [1, 2, 3], [2, 3, 1])
+    row = work(begun(cluster, clock, **DRAIN, in_windows=True), clock, rounds=3)
+    assert set(states(row)) == {"waiting"}
+    operation = row.operation
+    assert (
+        f"2 wait for maintenance windows, the next at {begins_next(windowed, clock.now()):%Y-%m-%d %H:%M} UTC"
+        in (operation.steps[0]["note"])
+    )
+    assert operation.runnable_at - clock.now() > timedelta(seconds=20), "a week of rounds is not made every 2 s"
+    clock.time = begins_next(windowed, clock.now())
+    row = finished(row, admin, clock)
+    assert row.state == "done"
+    assert not any(1 in replicas for replicas in replicas_in(admin, topic))
+
+
+def test_those_of_an_instance_without_one_do_not_wait(admin, cluster, clock, place):
+    place(admin, [1, 2, 3])
+    assert finished(begun(cluster, clock, **DRAIN, in_windows=True), admin, clock).state == "done"
+
+
+def test_where_it_is_not_asked_for_nothing_waits(admin, cluster, clock, place, windowed):
+    place(admin, [1, 2, 3])
+    assert finished(begun(cluster, clock, **DRAIN), admin, clock).state == "done"
+
+
+def test_what_is_under_way_when_the_window_closes_is_finished_and_nothing_new_begins(
+    admin, cluster, clock, place, windowed
+):
+    place(admin, *[[1, 2, 3]] * 3)
+    row = begun(cluster, clock, **DRAIN, at_once=1, in_windows=True)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    waiting = states(row).count("waiting")
+    assert "moving" in states(row)
+    assert waiting > 0
+    clock.advance(2 * 3600)
+    admin.placement.copy()
+    row = work(row, clock, rounds=3)
+    assert set(states(row)) == {"done", "waiting"}
+    assert states(row).count("waiting") == waiting
+
+
+def test_cancelled_it_does_not_wait_for_the_window(admin, cluster, clock, place, windowed):
+    place(admin, [1, 2, 3])
+    row = work(begun(cluster, clock, **DRAIN, in_windows=True), clock)
+    services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
+    clock.advance(60)
+    assert finished(row, admin, clock).state == "cancelled"

@@ -19,6 +19,11 @@ def api(operator, cluster):
     return operator.api
 
 
+def test_it_can_be_bound_to_maintenance_windows(api):
+    assert propose(api, in_windows=True)["wishes"]["in_windows"] is True
+    assert propose(api)["wishes"]["in_windows"] is False
+
+
 def propose(api, clock=None, **wishes):
     response = api.post(f"{V1}/rebalances", wishes)
     assert response.status_code == 202, response.content
