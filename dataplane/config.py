@@ -35,6 +35,7 @@ from quota.tls.shown import DEFAULT_RULES, Rules
 from quota.zookeeper.settings import access_of
 
 RECORD_VALIDATIONS = ("header", "full")
+MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 class ConfigError(Exception):
@@ -127,6 +128,7 @@ class Settings:
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_max_size: int = 5_000  # as group_max_size
     group_consumer_assignors: str = "uniform,range"
+    group_consumer_migration_policy: str = "bidirectional"  # of groups with members; or: upgrade, downgrade, disabled
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000
@@ -267,4 +269,6 @@ def settings_from(values: dict[str, Any]) -> Settings:
     settings = Settings(**values)
     if settings.record_validation not in RECORD_VALIDATIONS:
         raise ConfigError(f"settings: record_validation must be one of {', '.join(RECORD_VALIDATIONS)}")
+    if settings.group_consumer_migration_policy not in MIGRATION_POLICIES:
+        raise ConfigError(f"settings: group_consumer_migration_policy must be one of {', '.join(MIGRATION_POLICIES)}")
     return settings

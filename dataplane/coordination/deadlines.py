@@ -49,6 +49,10 @@ class Deadlines:
                 running.timer.cancel()
             self._start(name, due, delay_s)
 
+    def is_running(self, name: str) -> bool:
+        """Whether something is going to be reported."""
+        return name in self._due
+
     def cancel(self, name: str) -> None:
         """Harmless when there is none."""
         self._due.pop(name, None)

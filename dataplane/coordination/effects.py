@@ -34,11 +34,12 @@ class Store(Generic[Value_co, Event_co]):
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Generic[Event_co]):
-    """Let an event happen after a delay. A timer of the same name is replaced."""
+    """Let an event happen after a delay. A timer of the same name is replaced; or, `unless_running`, stays as it is."""
 
     name: str
     delay_ms: int
     event: Event_co
+    unless_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,9 @@ class Runtime(Generic[C, E]):
             shard.answer(reply.token, reply.result)
 
     def set_timer(self, shard: Shard[C], entry: E, timer: SetTimer[Any]) -> None:
-        """Of an entry; in place of its timer of the same name."""
+        """Of an entry; in place of its timer of the same name, unless that is to stay."""
+        if timer.unless_running and entry.timers.is_running(timer.name):
+            return
         entry.timers.set(timer.name, timer.delay_ms / 1000, (shard, entry, timer.event))
 
     def _store(self, shard: Shard[C], entry: E, effect: Store[Any, Any]) -> None:

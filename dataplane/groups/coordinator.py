@@ -138,7 +138,7 @@ class GroupCoordinator:
         entry = shard.contents.entries.get(group_id)
         if ask.member_id and entry is None:
             return resolved(refuse(ErrorCode.UNKNOWN_MEMBER_ID))
-        if entry is not None and entry.consumer is not None:
+        if entry is not None and entry.of_consumers() is not None and removal.is_empty(entry):
             return self._join_after_consumers(shard, entry, ask, refuse)
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
@@ -148,12 +148,9 @@ class GroupCoordinator:
     def _join_after_consumers(
         self, shard: GroupShard, entry: Entry, ask: Join, refuse: Callable[[ErrorCode], JoinResult]
     ) -> Future[JoinResult]:
-        """The group is of the consumer protocol. Without members it becomes one of the classic protocol first."""
-        if removal.is_dead(entry) or not removal.is_empty(entry):
-            dead = removal.is_dead(entry)
-            return resolved(
-                refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE if dead else ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-            )
+        """The group is of the consumer protocol and has no members: it becomes one of the classic protocol first."""
+        if removal.is_dead(entry):
+            return resolved(refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         group_id = entry.group.group_id
         answer: Future[JoinResult] = Future()
 
@@ -234,7 +231,7 @@ class GroupCoordinator:
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.contents.open(group_id)
-        plan = commits.plan(entry.group, ask, self.settings, self._loop.clock.now_ms(), entry.consumer)
+        plan = commits.plan(entry.group, ask, self.settings, self._loop.clock.now_ms(), entry.of_consumers())
         if plan.heard_of is not None:
             self._runtime.set_timer(shard, entry, session_of(plan.heard_of))
         if not plan.records:
@@ -306,9 +303,8 @@ class GroupCoordinator:
     def fetch_problem(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Why somebody who says that it is a member in an epoch (OffsetFetch 9) is not told offsets."""
         entry = self.find(group_id)
-        if not isinstance(entry, Entry) or entry.consumer is None:
-            return ErrorCode.NONE
-        return epochs.fetch_problem(entry.consumer, member_id, epoch)
+        consumer = entry.of_consumers() if isinstance(entry, Entry) else None
+        return ErrorCode.NONE if consumer is None else epochs.fetch_problem(consumer, member_id, epoch)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], OffsetCommitValue] | ErrorCode:
         """What a group has committed. A group that does not exist has committed nothing. Not to be changed."""

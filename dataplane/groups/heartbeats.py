@@ -4,8 +4,7 @@ A regular expression is matched when a member comes with a new one, and again wi
 have changed, on behalf of the member whose heartbeat it is: what that one may not see, it does not match. It goes in slices, in
 the instance's own time.
 
-Between the protocols: a group changes from one to the other while it has no members. A live group of the other protocol is
-refused as Kafka refuses it where the change of live groups is switched off (`group.consumer.migration.policy`).
+A member that joins a group of the classic protocol makes it one of the consumer protocol (`machine`).
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ class ConsumerHeartbeats:
         entry = shard.contents.entries.get(group_id)
         if entry is not None and entry.group.state is GroupState.DEAD:
             return HeartbeatResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, message="the group is being deleted")
-        is_classic = entry is not None and (entry.group.state is not GroupState.EMPTY or bool(entry.group.pending))
-        if is_classic or (not ask.joins and (entry is None or entry.consumer is None)):
+        if not ask.joins and entry is None:
             return HeartbeatResult(
                 ErrorCode.GROUP_ID_NOT_FOUND, message="there is no such group of the consumer protocol"
             )

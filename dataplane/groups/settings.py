@@ -21,6 +21,9 @@ class ConsumerRules:
     heartbeat_interval_ms: int = 5_000
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ASSIGNORS
+    upgrades: bool = True  # a live group of the classic protocol becomes one of the consumer protocol
+    downgrades: bool = True  # and back
+    max_classic_size: int = 2**31 - 1  # of one that comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,9 @@ def group_settings(settings: Settings) -> GroupSettings:
             heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
             max_size=settings.group_consumer_max_size,
             assignors=_assignors(settings.group_consumer_assignors),
+            upgrades=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+            downgrades=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+            max_classic_size=settings.group_max_size,
         ),
     )
 

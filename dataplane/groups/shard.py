@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
+from dataplane.groups.classic.events import JoinAgain
 from dataplane.groups.classic.model import Group
-from dataplane.groups.classic.rebalance import session_of
+from dataplane.groups.classic.rebalance import JOIN_TIMER, session_of
 from dataplane.groups.classic.state import apply
 from dataplane.groups.consumer.ledger import apply as apply_consumer
 from dataplane.groups.consumer.model import Group as ConsumerGroup
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dataplane.coordination.deadlines import Deadlines
-    from dataplane.coordination.effects import KeyValue, SetTimer
+    from dataplane.coordination.effects import KeyValue
     from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.pending import Transaction
     from dataplane.records.steps import Steps
@@ -32,21 +34,30 @@ class Entry:
     """One group, its offsets and its timers. `group` is replaced, never changed.
 
     A group of the consumer protocol is `consumer`; then `group` is as if there were none. None: it is of the classic one.
-    `matched_with`: the topics that each of its regular expressions was last matched with.
+    Where both are there, `consumer` without an epoch, `group` is to become that: its records are on their way, or in doubt.
+    `matched_with`: the topics that each of its regular expressions was last matched with. `waiting`: events that cannot be
+    handled while it is not certain which of the two the group is.
     """
 
-    __slots__ = ("consumer", "group", "matched_with", "offsets", "timers")
+    __slots__ = ("consumer", "group", "matched_with", "offsets", "timers", "waiting")
 
     def __init__(self, group: Group, timers: Deadlines, held: Held | None = None) -> None:
         self.group = group
         self.consumer: ConsumerGroup | None = None
         self.matched_with: dict[str, Sequence[str]] = {}
+        self.waiting: list[Any] = []
         self.offsets = GroupOffsets(held)
         self.timers = timers
 
     def is_blank(self) -> bool:
         """Nothing would be lost if it were forgotten."""
-        return self.consumer is None and self.group.is_blank() and self.offsets.is_empty()
+        is_none = self.consumer is None and self.group.is_blank() and not self.waiting
+        return is_none and self.offsets.is_empty()
+
+    def of_consumers(self) -> ConsumerGroup | None:
+        """The group, where it is one of the consumer protocol already."""
+        consumer = self.consumer
+        return consumer if consumer is not None and (consumer.epoch or self.group.is_blank()) else None
 
     def put(self, consumer: ConsumerGroup) -> None:
         """As it is now."""
@@ -54,7 +65,8 @@ class Entry:
 
     def clients(self) -> list[tuple[str, str]]:
         """Client id and host of every member."""
-        members = self.group.members if self.consumer is None else self.consumer.members
+        consumer = self.of_consumers()
+        members = self.group.members if consumer is None else consumer.members
         return [(member.client_id, member.client_host) for member in members.values()]
 
 
@@ -118,6 +130,8 @@ class Groups:
         for group_id, entry in list(self.entries.items()):
             for member in entry.group.members.values():
                 yield entry, session_of(member)
+            if entry.group.members and entry.group.leader is None:
+                yield entry, SetTimer(JOIN_TIMER, 0, JoinAgain())
             if entry.consumer is not None:
                 for timer in timers_of(entry.consumer, self._rules):
                     yield entry, timer

@@ -102,6 +102,11 @@ class SyncExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinAgain:
+    """The group was one of the consumer protocol, and has no leader: everybody has to join again."""
+
+
+@dataclass(frozen=True, slots=True)
 class AssignmentStored:
     """The leader's assignment is committed, or failed to be."""
 
@@ -129,7 +134,7 @@ class StaticStored:
 
 Stored = AssignmentStored | EmptyStored | StaticStored
 Request = Join | Sync | Heartbeat | Leave
-Event = Request | SessionExpired | PendingExpired | JoinExpired | SyncExpired | Stored
+Event = Request | SessionExpired | PendingExpired | JoinExpired | SyncExpired | JoinAgain | Stored
 
 # --- results ----------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from dataplane.groups.classic.events import (
     Heartbeat,
     HeartbeatResult,
     Join,
+    JoinAgain,
     JoinExpired,
     Leave,
     LeaveResult,
@@ -43,6 +44,7 @@ from dataplane.groups.classic.rebalance import (
     refuse_syncs,
     remove,
     remove_all,
+    session_of,
     try_complete,
 )
 from dataplane.protocol.errors import ErrorCode
@@ -261,6 +263,15 @@ def _on_sync_expired(draft: Draft, event: SyncExpired) -> None:
         remove_all(draft, [m for m in group.members.values() if m.member_id not in group.synced])
 
 
+def _on_join_again(draft: Draft, event: JoinAgain) -> None:
+    """Everybody is believed to be alive."""
+    del event
+    group = draft.group
+    if group.state is S.STABLE and group.leader is None:
+        draft.gradually(lambda: (session_of(member) for member in group.members.values()))
+        maybe_prepare(draft)
+
+
 def _on_empty_stored(draft: Draft, event: EmptyStored) -> None:
     """Nobody waits for it. Had it failed, a successor would load members whose sessions then end."""
     del draft, event
@@ -275,6 +286,7 @@ _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     PendingExpired: _on_pending_expired,
     JoinExpired: _on_join_expired,
     SyncExpired: _on_sync_expired,
+    JoinAgain: _on_join_again,
     AssignmentStored: _on_assignment_stored,
     EmptyStored: _on_empty_stored,
     StaticStored: on_static_stored,

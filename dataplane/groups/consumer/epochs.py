@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from dataplane.groups.consumer.model import Group
+    from dataplane.groups.consumer.model import Group, Member
 
 
 def commit_problem(
@@ -27,9 +27,16 @@ def commit_problem(
     member = group.members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if not knows_epochs and not in_transaction:
+    if not knows_epochs and not in_transaction and member.classic is None:
         return ErrorCode.UNSUPPORTED_VERSION
-    return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+    return _problem_of(member, epoch)
+
+
+def _problem_of(member: Member, epoch: int) -> ErrorCode:
+    """Each is told in its own protocol that it has to hear what is new first."""
+    if epoch == member.epoch:
+        return ErrorCode.NONE
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
 
 def fetch_problem(group: Group, member_id: str | None, epoch: int) -> ErrorCode:
@@ -39,4 +46,4 @@ def fetch_problem(group: Group, member_id: str | None, epoch: int) -> ErrorCode:
     member = group.members.get(member_id or "")
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+    return _problem_of(member, epoch)

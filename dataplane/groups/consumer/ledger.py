@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.groups.consumer.model import Group, Matched, Member, Topic
-from dataplane.groups.consumer.records import Kind, assignment_in, state_of
+from dataplane.groups.consumer.records import Kind, assignment_in, classic_in, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -129,6 +129,7 @@ class Ledger:
             pattern=value.subscribed_topic_regex,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            classic=classic_in(value.classic_member_metadata),
         )
         self._copy("members")[name] = member
         self._count(before, -1)
@@ -202,6 +203,7 @@ def _said(member: Member) -> dict[str, Any]:
         "pattern",
         "rebalance_timeout_ms",
         "assignor",
+        "classic",
     )
     return {name: getattr(member, name) for name in names}
 

@@ -9,6 +9,9 @@ the group epoch whose target it has reached, or is on its way to with nothing le
     UNREVOKED   it has been told to give partitions up (`revoking`), and still has them
     UNRELEASED  it waits for partitions that others have not given up
 
+Members of the classic protocol (`classic_members`) are served beside the others: a JoinGroup is such a member's step,
+its generation is its member epoch, and it is told to join again where another would hear more with its heartbeat.
+
 A partition is a member's from the moment it is assigned until the member says that it has given it up: `assigned` and `revoking`
 of all members together never name one twice.
 
@@ -72,8 +75,24 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True)
+class Classic:
+    """What a member of the classic protocol said in its JoinGroup. `protocols`: (name, metadata), its favourite first."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+    @property
+    def protocol(self) -> str:
+        """By which its coordinator speaks to it: whatever it likes best, as no other member need understand it."""
+        return self.protocols[0][0]
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
-    """One consumer. `topics` are physical names, sorted; `pattern` is the tenant's own text, None where there is none."""
+    """One consumer. `topics` are physical names, sorted; `pattern` is the tenant's own text, None where there is none.
+
+    `classic`: of a member that speaks the classic protocol; None: it speaks the consumer protocol.
+    """
 
     member_id: str
     instance_id: str | None = None
@@ -84,6 +103,7 @@ class Member:
     pattern: str | None = None
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
+    classic: Classic | None = None
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE

@@ -10,7 +10,8 @@
     16  group, regular expression  the topics that it matches
 
 Kafka from 4.1 on keeps a hash in place of 4 and still reads 4. Names of topics are physical; a regular expression is the tenant's
-own text. A group of the other protocol that this one follows is ended with a tombstone of its kind (2).
+own text. A group of the other protocol that this one follows is ended with a tombstone of its kind (2); where this group
+goes over into one of the other protocol, that one's record is the last of the batch.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.coordination import versioned
 from dataplane.coordination.versioned import number_of, written
-from dataplane.groups.consumer.model import Matched, Member, MemberState, Topic
+from dataplane.groups.consumer.model import Classic, Matched, Member, MemberState, Topic
 from dataplane.protocol.messages.consumer_group_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -40,7 +43,7 @@ from dataplane.protocol.messages.consumer_group_records import (
     TopicMetadata,
     TopicPartition,
 )
-from dataplane.protocol.messages.group_records import GroupMetadataKey
+from dataplane.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
 from dataplane.protocol.primitives import DecodeError
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ class Record:
 
 
 _VALUE_VERSION = 0
+_CLASSIC_VALUE_VERSION = 3
 _OF_GROUP: Mapping[Kind, tuple[type, int, type | None]] = {
     Kind.CLASSIC: (GroupMetadataKey, 2, None),
     Kind.EPOCH: (ConsumerGroupMetadataKey, 3, ConsumerGroupMetadataValue),
@@ -94,7 +98,8 @@ def write(group_id: str, record: Record) -> KeyValue:
     key_type, version, _ = _KINDS[record.kind]
     key = key_type(group_id) if record.kind in _OF_GROUP else key_type(group_id, record.name)
     data = written(key, record.kind, version)
-    return data, None if record.value is None else written(record.value, _VALUE_VERSION)
+    version = _CLASSIC_VALUE_VERSION if record.kind is Kind.CLASSIC else _VALUE_VERSION
+    return data, None if record.value is None else written(record.value, version)
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, Record]:
@@ -147,8 +152,23 @@ def member_record(member: Member) -> Record:
         subscribed_topic_regex=member.pattern,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.assignor,
+        classic_member_metadata=_classic_out(member.classic),
     )
     return Record(Kind.MEMBER, member.member_id, value)
+
+
+def _classic_out(classic: Classic | None) -> ClassicMemberMetadata | None:
+    if classic is None:
+        return None
+    protocols = tuple(ClassicProtocol(*protocol) for protocol in classic.protocols)
+    return ClassicMemberMetadata(classic.session_timeout_ms, protocols)
+
+
+def classic_in(value: ClassicMemberMetadata | None) -> Classic | None:
+    """As we keep it. Without any protocol it could not be answered: then it is none."""
+    if value is None or not value.supported_protocols:
+        return None
+    return Classic(value.session_timeout_ms, tuple((each.name, each.metadata) for each in value.supported_protocols))
 
 
 def current_record(member: Member) -> Record:
@@ -191,9 +211,14 @@ def end_of_group(group: Group) -> tuple[Record, ...]:
     return (*patterns, *(Record(kind) for kind in (Kind.TARGET_EPOCH, Kind.TOPICS, Kind.EPOCH)))
 
 
-def as_it_is(group: Group, kind: Kind, name: str) -> Record:
-    """The record that says of a key what holds: what the log shall say where it is in doubt."""
+def as_it_is(group: Group, kind: Kind, name: str, classic: GroupMetadataValue | None = None) -> Record:
+    """The record that says of a key what holds: what the log shall say where it is in doubt.
+
+    `classic`: what it shall say of the group of the classic protocol that goes on, as it could not become this one.
+    """
     member = group.members.get(name)
+    if kind is Kind.CLASSIC:
+        return Record(kind, value=classic)
     if kind is Kind.MEMBER and member is not None:
         return member_record(member)
     if kind is Kind.CURRENT and member is not None:

@@ -15,27 +15,39 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dataplane.coordination.effects import Reply, SetTimer, Store
-from dataplane.groups.consumer.draft import Draft, revocation_of, revocation_timer, session_of, session_timer
+from dataplane.coordination.effects import SetTimer, Store
+from dataplane.groups.classic import events as classic
+from dataplane.groups.consumer import classic_members
+from dataplane.groups.consumer.draft import (
+    Draft,
+    rejoin_timer,
+    revocation_of,
+    revocation_timer,
+    session_of,
+    session_timer,
+    sync_timer,
+)
 from dataplane.groups.consumer.events import (
     ClearUp,
     Heartbeat,
-    HeartbeatResult,
+    RejoinExpired,
     RevocationExpired,
     SessionExpired,
     Stored,
+    SyncExpired,
+    refused,
 )
 from dataplane.groups.consumer.joining import on_heartbeat
 from dataplane.groups.consumer.ledger import apply
 from dataplane.groups.consumer.model import JOINING_EPOCH, MemberState
-from dataplane.groups.consumer.records import Kind, Record
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dataplane.groups.consumer.events import Around, Effect, Event
+    from dataplane.groups.consumer.events import Around, Effect, Event, Expired
     from dataplane.groups.consumer.model import Group
+    from dataplane.groups.consumer.records import Record
     from dataplane.groups.settings import ConsumerRules
 
 TOGETHER = 16
@@ -43,47 +55,64 @@ TOGETHER = 16
 RETRY_MS = 1_000
 CLEAR_UP_TIMER = "clear up"
 _WAITS_BEHIND_A_STORE_MS = 50
+_TIMERS: dict[type, Callable[[str], str]] = {
+    SessionExpired: session_timer,
+    RevocationExpired: revocation_timer,
+    RejoinExpired: rejoin_timer,
+    SyncExpired: sync_timer,
+}
 
 
 def handle(group: Group, event: Event, around: Around, now_ms: int) -> tuple[Group, list[Effect]]:
     """The group after an event, and what must follow, in order."""
     if isinstance(event, Stored):
         return _stored(group, event, around, now_ms)
-    if group.storing and not (isinstance(event, Heartbeat) and event.epoch > JOINING_EPOCH):
+    if group.storing and not _mostly_changes_nothing(event):
         return _wait(group, event, around)  # it would write: an assignment is not made to be thrown away
     return _propose(group, (event,), around, now_ms)
+
+
+def _mostly_changes_nothing(event: Event) -> bool:
+    if isinstance(event, Heartbeat):
+        return event.epoch > JOINING_EPOCH
+    return isinstance(event, classic.Sync | classic.Heartbeat)
 
 
 def _propose(group: Group, events: tuple[Event, ...], around: Around, now_ms: int) -> tuple[Group, list[Effect]]:
     draft = Draft(group, around, now_ms)
     if not group.storing:
         draft.clear_up()
+    done = 0
     for event in events:
         _HANDLERS[type(event)](draft, event)
-    draft.settle()
+        done += 1
+        if draft.is_left():
+            break
+    again = draft.settle()
     if not draft.records:
         return replace(group, seen_topics=around.topics_version), [*draft.replies, *draft.timers]
     if group.storing:
         return _wait(group, events[0], around)
     records = tuple(draft.records)
-    then = Stored(records, events, around.topics_version, tuple(draft.replies), tuple(draft.timers))
-    return replace(group, storing=True), [Store(records, then)]
+    replies, timers = tuple(draft.replies), tuple(draft.timers)
+    then = Stored(records, events[:done], around.topics_version, replies, timers, members=draft.members, again=again)
+    return replace(group, storing=True, waiting=(*group.waiting, *events[done:])), [Store(records, then)]
 
 
 def _wait(group: Group, event: Event, around: Around) -> tuple[Group, list[Effect]]:
     """Until what is on its way has arrived. Whoever waits for an answer is alive."""
-    if not isinstance(event, Heartbeat):
+    if isinstance(event, SessionExpired | RevocationExpired | RejoinExpired | SyncExpired | ClearUp):
         return group, [_again(event, _WAITS_BEHIND_A_STORE_MS)]
-    heard = [session_of(event.member_id, around.rules)] if event.member_id in group.members else []
-    return replace(group, waiting=(*group.waiting, event)), [*heard]
+    assert not isinstance(event, Stored)
+    member = None if isinstance(event, classic.Leave) else group.members.get(event.member_id)
+    heard: list[Effect] = [] if member is None else [session_of(member, around.rules)]
+    return replace(group, waiting=(*group.waiting, event)), heard
 
 
-def _again(event: Event, delay_ms: int) -> SetTimer[Event]:
-    if isinstance(event, SessionExpired):
-        return SetTimer(session_timer(event.member_id), delay_ms, event)
-    if isinstance(event, RevocationExpired):
-        return SetTimer(revocation_timer(event.member_id), delay_ms, event)
-    return SetTimer(CLEAR_UP_TIMER, delay_ms, event)
+def _again(event: Expired | ClearUp, delay_ms: int) -> SetTimer[Event]:
+    if isinstance(event, ClearUp):
+        return SetTimer(CLEAR_UP_TIMER, delay_ms, event)
+    return SetTimer(_TIMERS[type(event)](event.member_id), delay_ms, event)
 
 
 def _stored(group: Group, stored: Stored, around: Around, now_ms: int) -> tuple[Group, list[Effect]]:
@@ -93,6 +122,8 @@ def _stored(group: Group, stored: Stored, around: Around, now_ms: int) -> tuple[
     if stored.error == ErrorCode.NONE:
         group = replace(apply(group, stored.records), seen_topics=stored.topics_version, doubtful=())
         effects = [*stored.replies, *stored.timers]
+        if stored.members is not None:  # who waits is answered in the other protocol
+            return replace(group, waiting=(*stored.again, *waiting)), [*stored.replies]
     else:
         group = replace(group, doubtful=_in_doubt(stored.records))
         effects = [*_failed(stored)]
@@ -100,37 +131,36 @@ def _stored(group: Group, stored: Stored, around: Around, now_ms: int) -> tuple[
         some, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
         group, more = _propose(group, some, around, now_ms)
         effects += more
-    return replace(group, waiting=waiting), effects
+    return replace(group, waiting=(*group.waiting, *waiting)), effects
 
 
 def _in_doubt(records: tuple[Record, ...]) -> tuple[tuple[int, str], ...]:
-    """Keys. That a group of the other protocol has ended is not among them: it was empty."""
-    keys = dict.fromkeys((int(record.kind), record.name) for record in records if record.kind is not Kind.CLASSIC)
-    return tuple(keys)
+    """Keys."""
+    return tuple(dict.fromkeys((int(record.kind), record.name) for record in records))
 
 
 def _failed(stored: Stored) -> Iterator[Effect]:
     """Who asked is told; what time brought about is tried again."""
     for event in stored.events:
-        if isinstance(event, Heartbeat):
-            yield Reply(event.token, HeartbeatResult(stored.error))
-        elif not isinstance(event, ClearUp):
+        if isinstance(event, SessionExpired | RevocationExpired | RejoinExpired | SyncExpired):
             yield _again(event, RETRY_MS)
+        elif not isinstance(event, ClearUp | Stored):
+            yield refused(event, stored.error)
     yield _again(ClearUp(), RETRY_MS)
 
 
 def timers_of(group: Group, rules: ConsumerRules) -> Iterator[SetTimer[Event]]:
-    """What begins when a group is loaded: every member is believed to be alive, and has its time."""
+    """What begins when a group is loaded, or taken over: every member is believed to be alive, and has its time."""
     for member in group.members.values():
-        yield session_of(member.member_id, rules)
-        if member.state is MemberState.UNREVOKED:
+        yield session_of(member, rules)
+        if member.state is MemberState.UNREVOKED and member.classic is None:
             yield revocation_of(member)
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def _on_session_expired(draft: Draft, event: SessionExpired) -> None:
+def _on_expired(draft: Draft, event: SessionExpired | RejoinExpired | SyncExpired) -> None:
     member = draft.ledger.members.get(event.member_id)
     if member is not None:
         draft.remove(member)
@@ -149,7 +179,13 @@ def _on_clear_up(draft: Draft, event: ClearUp) -> None:
 
 _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     Heartbeat: on_heartbeat,
-    SessionExpired: _on_session_expired,
+    classic.Join: classic_members.on_join,
+    classic.Sync: classic_members.on_sync,
+    classic.Heartbeat: classic_members.on_heartbeat,
+    classic.Leave: classic_members.on_leave,
+    SessionExpired: _on_expired,
+    RejoinExpired: _on_expired,
+    SyncExpired: _on_expired,
     RevocationExpired: _on_revocation_expired,
     ClearUp: _on_clear_up,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dataplane.groups.consumer.embedded import MAX_OWNED, MAX_TOPICS
 from dataplane.groups.consumer.events import Heartbeat, HeartbeatResult
 from dataplane.groups.consumer.model import AWAY_EPOCH, LEAVING_EPOCH
 from dataplane.groups.consumer.target import assignor_of
@@ -37,13 +38,10 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
 
-MAX_TOPICS = 2_000
-MAX_OWNED = 20_000
-"""Of a member, in one request: each heartbeat of a group that is changing looks at them."""
 _OWN_ID_SINCE = 1
 _AT_ONCE = 64
 _NAME_US, _GROUP_US, _PARTITION_US, _MEMBER_US = 4, 12, 1, 10
-_CONSUMER_MEMBER = 1  # of this protocol, and not (0) of the classic one
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # by the protocol that it speaks
 
 
 # --- ConsumerGroupHeartbeat -------------------------------------------------------------------------------------------
@@ -199,10 +197,11 @@ def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[ConsumerG
     entry = ctx.broker.groups.find(group_id)
     if isinstance(entry, ErrorCode):
         return _not_described(group_id, entry, None)
-    if entry is None or entry.consumer is None:
+    consumer = None if entry is None else entry.of_consumers()
+    if consumer is None:
         message = "there is no such group of the consumer protocol"
         return _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
-    return (yield from _described(ctx, entry.consumer, pace))
+    return (yield from _described(ctx, consumer, pace))
 
 
 def _not_described(group_id: str, error: ErrorCode, message: str | None) -> ConsumerGroupDescribeGroup:
@@ -249,7 +248,7 @@ def _described_member(group: Group, member: Member, names: dict[UUID, str]) -> C
         subscribed_topic_regex=member.pattern,
         assignment=_assignment(member.assigned, names),
         target_assignment=_assignment(group.targets.get(member.member_id, {}), names),
-        member_type=_CONSUMER_MEMBER,
+        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
 
 

@@ -270,7 +270,7 @@ def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[Described
     if refusal:
         return DescribedGroup(error_code=refusal, group_id=group_id)
     entry = ctx.broker.groups.find(group_id)
-    if isinstance(entry, Entry) and entry.consumer is None:
+    if isinstance(entry, Entry) and entry.of_consumers() is None:
         return (yield from _described(entry.group, pace))
     if entry is None or isinstance(entry, Entry):  # one of the consumer protocol is none here
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -342,9 +342,10 @@ def _distinct(names: Iterable[str], pace: Pace) -> Steps[set[str]]:
 
 def _listed(entry: Entry) -> ListedGroup:
     group = entry.group
-    if entry.consumer is None:
+    consumer = entry.of_consumers()
+    if consumer is None:
         return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, _CLASSIC)
-    return ListedGroup(group.group_id, CONSUMER, entry.consumer.state().value, CONSUMER)
+    return ListedGroup(group.group_id, CONSUMER, consumer.state().value, CONSUMER)
 
 
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

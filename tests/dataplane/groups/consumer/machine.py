@@ -40,7 +40,8 @@ class Machine:
                 assert effect.token not in self.replies, "a request was answered twice"
                 self.replies[effect.token] = effect.result
             elif isinstance(effect, SetTimer):
-                self.timers[effect.name] = effect
+                if not (effect.unless_running and effect.name in self.timers):
+                    self.timers[effect.name] = effect
             elif isinstance(effect, CancelTimer):
                 self.timers.pop(effect.name, None)
             else:

@@ -1,0 +1,356 @@
+"""A live group goes from the classic protocol to the consumer protocol and back (KIP-848), at its coordinator over a log."""
+
+from dataclasses import replace
+
+import pytest
+
+from dataplane.groups.classic.events import Heartbeat, Join, Leave, Sync
+from dataplane.groups.classic.model import GroupState
+from dataplane.groups.commits import Commit, Offset
+from dataplane.groups.settings import ConsumerRules
+from dataplane.protocol.errors import ErrorCode
+from tests.dataplane.groups.classic_clients import ClassicClient, assignment, places_in, subscription
+from tests.dataplane.groups.consumer.test_coordinator import KEY, G, T, World
+
+SIZES = {"t": 4}
+METHODS = {Join: "join", Sync: "sync", Heartbeat: "heartbeat", Leave: "leave"}
+
+
+class Both(World):
+    """With members of either protocol."""
+
+    def asks(self, request):
+        future = getattr(self.coordinator, METHODS[type(request)])(G, request)
+        self.run(0.01)
+        return future
+
+    def lets_act(self, *clients, times=1):
+        """Each asks what it would ask next, in turn; all hear what there is to hear."""
+        for _ in range(times):
+            futures = [(client, self.asks(client.request())) for client in clients]
+            self.run(0.2)
+            for client, future in futures:
+                client.hears(future.result())
+
+
+@pytest.fixture
+def world():
+    return Both()
+
+
+def one(world, **more):
+    """A stable group of one dynamic member, which has everything."""
+    client = ClassicClient(("t",), SIZES, **more)
+    world.lets_act(client, times=4)
+    assert client.next == "heartbeat"
+    assert client.owns == {("t", n) for n in range(4)}
+    return client
+
+
+def test_a_member_of_the_consumer_protocol_joins_a_live_group_and_they_share(world):
+    ann = one(world)
+    joined = world.beats("xan", 0)
+    assert (joined.error, joined.epoch, joined.assignment) == (ErrorCode.NONE, 2, {})
+    assert world.coordinator.find(G).group.is_blank()
+    world.lets_act(ann)
+    assert ann.next == "join"  # it was told to
+    world.lets_act(ann, times=2)
+    assert ann.generation == 2
+    assert len(ann.owns) == 2
+    world.beats("xan", 2)
+    assert len(world.has("xan")) == 2
+    assert {("t", p) for p in world.has("xan")} | ann.owns == {("t", n) for n in range(4)}
+
+
+def test_nothing_is_another_members_before_the_classic_one_has_joined_again(world):
+    one(world)
+    world.beats("xan", 0)
+    world.beats("xan", 2)
+    assert world.has("xan") == ()
+
+
+def test_a_cooperative_member_keeps_what_stays_its_own(world):
+    ann = one(world, cooperative=True)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)  # heartbeat, join, sync: it is told to give two up
+    assert ann.next == "join"
+    assert len(ann.owns) == 2
+    world.beats("xan", 2)
+    assert world.has("xan") == ()
+    kept = set(ann.owns)
+    world.lets_act(ann, times=2)
+    assert ann.owns == kept
+    world.beats("xan", 2)
+    assert len(world.has("xan")) == 2
+
+
+def test_a_successor_has_the_group_of_both(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    before = world.consumer()
+    world.take_over()
+    assert world.consumer().members == before.members
+    world.lets_act(ann)
+    assert ann.next == "heartbeat"
+    assert world.beats("xan", 2).error == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("generation", "error"), [(1, ErrorCode.NONE), (0, ErrorCode.ILLEGAL_GENERATION)])
+def test_a_classic_member_commits_with_its_generation_until_it_joins_again(world, generation, error):
+    ann = one(world)
+    world.beats("xan", 0)
+    assert world.commits(ann.member_id, generation) == error
+    world.lets_act(ann, times=3)
+    assert world.commits(ann.member_id, 1) == ErrorCode.ILLEGAL_GENERATION
+    assert world.commits(ann.member_id, 2) == ErrorCode.NONE
+
+
+def test_when_the_last_of_the_consumer_protocol_leaves_the_group_is_classic_again(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    world.commits(ann.member_id, 2)
+    assert world.beats("xan", -1).error == ErrorCode.NONE
+    entry = world.coordinator.find(G)
+    assert entry.consumer is None
+    assert (entry.group.state, entry.group.generation) == (GroupState.PREPARING, 2)
+    world.lets_act(ann, times=3)
+    assert (ann.generation, ann.next) == (3, "heartbeat")
+    assert ann.owns == {("t", n) for n in range(4)}
+    assert world.coordinator.committed(G)[T, 0].offset == 7
+
+
+def test_a_session_that_ends_hands_the_group_over_as_well(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    for _ in range(6):
+        world.run(8)
+        world.lets_act(ann)
+    world.lets_act(ann, times=3)
+    assert world.coordinator.find(G).consumer is None
+    assert ann.owns == {("t", n) for n in range(4)}
+
+
+def test_a_successor_of_a_group_just_handed_over_lets_its_members_join(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    world.beats("xan", -1)
+    world.take_over()
+    entry = world.coordinator.find(G)
+    assert entry.consumer is None
+    assert entry.group.state is GroupState.PREPARING
+    world.lets_act(ann, times=3)
+    assert ann.owns == {("t", n) for n in range(4)}
+
+
+@pytest.mark.parametrize("policy", ["downgrade", "disabled"])
+def test_where_it_is_switched_off_a_live_group_takes_no_member_of_the_other_protocol(policy):
+    world = Both(consumer=ConsumerRules(upgrades=False, downgrades=policy == "downgrade"))
+    ann = one(world)
+    refused = world.beats("xan", 0)
+    assert refused.error == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "do not change" in refused.message
+    world.lets_act(ann)
+    assert ann.next == "heartbeat"
+
+
+def test_without_the_way_back_the_consumer_protocol_stays():
+    world = Both(consumer=ConsumerRules(downgrades=False))
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    world.beats("xan", -1)
+    world.lets_act(ann, times=3)
+    assert list(world.consumer().members) == [ann.member_id]
+    assert ann.owns == {("t", n) for n in range(4)}
+
+
+def test_a_classic_member_joins_a_group_of_the_consumer_protocol(world):
+    world.beats("xan", 0)
+    ann = ClassicClient(("t",), SIZES)
+    world.lets_act(ann, times=3)
+    assert ann.owns == set()
+    xan = world.beats("xan", 1)
+    assert len(xan.assignment[world.topics.rows[T].topic_id]) == 2
+    world.beats("xan", 1, owned=xan.assignment)
+    world.lets_act(ann, times=3)
+    assert len(ann.owns) == 2
+
+
+def test_the_log_refuses_and_the_classic_group_goes_on(world):
+    ann = one(world)
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert world.beats("xan", 0).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    waits = world.asks(ann.request())
+    assert not waits.done  # until it is certain what the log has
+    world.log.error = ErrorCode.NONE
+    world.run(1.5)
+    assert waits.result().error == ErrorCode.NONE
+    assert world.coordinator.find(G).consumer is None
+    assert world.coordinator.find(G).group.state is GroupState.STABLE
+    world.take_over()
+    assert list(world.coordinator.find(G).group.members) == [ann.member_id]
+    assert world.coordinator.find(G).consumer is None
+
+
+def test_what_may_be_in_the_log_all_the_same_is_overwritten(world):
+    ann = one(world)
+    world.log.slow = True
+    asked = world.beats("xan", 0)
+    world.log.commit(ErrorCode.REQUEST_TIMED_OUT)
+    assert asked.result().error != ErrorCode.NONE
+    world.log.slow = False
+    world.run(1.5)
+    world.take_over()
+    entry = world.coordinator.find(G)
+    assert entry.consumer is None
+    assert list(entry.group.members) == [ann.member_id]
+    assert places_in(entry.group.assignment(ann.member_id)) == ann.owns
+
+
+def test_who_waits_in_a_rebalance_joins_the_new_group(world):
+    ann = one(world)
+    ben = ClassicClient(("t",), SIZES)
+    world.lets_act(ben)
+    waiting = world.asks(ben.request())
+    assert not waiting.done
+    world.beats("xan", 0)
+    world.run(0.1)
+    ben.hears(waiting.result())
+    assert ben.next == "sync"
+    world.lets_act(ben)
+    world.lets_act(ann, times=3)
+    assert {ann.member_id, ben.member_id, "xan"} == set(world.consumer().members)
+
+
+def test_an_assignment_on_its_way_to_the_log_is_waited_for(world):
+    ann = ClassicClient(("t",), SIZES)
+    world.lets_act(ann, times=2)
+    world.log.slow = True
+    synced = world.asks(ann.request())
+    asked = world.beats("xan", 0)
+    world.log.slow = False
+    world.log.commit()
+    world.run(0.1)
+    ann.hears(synced.result())
+    assert ann.owns == {("t", n) for n in range(4)}
+    assert asked.result().assignment == {}
+
+
+def test_a_member_that_does_not_join_again_in_its_time_is_removed(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    for _ in range(13):
+        world.asks(Heartbeat(1, ann.member_id))
+        world.run(5)
+        world.beats("xan", 2)
+    assert list(world.consumer().members) == ["xan"]
+    assert world.has("xan") == (0, 1, 2, 3)
+
+
+def test_a_member_that_joins_and_never_asks_for_its_assignment_is_removed(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=2)
+    assert ann.next == "sync"
+    for _ in range(13):
+        world.asks(Heartbeat(2, ann.member_id))
+        world.run(5)
+        world.beats("xan", world.consumer().members["xan"].epoch)
+    assert list(world.consumer().members) == ["xan"]
+
+
+def test_a_session_of_a_classic_member_is_its_own(world):
+    one(world)
+    world.beats("xan", 0)
+    world.run(11)
+    assert list(world.consumer().members) == ["xan"]
+
+
+def test_a_static_member_changes_its_protocol(world):
+    ann = one(world, instance_id="i")
+    joined = world.beats("xan", 0, instance_id="i")
+    assert joined.error == ErrorCode.NONE
+    assert world.has("xan") == (0, 1, 2, 3)
+    world.lets_act(ann)
+    assert ann.owns == set()  # fenced
+    back = ClassicClient(("t",), SIZES, instance_id="i")
+    world.lets_act(back, times=4)
+    assert world.coordinator.find(G).consumer is None
+    assert back.owns == {("t", n) for n in range(4)}
+    assert world.beats("xan", 2).error == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_leader_that_assigned_a_partition_twice_leaves_it_to_one(world):
+    ann, ben = (Join("", "consumer", (("range", subscription(("t",))),), 10_000, 60_000, name) for name in "ab")
+    leader = world.asks(ann).result().member_id
+    second = world.asks(ben)
+    world.asks(replace(ann, member_id=leader))
+    world.run(0.1)
+    ids = leader, second.result().member_id
+    world.asks(Sync(2, leader, "a", assignments=dict.fromkeys(ids, assignment({("t", 0)}))))
+    assert world.beats("xan", 0).error == ErrorCode.NONE
+    held = [place for member in world.consumer().members.values() for place in member.holds()]
+    assert len(held) == len(set(held))
+    assert [place for place in held if place[1] == 0] == [(world.topics.rows[T].topic_id, 0)]
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "metadata"),
+    [("connect", subscription(("t",))), ("consumer", b"\x00"), ("consumer", b"\x00\x01x")],
+)
+def test_a_group_that_is_not_understood_stays_as_it_is(world, protocol_type, metadata):
+    joined = world.asks(Join("", protocol_type, (("range", metadata),), 10_000, 60_000))
+    world.asks(Sync(1, joined.result().member_id, assignments={}))
+    assert world.beats("xan", 0).error == ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.heartbeat(joined.result().member_id, 1, G) == ErrorCode.NONE
+
+
+def test_topics_of_another_instance_cannot_be_named(world):
+    world.topics.put("bbbbbbbb.t", 4)
+    ann = ClassicClient(("bbbbbbbb.t", "t"), SIZES)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=3)
+    assert world.consumer().subscribed() == [f"{KEY}.bbbbbbbb.t", T]
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "error"),
+    [
+        ("roundrobin", subscription(("t",)), ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ("range", b"x", ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ("range", subscription(tuple(f"t{n}" for n in range(2_001))), ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ("range", subscription(("t",)), ErrorCode.NONE),
+    ],
+)
+def test_who_joins_speaks_with_the_other_classic_members(world, name, metadata, error):
+    one(world)
+    world.beats("xan", 0)
+    assert world.asks(Join("", "consumer", ((name, metadata),), 10_000, 60_000)).result().error == error
+
+
+def test_a_classic_request_for_a_member_of_the_consumer_protocol_is_refused(world):
+    world.beats("xan", 0)
+    join = Join("xan", "consumer", (("range", subscription(("t",))),), 10_000, 60_000)
+    assert world.asks(join).result().error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.asks(Sync(1, "xan")).result().error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.asks(Leave((("xan", None),))).result().members == (("xan", None, ErrorCode.UNKNOWN_MEMBER_ID),)
+
+
+def test_a_heartbeat_of_the_consumer_protocol_for_a_classic_member_is_refused(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    assert world.beats(ann.member_id, 1).error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.beats(ann.member_id, -1).error == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_offsets_that_were_committed_before_stay(world):
+    ann = one(world)
+    world.coordinator.commit(G, Commit({(T, 1): Offset(5)}, 1, ann.member_id))
+    world.run(0.1)
+    world.beats("xan", 0)
+    world.take_over()
+    assert world.coordinator.committed(G)[T, 1].offset == 5
