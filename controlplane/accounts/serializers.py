@@ -14,7 +14,6 @@ from controlplane.tenants.models import Role
 SCOPES_HELP = "what it may do within the role of its owner, by kind of action; null or left out: all that its owner may"
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 ADDRESSES_HELP = "CIDR blocks that it may be used from; null or left out: from anywhere"
-DAY_S = 24 * 3600
 
 
 class AccessKeyCreateSerializer(StrictSerializer):
@@ -48,8 +47,6 @@ class ApiKeyRotateSerializer(StrictSerializer):
     """How long both secrets are good."""
 
     overlap_s = StrictIntegerField(
-        required=False,
-        default=DAY_S,
         min_value=0,
         max_value=int(LONGEST_OVERLAP.total_seconds()),
         help_text="so long the secret of before is good as well; 0: it ends at once",

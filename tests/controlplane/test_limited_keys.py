@@ -243,7 +243,7 @@ def test_limits_are_shown_and_audited(alice, instance):
 
 
 def rotated(person, key_id, **body):
-    return person.api.post(f"/api/v1/api-keys/{key_id}/rotate", body)
+    return person.api.post(f"/api/v1/api-keys/{key_id}/rotate", body or {"overlap_s": 60})
 
 
 def test_two_secrets_are_good_for_the_overlap_and_then_the_later_one(alice):
