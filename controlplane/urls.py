@@ -74,6 +74,7 @@ urlpatterns = [
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
+    path(f"{V1}/api-keys/<id:key_id>/rotate", accounts.ApiKeyRotateApi.as_view()),
     path(f"{V1}/access-keys", accounts.AccessKeysApi.as_view()),
     path(f"{V1}/access-keys/<id:access_key_id>", accounts.AccessKeyApi.as_view()),
     path(f"{V1}/caps", admission.CapsApi.as_view()),

@@ -27,6 +27,7 @@ from controlplane.clusters import proposals as store
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Invalid, LimitReached, NotFound
+from controlplane.core.whitelist import whitelist_parse, whitelist_problems
 from controlplane.instances.models import Instance, Route
 from controlplane.instances.selectors import (
     instance_fresh,
@@ -36,7 +37,6 @@ from controlplane.instances.selectors import (
     spec_wanted,
 )
 from controlplane.instances.services import instance_row_change, proposal_expired
-from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.acls import MOST_ACLS, acl_fault, acls_problem
 from quota.contracts.apart import acls_path
 from quota.contracts.proposals import Cut, Findings, Proposal, Seen, proposal_problem

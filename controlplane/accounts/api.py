@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
@@ -10,10 +11,12 @@ from rest_framework.views import APIView
 
 from controlplane.accounts import selectors, services
 from controlplane.accounts.serializers import (
+    AccessKeyCreateSerializer,
     AccessKeyPageSerializer,
     AccessKeySerializer,
     ApiKeyCreateSerializer,
     ApiKeyPageSerializer,
+    ApiKeyRotateSerializer,
     ApiKeySerializer,
     CallerSerializer,
     NewAccessKeySerializer,
@@ -23,6 +26,8 @@ from controlplane.api import pagination
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+    from controlplane.accounts.models import ApiKey
 
 
 class CallerApi(APIView):
@@ -46,15 +51,15 @@ class ApiKeysApi(APIView):
 
     @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewApiKeySerializer}, tags=["account"])
     def post(self, request: Request) -> Response:
-        """A new key with the caller's own rights. Its text is in this answer and nowhere else."""
+        """A new key with the caller's own rights, or fewer. Its text is in this answer and nowhere else.
+
+        A key with limits makes none.
+        """
         body = ApiKeyCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = request.user
-        key, text = services.api_key_create(
-            organisation=caller.organisation, user=caller.user, name=body.validated_data["name"]
-        )
-        headers = {"Cache-Control": "no-store"}
-        return Response({**ApiKeySerializer(key).data, "key": text}, status=201, headers=headers)
+        key, text = services.api_key_create(organisation=caller.organisation, user=caller.user, **body.validated_data)
+        return _shown_once(key, text, status=201)
 
 
 class ApiKeyApi(APIView):
@@ -70,6 +75,27 @@ class ApiKeyApi(APIView):
         return Response(status=204)
 
 
+class ApiKeyRotateApi(APIView):
+    """/api/v1/api-keys/{id}/rotate."""
+
+    @extend_schema(request=ApiKeyRotateSerializer, responses=NewApiKeySerializer, tags=["account"])
+    def post(self, request: Request, key_id: str) -> Response:
+        """Another secret for a key of the caller's own, beside the present one for a while. It is in this answer alone."""
+        body = ApiKeyRotateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = request.user
+        overlap = timedelta(seconds=body.validated_data["overlap_s"])
+        key, text = services.api_key_rotate(
+            organisation=caller.organisation, user=caller.user, key_id=key_id, overlap=overlap
+        )
+        return _shown_once(key, text, status=200)
+
+
+def _shown_once(key: ApiKey, text: str, *, status: int) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response({**ApiKeySerializer(key).data, "key": text}, status=status, headers=headers)
+
+
 class AccessKeysApi(APIView):
     """/api/v1/access-keys."""
 
@@ -80,10 +106,10 @@ class AccessKeysApi(APIView):
         keys, following = pagination.rows_page(request, rows)
         return Response(pagination.body(AccessKeySerializer(keys, many=True).data, following))
 
-    @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
+    @extend_schema(request=AccessKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
     def post(self, request: Request) -> Response:
         """A new pair of SecretId and SecretKey with the caller's own rights, for /compat/ckafka. The secret is shown once."""
-        body = ApiKeyCreateSerializer(data=request.data)
+        body = AccessKeyCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = request.user
         key, secret = services.access_key_create(

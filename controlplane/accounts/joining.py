@@ -97,6 +97,16 @@ def sign_up_invited(
 
 
 @transaction.atomic
+def member_remove(*, organisation: Organisation, actor: str, membership_id: int, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take a person out and revoke their keys of this organisation, for good: coming back makes none of them work again.
+
+    Raises NotFound, Conflict for the last owner.
+    """
+    membership = tenants.member_remove(organisation=organisation, actor=actor, membership_id=membership_id)
+    accounts.member_keys_revoke(organisation=organisation, actor=actor, user=membership.user, clock=clock)
+
+
+@transaction.atomic
 def demo_tenant_ensure(*, name: str) -> tuple[Organisation, str | None]:
     """An organisation with an owner and an API key, made on the first call.
 

@@ -27,9 +27,9 @@ class NewKey:
     digest: str
 
 
-def generate(source: ids.RandomSource) -> NewKey:
-    """A key that nobody has had: what its owner is shown once, and never again."""
-    prefix = ids.letters(source, PREFIX_LETTERS)
+def generate(source: ids.RandomSource, prefix: str | None = None) -> NewKey:
+    """A key that nobody has had: what its owner is shown once, and never again. `prefix`: another secret of that key."""
+    prefix = prefix or ids.letters(source, PREFIX_LETTERS)
     text = f"slc_{prefix}_{ids.letters(source, SECRET_LETTERS)}"
     return NewKey(text, prefix, digest(text))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -11,7 +11,11 @@ from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
 from controlplane.accounts.identity.engine import SessionStore
+from controlplane.accounts.scopes import Limits
 from controlplane.core.scope import TenantManager
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class UserManager(BaseUserManager["User"]):
@@ -158,7 +162,7 @@ class DoorNote(models.Model):
 
 
 class ApiKey(models.Model):
-    """What a program acts with: one person's rights in one organisation. The secret is stored as a hash."""
+    """What a program acts with: one person's rights in one organisation, or fewer. The secret is stored as a hash."""
 
     id = models.CharField(primary_key=True, max_length=32)
     organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
@@ -166,14 +170,47 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=128)
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
+    scopes = models.JSONField(null=True)  # of scopes.SCOPES; null: whatever its owner may
+    instances = models.JSONField(null=True)  # ids; null: all of the organisation, those to come too
+    addresses = models.JSONField(null=True)  # CIDR blocks that it is used from; null: from anywhere
+    expires_at = models.DateTimeField(null=True)  # null: never
+    expiry_told_at = models.DateTimeField(null=True)  # its owner has had a mail, or has chosen so near a day
+    previous_digest = models.CharField(max_length=64, default="", db_default="", blank=True)
+    previous_until = models.DateTimeField(null=True)  # so long the secret before the present one is good as well
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
+    last_used_address = models.CharField(max_length=64, default="", db_default="", blank=True)
+    refused_at = models.DateTimeField(null=True)  # when it came from an address that it is not for; to the hour
+    refused_address = models.CharField(max_length=64, default="", db_default="", blank=True)
     revoked_at = models.DateTimeField(null=True)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
+    class Meta:
+        """Those that expire soon are looked for."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="api_key_expiry")
+        ]
+
     def __str__(self) -> str:
         return f"{self.name} (slc_{self.prefix}_…)"
+
+    @property
+    def limits(self) -> Limits:
+        """What it may do within the role of its owner."""
+        scopes, instances = (None if names is None else frozenset(names) for names in (self.scopes, self.instances))
+        return Limits(scopes, instances, is_bound=self.addresses is not None or self.expires_at is not None)
+
+    def state_at(self, now: datetime) -> str:
+        """``active``, ``expired`` or ``revoked``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+    def is_rotating_at(self, now: datetime) -> bool:
+        """Whether two secrets are good."""
+        return self.previous_until is not None and self.previous_until > now
 
 
 class AccessKey(models.Model):

@@ -1,8 +1,11 @@
-"""What a role may do by REST: one rule, since every endpoint acts within the caller's organisation."""
+"""What a role may do by REST: one rule, since every endpoint acts within the caller's organisation.
+
+What a key may do within the role: scopes.py.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
@@ -24,6 +27,12 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def _place_of(request: Request) -> tuple[str, dict[str, Any]]:
+    """The address as urls.py has it, and the ids in it."""
+    found = request.resolver_match
+    return (found.route, found.kwargs) if found else ("", {})
+
+
 class RolePermission(BasePermission):
     """Everyone looks; viewers change nothing. A change of which a dry run is asked for that it has not is refused here."""
 
@@ -34,6 +43,7 @@ class RolePermission(BasePermission):
         caller = caller_of(request)
         changes = request.method not in SAFE_METHODS and not self.looks_only
         caller.admit(changes=changes)
+        caller.limits.admit(*_place_of(request), changes=changes)
         if caller.role == Role.VIEWER and changes:
             raise Forbidden("viewers may look, but not change anything")
         if request.method not in SAFE_METHODS:
@@ -64,6 +74,6 @@ class OperatorPermission(RolePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Raises what is to be answered; True otherwise."""
         super().has_permission(request, view)
-        if not caller_of(request).user.is_staff:
+        if not caller_of(request).is_operator:
             raise Forbidden("this is for operators of the service")
         return True

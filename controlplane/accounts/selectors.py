@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from controlplane.accounts import access_keys, keys, standing
+from controlplane.accounts.key_use import is_from, use_note, use_refused
 from controlplane.accounts.models import AccessKey, ApiKey, User
+from controlplane.accounts.scopes import NO_LIMITS, Limits
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import NotFound, Unauthenticated
-from controlplane.core.origin import came_by
+from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
+from controlplane.core.origin import came_by, current
 from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from datetime import datetime
 
-LAST_USED_PRECISION = timedelta(minutes=1)
-"""How old `last_used_at` may be: writing it on every request would make every read a write."""
+    from django.db.models import QuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,17 @@ class Caller:
     organisation: Organisation
     role: Role
     is_authenticated: bool = True  # what DRF asks of `request.user`
+    key: ApiKey | None = None  # None: somebody in front of the console, or a signature
+
+    @property
+    def limits(self) -> Limits:
+        """Of the API key that was presented."""
+        return NO_LIMITS if self.key is None else self.key.limits
+
+    @property
+    def is_operator(self) -> bool:
+        """An operator of the service, by what is not limited."""
+        return bool(self.user.is_staff) and self.limits.is_none
 
     @property
     def actor(self) -> str:
@@ -40,6 +51,10 @@ class Caller:
     def may_change(self) -> bool:
         """Everyone but a viewer."""
         return self.role != Role.VIEWER
+
+    def may_change_in(self, scope: str) -> bool:
+        """The same, where the key has the scope."""
+        return self.may_change and self.limits.has(scope)
 
     @property
     def whose_keys(self) -> User | None:
@@ -87,7 +102,10 @@ def caller_in(*, user: User, organisation_id: str) -> Caller:
 
 
 def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
-    """Who presents this key. Raises Unauthenticated, with one sentence for every reason."""
+    """Who presents this key. Raises Unauthenticated, with one sentence for every reason but expiry; Forbidden elsewhere.
+
+    Why a key is refused is said to whoever has all of it, and to nobody else.
+    """
     refused = Unauthenticated("the API key is not valid")
     prefix = keys.prefix_of(text)
     if prefix is None:
@@ -98,14 +116,27 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         .filter(prefix=prefix, revoked_at__isnull=True, user__is_active=True)
         .first()
     )
-    if key is None or not keys.matches(text, key.digest):
+    now = clock.now()
+    if key is None or not _is_secret_of(key, text, now):
         raise refused
     caller = _caller_with(key)
     if caller is None:
         raise refused
-    _note_use(key, clock)
+    if key.expires_at is not None and key.expires_at <= now:
+        raise Unauthenticated(f"the API key expired at {key.expires_at:%Y-%m-%d %H:%M} UTC", code="api_key_expired")
+    address = current().address
+    if not is_from(key, address):
+        use_refused(key, address, now)
+        raise Forbidden(f"this API key may not be used from {address or 'there'}", code="address_not_allowed")
+    use_note(key, address, now)
     came_by(key.id)
     return caller
+
+
+def _is_secret_of(key: ApiKey, text: str, now: datetime) -> bool:
+    """The present one, or the one before while both are good."""
+    is_previous = key.is_rotating_at(now) and keys.matches(text, key.previous_digest)
+    return keys.matches(text, key.digest) or is_previous
 
 
 def access_key_get(secret_id: str) -> SigningCaller | None:
@@ -128,7 +159,7 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
 
 def access_key_used(key: AccessKey, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """A signature by it was right."""
-    _note_use(key, clock)
+    use_note(key, current().address, clock.now())
     came_by(key.id)
 
 
@@ -140,13 +171,8 @@ def access_key_list(*, organisation: Organisation) -> QuerySet[AccessKey]:
 def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
     """None: the key's owner has left the organisation, and the key left with them."""
     membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
-    return Caller(key.user, key.organisation, Role(membership.role)) if membership else None
-
-
-def _note_use(key: ApiKey | AccessKey, clock: Clock) -> None:
-    now = clock.now()
-    if key.last_used_at is None or now - key.last_used_at > LAST_USED_PRECISION:
-        type(key).objects.for_organisation(key.organisation).filter(pk=key.pk).update(last_used_at=now)
+    presented = key if isinstance(key, ApiKey) else None
+    return Caller(key.user, key.organisation, Role(membership.role), key=presented) if membership else None
 
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:

@@ -6,25 +6,79 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.api.serializers import StrictCharField, StrictSerializer
+from controlplane.accounts.key_rules import LONGEST_OVERLAP, MOST_INSTANCES
+from controlplane.accounts.scopes import SCOPES
+from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.tenants.models import Role
 
+SCOPES_HELP = "what it may do within the role of its owner, by kind of action; null or left out: all that its owner may"
+INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
+ADDRESSES_HELP = "CIDR blocks that it may be used from; null or left out: from anywhere"
 
-class ApiKeyCreateSerializer(StrictSerializer):
-    """What a new key is to be called."""
+
+class AccessKeyCreateSerializer(StrictSerializer):
+    """What a new access key is to be called."""
 
     name = StrictCharField(max_length=128)
 
 
-class ApiKeySerializer(serializers.Serializer[Any]):
-    """A key without its secret."""
+class ApiKeyCreateSerializer(StrictSerializer):
+    """What a new key is to be called, and what it is limited to."""
+
+    name = StrictCharField(max_length=128)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(SCOPES), required=False, allow_null=True, min_length=1, help_text=SCOPES_HELP
+    )
+    instances = serializers.ListField(
+        child=StrictCharField(max_length=32),
+        required=False,
+        allow_null=True,
+        min_length=1,
+        max_length=MOST_INSTANCES,
+        help_text=INSTANCES_HELP,
+    )
+    addresses = CidrsField(required=False, allow_null=True, help_text=ADDRESSES_HELP)
+    expires_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="null or left out: never. Its owner has a mail seven days before"
+    )
+
+
+class ApiKeyRotateSerializer(StrictSerializer):
+    """How long both secrets are good."""
+
+    overlap_s = StrictIntegerField(
+        min_value=0,
+        max_value=int(LONGEST_OVERLAP.total_seconds()),
+        help_text="so long the secret of before is good as well; 0: it ends at once",
+    )
+
+
+class ApiKeyLimitsSerializer(serializers.Serializer[Any]):
+    """What a key is, and what it is limited to."""
 
     id = serializers.CharField()
     name = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(SCOPES), allow_null=True, help_text=SCOPES_HELP)
+    instances = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text=INSTANCES_HELP)
+    addresses = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text=ADDRESSES_HELP)
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="null: never")
+
+
+class ApiKeySerializer(ApiKeyLimitsSerializer):
+    """A key without its secret."""
+
     prefix = serializers.CharField(help_text="the beginning of the key, to tell keys apart")
     owner = serializers.EmailField(source="user.email")
     created_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
+    last_used_address = serializers.CharField(help_text="from where it was; empty: never, or not known")
+    refused_at = serializers.DateTimeField(
+        allow_null=True, help_text="when it was last refused for where it came from, to the hour; null: never"
+    )
+    refused_address = serializers.CharField()
+    previous_until = serializers.DateTimeField(
+        allow_null=True, help_text="so long the secret before the last rotation is good as well; null: there is none"
+    )
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -79,3 +133,4 @@ class CallerSerializer(serializers.Serializer[Any]):
     email = serializers.EmailField(source="user.email")
     role = serializers.ChoiceField(choices=Role.choices)
     organisation = OrganisationSerializer()
+    key = ApiKeyLimitsSerializer()

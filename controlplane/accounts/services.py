@@ -10,7 +10,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from controlplane.accounts import access_keys, keys, standing
+from controlplane.accounts import access_keys, key_rules, keys, standing
 from controlplane.accounts.identity import addresses
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
@@ -19,8 +19,12 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
+from controlplane.tenants.models import Membership
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
     from controlplane.tenants.models import Organisation
 
 
@@ -102,12 +106,28 @@ def api_key_exists(*, organisation: Organisation, user: User, name: str) -> bool
 
 @transaction.atomic
 def api_key_create(
-    *, organisation: Organisation, user: User, name: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    user: User,
+    name: str,
+    scopes: Sequence[str] | None = None,
+    instances: Sequence[str] | None = None,
+    addresses: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[ApiKey, str]:
-    """A new key, and its text: the only time that it can be seen. Raises Invalid."""
-    name = name_checked(name)
+    """A new key, and its text: the only time that it can be seen. None: no limit of this kind. Raises Invalid, Forbidden.
+
+    Of `instances` none is looked up: an id that is not the organisation's opens nothing.
+    """
+    name, now = name_checked(name), clock.now()
+    # Locked, so that whoever is removed at this moment keeps no key.
+    if Membership.objects.select_for_update().filter(organisation=organisation, user=user).first() is None:
+        raise Forbidden("only members of an organisation have keys of it")
+    wanted = key_rules.checked(scopes=scopes, instances=instances, addresses=addresses, expires_at=expires_at, now=now)
     source = random.SystemRandom()
     new = keys.generate(source)
+    is_near = expires_at is not None and expires_at - now <= key_rules.TOLD_BEFORE
     key = ApiKey(
         id=ids.api_key_id(source),
         organisation=organisation,
@@ -115,10 +135,38 @@ def api_key_create(
         name=name,
         prefix=new.prefix,
         digest=new.digest,
-        created_at=clock.now(),
+        created_at=now,
+        expiry_told_at=now if is_near else None,
+        **wanted,
     )
     key.save(force_insert=True)
-    audit.record(organisation=organisation, actor=user.email, action="api_key.create", target=key.id)
+    detail = {member: value for member, value in key_rules.shown(key).items() if value is not None}
+    audit.record(organisation=organisation, actor=user.email, action="api_key.create", target=key.id, detail=detail)
+    return key, new.text
+
+
+@transaction.atomic
+def api_key_rotate(
+    *, organisation: Organisation, user: User, key_id: str, overlap: timedelta, clock: Clock = SYSTEM_CLOCK
+) -> tuple[ApiKey, str]:
+    """Another secret for a key of one's own, and its text: the only time that it can be seen.
+
+    The secret of before is good for `overlap` more; none: it ends at once, and so does one that has still been good from an
+    earlier rotation. Raises NotFound, Forbidden, Invalid, Conflict.
+    """
+    now = clock.now()
+    key = ApiKey.objects.for_organisation(organisation).select_for_update().filter(pk=key_id).first()
+    if key is None:
+        raise NotFound(f"no API key {key_id}")
+    if key.user_id != user.pk:
+        raise Forbidden("a key is rotated by the person whose key it is; owners may revoke it")
+    key_rules.rotation_check(key, overlap, now)
+    new = keys.generate(random.SystemRandom(), key.prefix)
+    key.previous_digest, key.previous_until = (key.digest, now + overlap) if overlap else ("", None)
+    key.digest = new.digest
+    key.save(update_fields=["digest", "previous_digest", "previous_until"])
+    detail = {"previous_until": key.previous_until.isoformat() if key.previous_until else None}
+    audit.record(organisation=organisation, actor=user.email, action="api_key.rotate", target=key.id, detail=detail)
     return key, new.text
 
 
@@ -146,11 +194,17 @@ def _may_revoke(key: ApiKey | AccessKey | None, unknown: str, only_of: User | No
 @transaction.atomic
 def keys_revoke(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
     """All API keys and access keys of a person, in every organisation."""
-    reason = "a person ends all keys of their own"
-    for key in ApiKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
-        api_key_revoke(organisation=key.organisation, actor=user.email, key_id=key.pk, clock=clock)
-    for pair in AccessKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
-        access_key_revoke(organisation=pair.organisation, actor=user.email, key_id=pair.pk, clock=clock)
+    for membership in user.memberships.select_related("organisation"):
+        member_keys_revoke(organisation=membership.organisation, actor=user.email, user=user, clock=clock)
+
+
+@transaction.atomic
+def member_keys_revoke(*, organisation: Organisation, actor: str, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
+    """All API keys and access keys of a person in one organisation."""
+    for key in ApiKey.objects.for_organisation(organisation).filter(user=user, revoked_at=None):
+        api_key_revoke(organisation=organisation, actor=actor, key_id=key.pk, clock=clock)
+    for pair in AccessKey.objects.for_organisation(organisation).filter(user=user, revoked_at=None):
+        access_key_revoke(organisation=organisation, actor=actor, key_id=pair.pk, clock=clock)
 
 
 @transaction.atomic

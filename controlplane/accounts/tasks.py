@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from controlplane.accounts import key_expiry
 from controlplane.accounts.identity import door, upkeep
 from controlplane.celery import app
+from controlplane.core.clock import SYSTEM_CLOCK
 
 
 @app.task(name="accounts.door")
@@ -14,5 +16,6 @@ def accounts_door() -> None:
 
 @app.task(name="accounts.keep_up")
 def accounts_keep_up() -> None:
-    """Forget what is over. Beat calls it every ten minutes."""
+    """Forget what is over, and tell whose keys expire. Beat calls it every ten minutes."""
     upkeep.keep_up()
+    key_expiry.expiries_tell(now=SYSTEM_CLOCK.now())

@@ -76,7 +76,7 @@ class CapacityApi(APIView):
 
 def _of_an_operator(request: Request, organisation_id: str) -> Organisation:
     """Operators see everyone's. Others learn of no organisation but their own, and that this is not for them."""
-    if request.user.user.is_staff:
+    if request.user.is_operator:
         return selectors.organisation_any(organisation_id)
     if organisation_id != request.user.organisation.id:
         raise NotFound(f"no organisation {organisation_id}")

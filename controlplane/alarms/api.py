@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms import receivers, selectors, services, timeline
 from controlplane.alarms.serializers import (
     AlarmChangeSerializer,
@@ -141,7 +142,7 @@ class ReceiversApi(APIView):
         caller = caller_of(request)
         rows = selectors.receiver_list(organisation=caller.organisation, instance_id=instance_id)
         page, following = pagination.rows_page(request, rows)
-        seen = ReceiverSerializer(page, many=True, context={"may_change": caller.may_change})
+        seen = ReceiverSerializer(page, many=True, context={"may_change": caller.may_change_in(ALARMS)})
         return Response(pagination.body(list(seen.data), following))
 
     @extend_schema(request=ReceiverCreateSerializer, responses={201: ReceiverSecretSerializer}, tags=TAGS)
@@ -161,7 +162,7 @@ class ReceiverApi(APIView):
         """One receiver."""
         caller = caller_of(request)
         row = selectors.receiver_get(organisation=caller.organisation, instance_id=instance_id, receiver_id=receiver_id)
-        return Response(ReceiverSerializer(row, context={"may_change": caller.may_change}).data)
+        return Response(ReceiverSerializer(row, context={"may_change": caller.may_change_in(ALARMS)}).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:

@@ -34,6 +34,7 @@ class OperationsApi(APIView):
         """Operations of the organisation, oldest first."""
         rows = selectors.operation_list(
             organisation=request.user.organisation,
+            only_on=request.user.limits.instances,
             state=filters.choice_of(request, "state", OperationState.values),
             target=filters.text_of(request, "target"),
         )
@@ -49,7 +50,10 @@ class OperationApi(APIView):
         """How far an operation is. Operators of the service may ask for any tenant's."""
         caller = request.user
         operation = selectors.operation_get(
-            organisation=caller.organisation, operation_id=operation_id, by_operator=caller.user.is_staff
+            organisation=caller.organisation,
+            operation_id=operation_id,
+            by_operator=caller.is_operator,
+            only_on=caller.limits.instances,
         )
         return Response(OperationSerializer(operation).data)
 

@@ -99,7 +99,7 @@ class StrictCharField(serializers.CharField):
 
 @extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": 512})
 class CidrsField(serializers.ListField):
-    """A list whose entries the whitelist rules judge (controlplane/instances/whitelist.py), each by its place."""
+    """A list whose entries the whitelist rules judge (controlplane/core/whitelist.py), each by its place."""
 
     child = serializers.JSONField()
 

@@ -175,6 +175,7 @@ urlpatterns = [
     path(f"{ORG}/plan", bills.plan, name="plan"),
     path(f"{ORG}/caps", caps.shown, name="caps"),
     path(f"{ORG}/keys", keys.listed, name="keys"),
+    path(f"{ORG}/keys/<id:key_id>/rotate", keys.rotate, name="key_rotate"),
     path(f"{ORG}/keys/<id:key_id>/revoke", keys.revoke, name="key_revoke"),
     path(f"{ORG}/audit", organisation_audit.shown, name="organisation_audit"),
     path(f"{ORG}/audit.csv", organisation_audit.file, name="organisation_audit_file"),

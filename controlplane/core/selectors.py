@@ -15,19 +15,25 @@ if TYPE_CHECKING:
     from controlplane.core.scope import Tenant
 
 
-def operation_list(*, organisation: Tenant, state: str = "", target: str = "") -> QuerySet[Operation]:
-    """Operations of an organisation: all, or those in a state, or on a target."""
+def operation_list(
+    *, organisation: Tenant, state: str = "", target: str = "", only_on: frozenset[str] | None = None
+) -> QuerySet[Operation]:
+    """Operations of an organisation: all, or those in a state, or on a target. `only_on`: of these targets alone."""
     wanted = {"state": state, "target": target}
     rows = Operation.objects.for_organisation(organisation)
+    if only_on is not None:
+        rows = rows.filter(target__in=only_on)
     return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
-def operation_get(*, organisation: Tenant, operation_id: str, by_operator: bool = False) -> Operation:
+def operation_get(
+    *, organisation: Tenant, operation_id: str, by_operator: bool = False, only_on: frozenset[str] | None = None
+) -> Operation:
     """One operation. Raises NotFound, also for another organisation's, unless an operator of the service asks."""
     if by_operator:
         operations = Operation.objects.unscoped("operators follow what they have begun for a tenant")
     else:
-        operations = operation_list(organisation=organisation)
+        operations = operation_list(organisation=organisation, only_on=only_on)
     operation = operations.filter(pk=operation_id).first()
     if operation is None:
         raise NotFound(f"no operation {operation_id}")

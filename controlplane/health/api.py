@@ -25,5 +25,6 @@ class MetricsApi(APIView):
     @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=["health"])
     def get(self, request: Request) -> HttpResponse:
         """The health of every instance that runs, for Prometheus; the API key is its bearer token."""
-        instances = list(instance_list(organisation=request.user.organisation))
+        caller = request.user
+        instances = list(instance_list(organisation=caller.organisation, only=caller.limits.instances))
         return HttpResponse(metrics_text(health_get(instances)), content_type=MEDIA_TYPE)

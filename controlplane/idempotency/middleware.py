@@ -1,7 +1,8 @@
 """Around every mutating call of REST that carries an `Idempotency-Key`. Whoever may not make a call may not repeat it either.
 
-The role is looked at here as it is behind: a viewer's call goes on to be refused. An answer that forbids to be stored
-(`Cache-Control: no-store`) holds a secret, and is not kept. A dry run does nothing that could be done twice, and keeps no key.
+The role and the limits of the key are looked at here as they are behind: a viewer's call goes on to be refused. An answer that
+forbids to be stored (`Cache-Control: no-store`) holds a secret, and is not kept. A dry run does nothing that could be done twice,
+and keeps no key.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 from django.http import HttpResponse
+from django.urls import Resolver404, resolve
 
 from controlplane.accounts.authentication import ApiKeyAuthentication
 from controlplane.api import dry_runs, problems
@@ -75,7 +77,9 @@ def _caller(request: HttpRequest) -> Caller | None:
         if found is None:
             return None
         found[0].admit(changes=True)
-    except SluiceError:
+        place = resolve(request.path_info)
+        found[0].limits.admit(place.route, place.kwargs, changes=True)
+    except (SluiceError, Resolver404):
         return None
     return found[0]
 

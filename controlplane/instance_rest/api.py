@@ -84,6 +84,7 @@ class InstancesApi(APIView):
         """Instances of the organisation, oldest first."""
         rows = selectors.instance_list(
             organisation=caller_of(request).organisation,
+            only=caller_of(request).limits.instances,
             state=filters.choice_of(request, "state", STATES),
             name=filters.text_of(request, "name"),
         )

@@ -18,6 +18,7 @@ from controlplane.api.serializers import (
     StrictSerializer,
 )
 from controlplane.core.text import LONGEST_NAME
+from controlplane.core.whitelist import whitelist_problems
 from controlplane.health.serializers import HealthSerializer
 from controlplane.instances import windows
 from controlplane.instances.models import InstanceState
@@ -34,7 +35,6 @@ from controlplane.instances.validation import (
     MOST_SUPER_USERS,
     RULES,
 )
-from controlplane.instances.whitelist import whitelist_problems
 from controlplane.routes.serializers import RouteSerializer
 
 

@@ -28,9 +28,16 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 
-def instance_list(*, organisation: Organisation, state: str = "", name: str = "") -> QuerySet[Instance]:
-    """Instances of an organisation that are not gone, with their clusters: all, or those in a state, or of a name."""
+def instance_list(
+    *, organisation: Organisation, state: str = "", name: str = "", only: frozenset[str] | None = None
+) -> QuerySet[Instance]:
+    """Instances of an organisation that are not gone, with their clusters: all, or those in a state, or of a name.
+
+    `only`: of these ids alone.
+    """
     rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+    if only is not None:
+        rows = rows.filter(pk__in=only)
     wanted = {"state": state, "name": name}
     return rows.filter(**{field: value for field, value in wanted.items() if value}).select_related("cluster")
 

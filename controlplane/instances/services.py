@@ -29,13 +29,13 @@ from controlplane.core.errors import (
     PreconditionFailed,
 )
 from controlplane.core.models import Operation, OperationState
+from controlplane.core.whitelist import whitelist_parse, whitelist_problems
 from controlplane.instances import validation
 from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, Route, RouteState, SpecChangeKind
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get, refuse_isolated
 from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS, config_of
-from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.apart import whitelists_problem
 from quota.contracts.instance import GIB
 from quota.contracts.sizes import size_text
@@ -169,7 +169,7 @@ def instance_limits_set(
 
     For an operator of the service, whoever's the instance is. Raises NotFound, Forbidden, Conflict.
     """
-    if caller.user.is_staff:
+    if caller.is_operator:
         organisation = instance_fresh(instance_id).organisation
     else:
         instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -17,11 +17,11 @@ from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, SluiceError
 from controlplane.core.models import Operation, OperationState
+from controlplane.core.whitelist import whitelist_parse
 from controlplane.instances.models import Instance, Route, RouteState
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import instance_running_get, routes_of_any_state
 from controlplane.instances.services import instance_row_change
-from controlplane.instances.whitelist import whitelist_parse
 from controlplane.routes.selectors import route_get
 from controlplane.routes.validation import DEFAULTS, MOST_ROUTES, route_problems
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from controlplane.core.errors import FieldProblem
-from controlplane.instances.whitelist import whitelist_problems
+from controlplane.core.whitelist import whitelist_problems
 from quota.contracts.instance import OAUTHBEARER, PLAIN, SECRETS_ARE_SENT, ClientCertificates, Security
 from quota.core.principal_rules import rules_problem
 

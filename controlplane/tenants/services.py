@@ -82,13 +82,14 @@ def member_role_set(*, organisation: Organisation, actor: str, membership_id: in
 
 
 @transaction.atomic
-def member_remove(*, organisation: Organisation, actor: str, membership_id: int) -> None:
-    """Take a person out; their API keys of this organisation end with it. Raises NotFound, Conflict."""
+def member_remove(*, organisation: Organisation, actor: str, membership_id: int) -> Membership:
+    """Take a person out; the row that is gone. Their keys are accounts/joining.py's. Raises NotFound, Conflict."""
     membership = _membership(organisation, membership_id)
     _keep_an_owner(organisation, membership)
     invitations_end(organisation=organisation, actor=actor, membership=membership)
     membership.delete()
     _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
+    return membership
 
 
 @transaction.atomic

@@ -284,6 +284,15 @@ def prepare(world: World) -> None:
             config={"retention.ms": "604800000"},
         )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
+    accounts.api_key_create(
+        organisation=harbour,
+        user=people["Alice"],
+        name="metrics",
+        scopes=["read"],
+        instances=[made[1].id],
+        addresses=["203.0.113.0/24"],
+        expires_at=datetime.now(UTC) + timedelta(days=5),
+    )
     place = {"organisation": harbour, "actor": "alice@example.com", "instance_id": made[1].id}
     users.user_create(**place, name="billing")
     users.user_create(**place, name="web-shop", mechanisms=["SCRAM-SHA-512"])

@@ -92,6 +92,14 @@ def test_me_says_who_where_and_as_what(bob):
         "email": "bob@example.com",
         "role": "member",
         "organisation": {"id": bob.organisation.id, "name": "alice's"},
+        "key": {
+            "id": ApiKey.objects.for_organisation(bob.organisation).get(user=bob.user).pk,
+            "name": "test",
+            "scopes": None,
+            "instances": None,
+            "addresses": None,
+            "expires_at": None,
+        },
     }
 
 

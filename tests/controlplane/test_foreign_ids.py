@@ -63,6 +63,7 @@ BODIES = {
     ("post", "instances/<id:instance_id>/alarms"): {"name": "storage", "watch": "storage_full"},
     ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
+    ("post", "api-keys/<id:key_id>/rotate"): {"overlap_s": 60},
     ("patch", "budgets/<id:budget_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/receivers"): {
         "name": "mine",
@@ -188,7 +189,13 @@ def rows():
             cursor.execute(f'SELECT * FROM "{table}"')
             names = [column[0] for column in cursor.description]
             found[table] = sorted(
-                repr([value for name, value in zip(names, row, strict=True) if name != "last_used_at"])
+                repr(
+                    [
+                        value
+                        for name, value in zip(names, row, strict=True)
+                        if name not in ("last_used_at", "last_used_address")
+                    ]
+                )
                 for row in cursor.fetchall()
             )
     return found

@@ -64,7 +64,17 @@ from .token_issuers.rows import token_issuer_row
 
 ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
-POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
+POSTS_ONLY = {
+    "sign_out",
+    "theme",
+    "key_revoke",
+    "key_rotate",
+    "member_role",
+    "member_remove",
+    "plan",
+    "user_delete",
+    "acl_delete",
+}
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {"instance_restore", "change_cancel", "budget_delete"}

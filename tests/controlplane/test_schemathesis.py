@@ -49,6 +49,9 @@ SCHEMA.config.generation.update(allow_extra_parameters=False, with_security_para
 RULED = {
     "cursor": "only `next` of a page before is one",
     "cidrs": "no host bits beyond the prefix, at most 512 blocks",
+    "addresses": "the same, and at least one",
+    "instances": "ids of instances",
+    "expires_at": "in the future, at most ten years away",
     "whitelist": "the same",
     "config": "the brokers know their settings",
     "name": "printable; a topic's has letters that Kafka takes",

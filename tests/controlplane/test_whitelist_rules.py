@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import Invalid
-from controlplane.instances.whitelist import MOST_ENTRIES, whitelist_parse
+from controlplane.core.whitelist import MOST_ENTRIES, whitelist_parse
 
 
 @pytest.mark.parametrize(

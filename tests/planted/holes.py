@@ -291,6 +291,30 @@ HOLES: tuple[Hole, ...] = (
         "connections.handle_describe_connections)",
         ("tests/dataplane/handlers/test_describe_connections.py", "-k", "no_tenant_may_ask"),
     ),
+    Hole(
+        "key-scope-unasked",
+        "An API key with scopes does whatever its owner may.",
+        "controlplane/accounts/permissions.py",
+        "        caller.limits.admit(*_place_of(request), changes=changes)\n",
+        "",
+        ("tests/controlplane/test_limited_keys.py", "-k", "a_key_of_topics"),
+    ),
+    Hole(
+        "key-from-anywhere",
+        "An API key that is for some addresses is good from any.",
+        "controlplane/accounts/selectors.py",
+        "    if not is_from(key, address):\n",
+        "    if not is_from(key, address) and not address:\n",
+        ("tests/controlplane/test_limited_keys.py", "-k", "from_its_addresses_alone"),
+    ),
+    Hole(
+        "key-answer-of-another",
+        "An API key that may not make a call is told what the call was answered under its Idempotency-Key.",
+        "controlplane/idempotency/middleware.py",
+        "        found[0].limits.admit(place.route, place.kwargs, changes=True)\n",
+        "        _ = place\n",
+        ("tests/controlplane/test_limited_keys.py", "-k", "idempotency_key"),
+    ),
     # --- secrets ------------------------------------------------------------------------------------------------------
     Hole(
         "key-in-clear",

@@ -6,7 +6,12 @@ anything to anybody. Addresses are the exception; they hold no spaces, since tho
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from controlplane.mail.letter import Letter
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _NOT_YOU = "If you did not ask for this, do nothing: without the link nothing happens."
 
@@ -64,6 +69,16 @@ def second_factor(*, is_on: bool) -> Letter:
     return Letter(
         f"Your second factor was switched {'on' if is_on else 'off'}",
         f"Your Sluice account {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
+    )
+
+
+def api_key_expiring(*, prefix: str, expires_at: datetime) -> Letter:
+    """To whose key it is. What they have called it is left out, since a tenant has written it."""
+    return Letter(
+        "An API key of yours expires soon",
+        f"Your API key slc_{prefix}_… of Sluice expires on {expires_at:%Y-%m-%d} at {expires_at:%H:%M} UTC. From then on requests"
+        " with it are refused.\n\nIf a program uses it, make another key on the page API keys, and give it to the program before"
+        " that day.\n",
     )
 
 

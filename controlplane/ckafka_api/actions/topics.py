@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.ckafka_api.actions.calls import Call, done, offered, page_of
 from controlplane.ckafka_api.errors import CkafkaError, Code, ckafka_error
 from controlplane.core.errors import SluiceError
-from controlplane.instances.whitelist import whitelist_parse
+from controlplane.core.whitelist import whitelist_parse
 from controlplane.kafka import groups
 from controlplane.topics import selectors, services
 

@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from controlplane.cli import completion
 from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
 from controlplane.cli.options import Commands, Limit, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
 app = Commands("API keys: for this program, and for REST.")
 access_app = Commands("Access keys: SecretId and SecretKey for /compat/ckafka.")
-LISTED = columns("id", "name", "prefix", "owner", "created_at", "last_used_at", "revoked_at")
+LISTED = columns(
+    "id",
+    "name",
+    "prefix",
+    "owner",
+    "scopes",
+    "instances",
+    "addresses",
+    "expires_at",
+    "last_used_at",
+    "last_used_address",
+    "revoked_at",
+)
 ACCESS_LISTED = columns("id", "name", "secret_id", "owner", "created_at", "last_used_at", "revoked_at")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 ONCE = "The secret is shown this once."
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
+
+
+class Scope(StrEnum):
+    """What a key may do."""
+
+    READ = "read"
+    INSTANCES = "instances"
+    TOPICS = "topics"
+    MESSAGES = "messages"
+    ACCESS = "access"
+    ALARMS = "alarms"
+    BILLING = "billing"
+    AUDIT = "audit"
 
 
 @app.add("list")
@@ -27,10 +57,53 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 
 
 @app.add("create")
-def create(ctx: typer.Context, name: Name) -> None:
-    """A new key with your own rights."""
+def create(
+    ctx: typer.Context,
+    name: Name,
+    scope: Annotated[
+        list[Scope] | None, typer.Option("--scope", help="What it may do; again for more. By default all that you may.")
+    ] = None,
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance", help="For this one alone, by id or name; again for more.", autocompletion=completion.instances
+        ),
+    ] = None,
+    address: Annotated[
+        list[str] | None, typer.Option("--cidr", help="From there alone: an address or a CIDR block; again for more.")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="RFC 3339, or a date: its beginning, in UTC. By default never.")
+    ] = None,
+) -> None:
+    """A new key with your own rights, or fewer."""
     session = of(ctx)
-    session.change(ops.API_KEY_CREATE, body={"name": name})
+    ids = [session.instance_id(each) for each in instance] if instance else None
+    scopes = [each.value for each in scope] if scope else None
+    limits = said(scopes=scopes, instances=ids, addresses=address or None, expires_at=_moment(expires))
+    session.change(ops.API_KEY_CREATE, body={"name": name, **limits})
+    session.output.note(ONCE)
+
+
+def _moment(text: str | None) -> str | None:
+    """A date as the moment when it begins."""
+    return f"{text}T00:00:00Z" if text and DATE.fullmatch(text) else text
+
+
+@app.add("rotate")
+def rotate(
+    ctx: typer.Context,
+    key: Id,
+    overlap_s: Annotated[
+        int, typer.Option("--overlap", min=0, help="Seconds in which the secret of before is good as well.")
+    ] = 24 * 3600,
+    yes: Yes = False,
+) -> None:
+    """Another secret for a key of your own."""
+    session = of(ctx)
+    if not overlap_s:
+        session.confirm(f"This ends the present secret of {key} at once.", key, yes=yes)
+    session.change(ops.API_KEY_ROTATE, body={"overlap_s": overlap_s}, key_id=key)
     session.output.note(ONCE)
 
 

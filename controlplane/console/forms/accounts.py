@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import AddressField, ConsoleForm
+from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
+from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
     from controlplane.accounts.models import User
+    from controlplane.tenants.models import Organisation
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
 
+LAST_YEAR = 9_998
+SCOPE_WORDS = {
+    "read": "look at everything but messages, costs and the audit trail",
+    "instances": "instances: sizes, configuration, throttle rules",
+    "topics": "topics, consumer groups, transactions",
+    "messages": "messages: read, send, delete",
+    "access": "access: whitelists, routes, certificates, users, ACLs",
+    "alarms": "alarms and receivers",
+    "billing": "costs, bills, budgets",
+    "audit": "the audit trail",
+}
+"""Of scopes.SCOPES, as people read them."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
 
 
@@ -186,11 +201,77 @@ class RoleForm(ConsoleForm):
 
 
 class ApiKeyForm(ConsoleForm):
-    """What a new API key is to be called."""
+    """What a new API key is to be called, and what it is limited to."""
+
+    refusals: ClassVar = {"expires_at": "expires_on"}
 
     name = forms.CharField(
         label="Name",
         max_length=128,
         help_text="What will use it, such as “deploy pipeline”.",
         widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label="What it may do",
+        choices=list(SCOPE_WORDS.items()),
+        required=False,
+        help_text="None chosen: all that you may.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    instances = forms.CharField(
+        label="Only these instances",
+        required=False,
+        max_length=20_000,
+        help_text="One id or name a line. Empty: all, those to come too.",
+        widget=forms.Textarea({"rows": 2, "spellcheck": "false", "autocomplete": "off", "autocapitalize": "off"}),
+    )
+    addresses = CidrsField(
+        label="Only from these addresses",
+        help_text="One address or CIDR block a line, such as 203.0.113.0/24. Empty: from anywhere.",
+    )
+    expires_on = forms.DateField(
+        label="Expires on",
+        required=False,
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        help_text="At the end of this day, UTC. You have a mail seven days before. Empty: never.",
+    )
+
+    def __init__(self, data: Any = None, *, organisation: Organisation) -> None:
+        super().__init__(data)
+        self.fields["addresses"].widget.attrs["rows"] = 2
+        self._organisation = organisation
+
+    def clean_instances(self) -> list[str]:
+        """Their ids."""
+        names = [line.strip() for line in self.cleaned_data["instances"].splitlines() if line.strip()]
+        found: list[str] = []
+        rows = list(instance_list(organisation=self._organisation).values_list("pk", "name")) if names else []
+        for name in names:
+            matching = [pk for pk, called in rows if pk == name] or [pk for pk, called in rows if called == name]
+            if len(matching) != 1:
+                reason = "several instances are called so: take the id" if matching else "there is no such instance"
+                raise forms.ValidationError(f"{name}: {reason}")
+            found += matching
+        return found
+
+    def clean_expires_on(self) -> datetime | None:
+        """The beginning of the day after it."""
+        day = self.cleaned_data["expires_on"]
+        if day is None or day.year > LAST_YEAR:
+            return None if day is None else datetime.max.replace(tzinfo=UTC)
+        return datetime.combine(day + timedelta(days=1), time(), UTC)
+
+    def wanted(self) -> dict[str, Any]:
+        """What `api_key_create` takes; nothing is no limit."""
+        names = {"scopes": "scopes", "instances": "instances", "addresses": "addresses", "expires_on": "expires_at"}
+        limits = {member: self.cleaned_data[field] or None for field, member in names.items()}
+        return {"name": self.cleaned_data["name"], **limits}
+
+
+class RotationForm(ConsoleForm):
+    """How long both secrets are good."""
+
+    overlap_s = forms.TypedChoiceField(
+        coerce=int,
+        choices=[(86_400, "for a day"), (3_600, "for an hour"), (7 * 86_400, "for a week"), (0, "not at all")],
     )

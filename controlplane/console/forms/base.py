@@ -10,7 +10,7 @@ from django.core.validators import EmailValidator
 
 from controlplane.console.advice import said, sentence
 from controlplane.console.wording import is_english, worded
-from controlplane.instances.whitelist import whitelist_problems
+from controlplane.core.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

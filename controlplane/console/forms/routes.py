@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.console.forms.base import CidrsField, ConsoleForm
-from controlplane.instances.whitelist import whitelist_parse
+from controlplane.core.whitelist import whitelist_parse
 from controlplane.routes.validation import CLIENT_CERTIFICATES, DEFAULTS, MECHANISMS, MOST_CONNECTIONS, SECURITIES
 
 if TYPE_CHECKING:

@@ -1,24 +1,29 @@
-"""API keys: made, shown once, revoked."""
+"""API keys: made, shown once, rotated, revoked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.db.models import F
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import selectors, services
-from controlplane.console.forms.accounts import ApiKeyForm
+from controlplane.accounts.key_rules import TOLD_BEFORE
+from controlplane.console.advice import said
+from controlplane.console.forms.accounts import ApiKeyForm, RotationForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Conflict, SluiceError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.accounts.models import ApiKey
     from controlplane.accounts.selectors import Caller
 
 
@@ -30,23 +35,33 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
     The answer to the form is the page itself with the key's text in it: nothing keeps the text for a page after it.
     """
-    form, text = ApiKeyForm(request.POST or None), None
+    form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation), None
     if request.method == "POST" and form.is_valid():
         try:
-            _, text = services.api_key_create(
-                organisation=caller.organisation, user=caller.user, name=form.cleaned_data["name"]
-            )
-            form = ApiKeyForm()
+            _, text = services.api_key_create(organisation=caller.organisation, user=caller.user, **form.wanted())
+            form = ApiKeyForm(organisation=caller.organisation)
         except SluiceError as error:
             form.refuse(error)
-    rows = selectors.api_key_list(organisation=caller.organisation)
-    context = {
-        "form": form,
-        "text": text,
-        "listing": listing(request, rows.order_by(F("revoked_at").asc(nulls_first=True), "-created_at"), size=50),
-        "origin": request.build_absolute_uri("/").rstrip("/"),
-    }
-    return render(request, "console/keys.html", context, status=422 if form.errors else 200)
+    return _page(request, caller, form, text=text)
+
+
+@require_POST
+@tenant_page
+@proof_asked
+def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
+    """Another secret for a key of one's own, shown as a new key is."""
+    form = RotationForm(request.POST)
+    if not form.is_valid():
+        return redirect("console:keys", caller.organisation.id)
+    overlap = timedelta(seconds=form.cleaned_data["overlap_s"])
+    try:
+        key, text = services.api_key_rotate(
+            organisation=caller.organisation, user=caller.user, key_id=key_id, overlap=overlap
+        )
+    except Conflict as error:
+        messages.error(request, said(error))
+        return redirect("console:keys", caller.organisation.id)
+    return _page(request, caller, ApiKeyForm(organisation=caller.organisation), text=text, rotated=key)
 
 
 @require_POST
@@ -58,3 +73,28 @@ def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     )
     messages.success(request, "The key was revoked. Requests with it are refused from now on.")
     return redirect("console:keys", caller.organisation.id)
+
+
+def _page(
+    request: HttpRequest, caller: Caller, form: ApiKeyForm, *, text: str | None, rotated: ApiKey | None = None
+) -> HttpResponse:
+    rows = selectors.api_key_list(organisation=caller.organisation)
+    found = listing(request, rows.order_by(F("revoked_at").asc(nulls_first=True), "-created_at"), size=50)
+    context = {
+        "form": form,
+        "rotation": RotationForm(),
+        "text": text,
+        "rotated": rotated,
+        "listing": found,
+        "shown": [_row(key) for key in found.page.object_list],
+        "origin": request.build_absolute_uri("/").rstrip("/"),
+    }
+    return render(request, "console/keys.html", context, status=422 if form.errors else 200)
+
+
+def _row(key: ApiKey) -> dict[str, Any]:
+    """A key as it is now."""
+    now = timezone.now()
+    state = key.state_at(now)
+    is_near = state == "active" and key.expires_at is not None and key.expires_at - now <= TOLD_BEFORE
+    return {"key": key, "state": state, "is_near": is_near, "is_rotating": key.is_rotating_at(now)}

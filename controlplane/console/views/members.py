@@ -115,7 +115,7 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
 def remove(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
     """End a membership; the person's other organisations stay."""
     try:
-        services.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=membership_id)
+        joining.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=membership_id)
     except Conflict as error:
         messages.error(request, said(error))
     else:

@@ -65,3 +65,14 @@ def test_the_file_is_all_of_it_and_for_no_terminal(as_alice, monkeypatch):
         ran = as_alice("audit", "--csv")
     assert ran.status == 2
     assert "> FILE" in ran.err
+
+
+def test_a_key_is_made_with_limits_and_rotated(ok, as_alice, alice, events):
+    limits = ("--scope", "topics", "--scope", "read", "--instance", "events", "--cidr", "127.0.0.0/8")
+    made = ok("key", "create", "ci", *limits, "--expires", "2027-03-01", "-o", "json").json
+    assert (made["scopes"], made["instances"], made["addresses"]) == (["read", "topics"], [events], ["127.0.0.0/8"])
+    assert made["expires_at"] == "2027-03-01T00:00:00Z"
+    other = ok("key", "rotate", made["id"], "--overlap", 60, "-o", "json").json
+    assert (other["id"], other["prefix"]) == (made["id"], made["prefix"])
+    assert other["key"] != made["key"]
+    assert as_alice("key", "create", "ci", "--scope", "everything").status == 2

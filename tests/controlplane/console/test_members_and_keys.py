@@ -127,3 +127,56 @@ def test_someone_of_no_organisation_is_led_to_making_one(db, django_user_model):
     user = django_user_model.objects.create_user("dora@example.com")
     visitor = visit(SimpleNamespace(user=user, organisation=None))
     assert visitor.client.get("/")["Location"] == "/organisations/new"
+
+
+def key_text(page):
+    (text,) = set(re.findall(r"slc_[a-z0-9]{8}_[a-z0-9]{40}", page.content.decode()))
+    return text
+
+
+def test_a_key_with_limits_is_made_and_its_limits_are_shown(at_alice, alice, instance):
+    page = at_alice.post(
+        "keys",
+        {
+            "name": "pipeline",
+            "scopes": ["read", "topics"],
+            "instances": f"{instance.name}\n",
+            "addresses": "10.0.0.0/8",
+            "expires_on": "2027-03-31",
+        },
+    )
+    assert page.status_code == 200
+    key = ApiKey.objects.for_organisation(alice.organisation).get(name="pipeline")
+    assert (key.scopes, key.instances, key.addresses) == (["read", "topics"], [instance.id], ["10.0.0.0/8"])
+    assert f"{key.expires_at:%Y-%m-%d %H:%M}" == "2027-04-01 00:00"
+    assert client_of(key_text(page)).get("/api/v1/me").status_code == 403
+    shown = text_of(at_alice.get("keys"))
+    for part in ("read, topics", instance.id, "10.0.0.0/8", "until 2027-04-01", "refused from 127.0.0.1"):
+        assert part in shown
+
+
+def test_what_is_wrong_with_a_limit_stands_beside_it(at_alice, instance):
+    for field, value, problem in (
+        ("instances", "evens", "evens: there is no such instance"),
+        ("addresses", "10.0.0.1/8", "Line 1"),
+        ("expires_on", "2020-01-01", "Must be to come, and within ten years."),
+        ("scopes", "everything", "Select a valid choice"),
+    ):
+        page = at_alice.post("keys", {"name": "pipeline", field: value})
+        assert page.status_code == 422
+        assert problem in text_of(page)
+
+
+def test_a_key_is_rotated_by_whoever_it_is_of(at_alice, at_bob, alice, bob):
+    key = ApiKey.objects.for_organisation(alice.organisation).get(user=bob.user)
+    page = at_bob.post(f"keys/{key.id}/rotate", {"overlap_s": "3600"})
+    assert "The new secret of test" in text_of(page)
+    assert "no-store" in page["Cache-Control"]
+    for text in (bob.key, key_text(page)):
+        assert client_of(text).get("/api/v1/me").status_code == 200
+    again = at_bob.post(f"keys/{key.id}/rotate", {"overlap_s": "3600"}, follow=True)
+    assert "two secrets of this key are good already" in text_of(again).lower()
+    last = key_text(at_bob.post(f"keys/{key.id}/rotate", {"overlap_s": "0"}))
+    assert client_of(bob.key).get("/api/v1/me").status_code == 401
+    assert client_of(last).get("/api/v1/me").status_code == 200
+    assert at_alice.post(f"keys/{key.id}/rotate", {"overlap_s": "0"}).status_code == 403

@@ -35,7 +35,17 @@ from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
 from .conftest import text_of
 
-POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
+POSTS_ONLY = {
+    "sign_out",
+    "theme",
+    "key_revoke",
+    "key_rotate",
+    "member_role",
+    "member_remove",
+    "plan",
+    "user_delete",
+    "acl_delete",
+}
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {"instance_restore", "change_cancel"}
@@ -146,6 +156,7 @@ def test_nor_anothers_operation(at_charlie, address, name):
 # What a form of its own organisation sends, so that nothing but the id is wrong.
 FORMS = {
     "instance_settings": {"name": "mine", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60},
+    "key_rotate": {"overlap_s": "3600"},
     "instance_config": {"default_partitions": 6, "default_replication_factor": 3, "max_message_bytes": 5000},
     "instance_delete": {"confirmation": "events"},
     "instance_access": {"cidrs": "0.0.0.0/0"},

@@ -1,0 +1,38 @@
+"""Owners of keys that expire are told a week before, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from controlplane.accounts.identity import letters, links
+from controlplane.accounts.key_rules import TOLD_BEFORE
+from controlplane.accounts.models import ApiKey
+from controlplane.mail import outbox
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+AT_ONCE = 500
+
+
+def expiries_tell(*, now: datetime) -> int:
+    """How many mails were written. Where the service sends none, nobody counts as told."""
+    if not outbox.is_on():
+        return 0
+    rows = ApiKey.objects.unscoped("owners of all organisations are told")
+    soon = rows.filter(revoked_at=None, expiry_told_at=None, expires_at__gt=now, expires_at__lte=now + TOLD_BEFORE)
+    found = list(soon.filter(user__is_active=True).select_related("user").order_by("expires_at")[:AT_ONCE])
+    return sum(_told(key, now) for key in found)
+
+
+@transaction.atomic
+def _told(key: ApiKey, now: datetime) -> bool:
+    """Of two workers one writes the mail."""
+    rows = ApiKey.objects.unscoped("the same").filter(pk=key.pk, expiry_told_at=None, revoked_at=None)
+    if not rows.update(expiry_told_at=now) or key.expires_at is None:
+        return False
+    letter = letters.api_key_expiring(prefix=key.prefix, expires_at=key.expires_at)
+    links.letter_write(letter=letter, address=key.user.email, now=now)
+    return True
