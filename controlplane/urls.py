@@ -151,6 +151,7 @@ urlpatterns = [
     path(f"{TOPIC}/messages/<int:partition>/<int:offset>", messages.MessageApi.as_view()),
     path(f"{TOPIC}/delete-records", messages.RecordsDeletionApi.as_view()),
     path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
+    path(f"{GROUP}/history", history.GroupHistoryApi.as_view()),
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
     path(f"{GROUP}/topics/<str:topic>", groups.GroupTopicApi.as_view()),
