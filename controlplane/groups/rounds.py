@@ -2,9 +2,9 @@
 
 A page asks about one group, or the groups of one instance. Asking so for each of thousands would be two requests a group and
 a list of all groups an instance. A round asks each broker once which groups it coordinates, and on one connection for their
-offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would read next,
-whose timestamp is the lag in seconds. What was dated in the round before is not asked for again: a group that stands still costs
-its offsets and no record.
+offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would
+read next, whose timestamp is the lag in seconds. What was dated in the round before is not asked for again: a group that stands
+still costs its offsets and no record.
 
 A round has limits of its own, whatever there is: MOST_GROUPS, of which an instance with few has all; MOST_DATED records; and the
 seconds below. What it does not come to is absent, or has no age. A group of which one partition has no leader is absent: the sum
