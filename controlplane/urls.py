@@ -117,6 +117,7 @@ urlpatterns = [
     path(f"{INSTANCE}/quota-report", quotas.QuotaReportApi.as_view()),
     path(f"{V1}/quota-report", quotas.EverybodysQuotaReportApi.as_view()),
     path(f"{INSTANCE}/history", history.HistoryApi.as_view()),
+    path(f"{INSTANCE}/prometheus", history.InstancePrometheusApi.as_view()),
     path(f"{INSTANCE}/metrics", history.InstanceMetricsApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),

@@ -70,6 +70,7 @@ SCHEDULED_CHANGE_CANCEL = Call("DELETE", f"{_INSTANCE}/scheduled-changes/{{chang
 INSTANCE_WHITELIST = Call("PUT", f"{_INSTANCE}/whitelist")
 INSTANCE_LIMITS = Call("PUT", f"{_INSTANCE}/limits")
 INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
+INSTANCE_PROMETHEUS = Call("GET", f"{_INSTANCE}/prometheus")
 INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
 
 TOPICS = Call("GET", f"{_INSTANCE}/topics")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
@@ -14,8 +15,10 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.api.ranges import moment_of
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
+from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import METRICS
+from controlplane.history.now import exposition_get
 from controlplane.history.resolutions import MOST_POINTS
 from controlplane.history.selectors import history_get, metrics_named
 from controlplane.history.serializers import GroupHistorySerializer, HistorySerializer, InstanceMetricSerializer
@@ -87,6 +90,16 @@ class InstanceMetricsApi(APIView):
         (series,) = found.series
         items = [{"time": time, "value": value} for time, value in zip(found.times, series.values, strict=True)]
         return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items})
+
+
+class InstancePrometheusApi(APIView):
+    """/api/v1/instances/{id}/prometheus."""
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> HttpResponse:
+        """The newest figures of an instance and the lag of its groups, for Prometheus; the API key is its bearer token."""
+        text = exposition_get(organisation=caller_of(request).organisation, instance_id=instance_id)
+        return HttpResponse(text, content_type=MEDIA_TYPE)
 
 
 class GroupHistoryApi(APIView):

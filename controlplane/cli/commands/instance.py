@@ -48,6 +48,12 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.INSTANCE, instance_id=instance)
 
 
+@app.add("metrics")
+def metrics(ctx: typer.Context, instance: Instance) -> None:
+    """Its newest figures and the lag of its groups, as Prometheus reads them."""
+    of(ctx).text(ops.INSTANCE_PROMETHEUS, instance_id=instance)
+
+
 @app.add("history")
 def history(
     ctx: typer.Context,
