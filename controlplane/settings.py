@@ -226,6 +226,9 @@ CELERY_BEAT_SCHEDULE = {
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.
     "sample history": {"task": "history.sample", "schedule": 5.0, "options": {"expires": 10}},
+    # So often that a minute is looked at when it has just begun; the others find that it was.
+    "sample the lag of groups": {"task": "history.lag_sample", "schedule": 10.0, "options": {"expires": 20}},
+    "keep the lag of groups up": {"task": "history.lag_keep_up", "schedule": 300.0, "options": {"expires": 300}},
     "roll up history": {"task": "history.roll_up", "schedule": 60.0, "options": {"expires": 120}},
     "keep rebalances up": {"task": "rebalancing.keep_up", "schedule": 60.0, "options": {"expires": 60}},
     "look how clusters are loaded": {"task": "rebalancing.look", "schedule": 60.0, "options": {"expires": 60}},

@@ -32,6 +32,8 @@ Cidrs = Annotated[list[str] | None, typer.Option("--cidr", help="An address or a
 Settings = Annotated[list[str] | None, typer.Option("--config", "-c", help="NAME=VALUE; again for more.")]
 From = Annotated[str | None, typer.Option("--from", help="A date or RFC 3339, in UTC where no zone is said.")]
 To = Annotated[str | None, typer.Option("--to", help="The same; not included.")]
+Since = Annotated[str, typer.Option("--from", help="Ago, such as -30m, -6h or -7d; or a date or RFC 3339, in UTC.")]
+Until = Annotated[str | None, typer.Option("--to", help="The same; not included. By default now.")]
 ConfirmPrice = Annotated[
     bool | None, typer.Option("--confirm-price", help="The price is known; dear purchases are refused without it.")
 ]

@@ -1,16 +1,16 @@
-"""The history of an instance as charts: which lines belong together, in which units, over which of six ranges of time.
+"""The history of an instance, or of a group, as charts: which lines belong together, in which units, over which range of time.
 
 Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controlplane.console.charts import Chart, Line
-from controlplane.console.templatetags.console import DASH, amount, in_bytes, rate
+from controlplane.console.templatetags.console import DASH, amount, duration, in_bytes, rate
 from controlplane.console.wording import filled, worded
 from quota.contracts.report import DIRECTIONS
 
@@ -48,6 +48,10 @@ RANGES = (
 )
 
 
+LAG_RANGES = tuple(replace(each, step_s=max(each.step_s, MINUTE)) for each in RANGES)
+"""Groups have rows of minutes at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Unit:
     """How values are written, and what steps an axis may have."""
@@ -61,6 +65,9 @@ BYTES_PER_S = _Unit(rate, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
 BYTES = _Unit(in_bytes, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
 COUNT = _Unit(amount, 10, (1, 2, 5))
 PERCENT = _Unit(lambda value: DASH if value is None else f"{amount(round(value, 1))} %", 10, (1, 2, 5))
+
+RECORDS = _Unit(lambda value: amount(None if value is None else round(value, 1)), 10, (1, 2, 5))
+AGE = _Unit(lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
 
 
 def charts_of(history: History, chosen: Range) -> list[Chart]:
@@ -100,6 +107,15 @@ def charts_of(history: History, chosen: Range) -> list[Chart]:
         _chart(history, chosen, "throttled", "Throttled, share of the time", PERCENT, waited),
         _chart(history, chosen, "storage", "Storage", BYTES, storage),
         _chart(history, chosen, "connections", "Connections", COUNT, _measured(series["connections"], "average")),
+    ]
+
+
+def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
+    """Of a group."""
+    messages, seconds = history.series
+    return [
+        _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
+        _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
     ]
 
 

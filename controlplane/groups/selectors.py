@@ -142,6 +142,12 @@ def group_get(
     )
 
 
+def group_known(*, organisation: Organisation, instance_id: str, name: str) -> None:
+    """Raises NotFound where no coordinator knows a group of this name, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    groups.get(instance.cluster.address, instance.id, name)
+
+
 def group_forget(instance_id: str, name: str) -> None:
     """Its offsets were moved: what was seen before says nothing about how fast it reads."""
     try:

@@ -7,4 +7,7 @@ waiting      throttled intervals, spread over steps of time
 statements   the one aggregation, in SQL: for rolling up and for reading
 services     sampling, rolling up, forgetting
 selectors    a history of some metrics in some steps
+lag          the same of consumer groups
+exposition   the newest of it in Prometheus' text format (pure)
+now          what is in that
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
@@ -14,10 +15,13 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.api.ranges import moment_of
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
+from controlplane.history.exposition import MEDIA_TYPE
+from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import METRICS
+from controlplane.history.now import exposition_get
 from controlplane.history.resolutions import MOST_POINTS
 from controlplane.history.selectors import history_get, metrics_named
-from controlplane.history.serializers import HistorySerializer, InstanceMetricSerializer
+from controlplane.history.serializers import GroupHistorySerializer, HistorySerializer, InstanceMetricSerializer
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from controlplane.history.selectors import History
 
 TAGS = ["history"]
+GROUP_TAGS = ["groups"]
 DEFAULT_SPAN = timedelta(hours=1)
 DEFAULT_METRIC = next(iter(METRICS))
 RANGE = [
@@ -36,10 +41,10 @@ LONGEST_STEP_S = 400 * 86_400
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _step(name: str) -> OpenApiParameter:
+def _step(name: str, shortest_s: int = 10) -> OpenApiParameter:
     return OpenApiParameter(
         name,
-        {"type": "integer", "minimum": 10, "maximum": LONGEST_STEP_S, "multipleOf": 10},
+        {"type": "integer", "minimum": shortest_s, "maximum": LONGEST_STEP_S, "multipleOf": shortest_s},
         description=f"seconds; default: the shortest that makes no more than {MOST_POINTS} points",
     )
 
@@ -87,6 +92,34 @@ class InstanceMetricsApi(APIView):
         return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items})
 
 
+class InstancePrometheusApi(APIView):
+    """/api/v1/instances/{id}/prometheus."""
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> HttpResponse:
+        """The newest figures of an instance and the lag of its groups, for Prometheus; the API key is its bearer token."""
+        text = exposition_get(organisation=caller_of(request).organisation, instance_id=instance_id)
+        return HttpResponse(text, content_type=MEDIA_TYPE)
+
+
+class GroupHistoryApi(APIView):
+    """/api/v1/instances/{id}/groups/{group}/history."""
+
+    @extend_schema(responses=GroupHistorySerializer, parameters=[*RANGE, _step("step", 60)], tags=GROUP_TAGS)
+    def get(self, request: Request, instance_id: str, group: str) -> Response:
+        """The lag of a group over time: a minute for 15 days, an hour for 400 days. It outlives the group."""
+        start, end = _range(request)
+        found = group_history_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            name=group,
+            start=start,
+            end=end,
+            step_s=_whole(request, "step"),
+        )
+        return Response(_document(found))
+
+
 def _found(request: Request, instance_id: str, names: str, step: str) -> History:
     """As the parameters called `names` and `step` ask. Raises NotFound, Invalid."""
     instance = instance_any(organisation=caller_of(request).organisation, instance_id=instance_id)
@@ -97,11 +130,15 @@ def _found(request: Request, instance_id: str, names: str, step: str) -> History
             raise Invalid.field(names, f"must be one of {', '.join(METRICS)}")
     else:
         metrics = metrics_named(wanted, names)
+    start, end = _range(request)
+    return history_get(instance=instance, start=start, end=end, step_s=_whole(request, step), metrics=metrics)
+
+
+def _range(request: Request) -> tuple[datetime, datetime]:
+    """Raises Invalid."""
     end = moment_of(request, "to") or SYSTEM_CLOCK.now()
     start = moment_of(request, "from")
-    if start is None:
-        start = max(end, EARLIEST) - DEFAULT_SPAN
-    return history_get(instance=instance, start=start, end=end, step_s=_whole(request, step), metrics=metrics)
+    return max(end, EARLIEST) - DEFAULT_SPAN if start is None else start, end
 
 
 def _whole(request: Request, name: str) -> int | None:

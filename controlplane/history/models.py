@@ -90,3 +90,75 @@ class RolledUp(models.Model):
 
     def __str__(self) -> str:
         return f"rows of {self.step_s} s up to {self.until}"
+
+
+class LagGroup(models.Model):
+    """A consumer group of which there are rows of lag. It outlives the group, as long as its rows are kept.
+
+    A name may have a thousand letters, more than an index takes: `digest` stands for it (`lag.rows.digest_of`).
+    """
+
+    instance = models.CharField(max_length=32)
+    digest = models.CharField(max_length=32)
+    name = models.CharField(max_length=1000)
+
+    class Meta:
+        """Found by its instance and name."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "digest"], name="one_lag_group_of_a_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"a group of {self.instance}"
+
+
+class LagRow(models.Model):
+    """A run of steps, from the one at `at` to the one at `until`, in each of which a group had the same figures.
+
+    A group that stands still has one row for an hour of minutes, so it costs no row a minute. A step that no row has is a gap.
+    """
+
+    group = models.IntegerField()
+    at = models.BigIntegerField()
+    until = models.BigIntegerField()
+
+    class Meta:
+        """Of a group by its key; what is continued, and what has expired, by moment."""
+
+        abstract = True
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["at"]), models.Index(fields=["until"])]
+
+    def __str__(self) -> str:
+        return f"lag of group {self.group} from {self.at} to {self.until}"
+
+
+class LagMinutes(LagRow):
+    """Minutes of one hour. Figures are of `late_s` seconds after the beginning of a minute."""
+
+    pk = models.CompositePrimaryKey("group", "at")
+    late_s = models.SmallIntegerField()
+    messages = models.BigIntegerField()
+    oldest_ms = models.BigIntegerField(null=True)  # see `groups.rounds.Lag`
+
+
+class LagHours(LagRow):
+    """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age."""
+
+    pk = models.CompositePrimaryKey("group", "at")
+    samples = models.SmallIntegerField()
+    dated = models.SmallIntegerField()
+    messages_sum = models.BigIntegerField()
+    messages_max = models.BigIntegerField()
+    seconds_sum = models.FloatField()
+    seconds_max = models.FloatField(null=True)
+
+
+class LagMark(models.Model):
+    """How far something of this has been done: the last minute of a cluster, or all hours that begin before `at`."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    at = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.name} up to {self.at}"

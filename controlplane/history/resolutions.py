@@ -7,6 +7,10 @@ hours. Rows are kept a little longer than is promised: who asks for the last hou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST_POINTS = 1000
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -65,24 +69,27 @@ def floor(at: int, step_s: int) -> int:
     return at - at % step_s
 
 
-def plan_of(start: int, end: int, step_s: int | None, now_s: int) -> Plan:
+def plan_of(
+    start: int, end: int, step_s: int | None, now_s: int, resolutions: Sequence[Resolution] = RESOLUTIONS
+) -> Plan:
     """How [start, end) is answered: from the finest rows that are kept for all of it. Raises RangeError."""
-    kept = [each for each in RESOLUTIONS if start >= each.oldest(now_s)]
+    kept = [each for each in resolutions if start >= each.oldest(now_s)]
     if not kept:
         raise RangeError("from", f"must not be more than {HOURS.words} ago: nothing older is kept")
     if end <= start:
         raise RangeError("from", "must be earlier than to, and not in the future")
     if step_s is None:
         return _chosen(start, end, kept[0])
-    if step_s <= 0 or step_s % SAMPLES.step_s:
-        raise RangeError("step", f"must be a multiple of {SAMPLES.step_s} seconds")
+    finest_s = resolutions[0].step_s
+    if step_s <= 0 or step_s % finest_s:
+        raise RangeError("step", f"must be a multiple of {finest_s} seconds")
     fitting = [each for each in kept if step_s % each.step_s == 0]
     if not fitting:
         finest = kept[0]
         raise RangeError(
             "step",
             f"must be a multiple of {finest.step_s} seconds for a range that begins so long ago: "
-            f"finer rows are kept for {RESOLUTIONS[RESOLUTIONS.index(finest) - 1].words}",
+            f"finer rows are kept for {resolutions[resolutions.index(finest) - 1].words}",
         )
     plan = _plan(start, end, step_s, fitting[0])
     if len(plan.moments) > MOST_POINTS:

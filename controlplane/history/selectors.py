@@ -70,11 +70,11 @@ def history_get(
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instance=instance.pk))
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     return History(
-        _moment(plan.start),
-        _moment(plan.end),
+        moment_at(plan.start),
+        moment_at(plan.end),
         plan.step_s,
         plan.resolution.step_s,
-        [_moment(at) for at in plan.moments],
+        [moment_at(at) for at in plan.moments],
         [_series(metric, plan, rows, known_to) for metric in metrics],
     )
 
@@ -139,5 +139,6 @@ def _waited(metric: Metric, plan: Plan, row: Mapping[str, Any], at: int, known_t
     return round(int(row[column]) / (int(row["minutes"]) * minute_s), 1), round(row[f"{column}_max"] / minute_s, 1)
 
 
-def _moment(at: int) -> datetime:
+def moment_at(at: int) -> datetime:
+    """Seconds since 1970 as a moment."""
     return datetime.fromtimestamp(at, UTC)

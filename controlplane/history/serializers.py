@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
+from controlplane.history.lag import rows as lag
 from controlplane.history.metrics import METRICS
 from controlplane.history.resolutions import RESOLUTIONS
 
@@ -47,6 +48,29 @@ class HistorySerializer(serializers.Serializer[Any]):
     metrics = HistoryMetricSerializer(many=True)
     items = HistoryPointSerializer(many=True)
     next = serializers.CharField(allow_null=True, help_text="always null: all steps are in one answer")
+
+
+class GroupHistoryPointSerializer(serializers.Serializer[Any]):
+    """A step; null where nothing is known: the group was not there, the cluster did not answer, or no record had a time."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Every metric of a group, and its maximum."""
+        found = super().get_fields()
+        for metric in lag.METRICS.values():
+            for name, text in _members(metric):
+                found[name] = serializers.FloatField(allow_null=True, help_text=text)
+        return found
+
+
+class GroupHistorySerializer(HistorySerializer):
+    """A group's items in steps."""
+
+    resolution_s = serializers.IntegerField(
+        help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in lag.RESOLUTIONS)}"
+    )
+    items = GroupHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a group in their place
 
 
 class InstanceMetricValueSerializer(serializers.Serializer[Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controlplane.celery import app
 from controlplane.history import services
+from controlplane.history.lag import rolling, sampling
 
 
 @app.task(name="history.sample")
@@ -22,3 +23,16 @@ def history_roll_up() -> None:
 def history_purge() -> None:
     """Remove what has expired. Beat calls it every minute."""
     services.purge()
+
+
+@app.task(name="history.lag_sample")
+def lag_sample() -> None:
+    """Look at every group, unless this minute was looked at. Beat calls it every 10 s."""
+    sampling.sample()
+
+
+@app.task(name="history.lag_keep_up")
+def lag_keep_up() -> None:
+    """Make hours of the groups' minutes, and remove what has expired. Beat calls it every five minutes."""
+    rolling.roll_up()
+    rolling.purge()

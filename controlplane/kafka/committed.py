@@ -1,24 +1,29 @@
-"""OffsetFetch for all of a group's offsets, written here byte by byte: librdkafka's ends the process.
+"""OffsetFetch for all of a group's offsets, written here byte by byte: librdkafka's ends the process. And ListGroups.
 
 An admin client of librdkafka that is told NOT_COORDINATOR in answer to OffsetFetch, as while a broker goes or comes, looks the
 coordinator up again for the consumer group that it is itself, which it is not: a null pointer in `rd_kafka_cgrp_op`, and a web
 server that is gone (confluent-kafka-python issue 1982; seen with 2.16). So it is asked here, of the coordinator that
 DescribeGroups has named, in version 3, the last whose answer says no more than is read. https://kafka.apache.org/protocol
+
+A broker's ListGroups names the groups that it coordinates. librdkafka asks for the coordinator of each group and describes each,
+two requests a group; who wants the offsets of thousands asks each broker for its list, and there for what it has.
 """
 
 from __future__ import annotations
 
 import struct
+import time
 from typing import TYPE_CHECKING
 
 from controlplane.kafka import leaving
+from controlplane.kafka.flexible import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.identification import Identification
 
-OFFSET_FETCH = 9
+OFFSET_FETCH, LIST_GROUPS = 9, 16
 EVERY_TOPIC = struct.pack(">i", -1)
 
 Place = tuple[str, int]
@@ -34,6 +39,41 @@ def fetch(
             group: offsets_in(leaving.ask(connection, OFFSET_FETCH, 3, leaving.text_of(group) + EVERY_TOPIC))
             for group in groups
         }
+
+
+def fetch_within(
+    address: tuple[str, int], who: Identification, groups: Sequence[str], *, timeout_s: float, within_s: float
+) -> dict[str, Mapping[Place, int]]:
+    """Offsets of as many as answer in `within_s`, in this order, without those that have an error. Raises ClusterUnavailable."""
+    until = time.monotonic() + within_s
+    found: dict[str, Mapping[Place, int]] = {}
+    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
+        for group in groups:
+            if time.monotonic() >= until:
+                break
+            request = leaving.text_of(group) + EVERY_TOPIC
+            error, offsets = offsets_in(leaving.ask(connection, OFFSET_FETCH, 3, request))
+            if not error:
+                found[group] = offsets
+    return found
+
+
+def coordinated(address: tuple[str, int], who: Identification, *, timeout_s: float) -> list[str]:
+    """The groups that a broker coordinates now, everybody's. Raises ClusterUnavailable."""
+    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
+        return groups_in(leaving.ask(connection, LIST_GROUPS, 1, b""))
+
+
+def groups_in(answer: bytes) -> list[str]:
+    """Of a ListGroups v1 answer; those that are being loaded are not there yet. Raises struct.error."""
+    reader = Reader(answer, errors="replace")
+    reader.int32()  # the throttle time
+    reader.int16()  # an error that some are not there
+    names = []
+    for _ in range(reader.int32()):
+        names.append(reader.old_string())
+        reader.old_string()  # the type of its protocol
+    return names
 
 
 def offsets_in(answer: bytes) -> tuple[int, dict[Place, int]]:

@@ -8,6 +8,7 @@ try again (`groups` asks once more, by a client that has not known the broker th
 
 from __future__ import annotations
 
+import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -25,6 +26,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
+from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
 from controlplane.kafka import client, committed, forgetting, leaving
 
@@ -33,11 +35,14 @@ if TYPE_CHECKING:
 
     from controlplane.clusters.address import ClusterAddress
 
+LOG = logging.getLogger(__name__)
 ROUND_S = 3.0
 OLDEST_S = 2.0
 FIRST_BYTES = 16 * 1024
 """What is fetched of a partition to see one record. A larger batch is asked for again by librdkafka, with room for it."""
 
+Address = tuple[str, int]
+"""Host and port of a broker."""
 Place = tuple[str, int]
 """A topic and a partition's number."""
 
@@ -111,6 +116,14 @@ class GroupDoor(Protocol):
 
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
         """`described` and `committed`."""
+        ...
+
+    def coordinated(self) -> dict[Address, list[str]]:
+        """All groups of the cluster, by the broker that coordinates them; what a broker coordinates that is away is not there."""
+        ...
+
+    def offsets(self, address: Address, names: Sequence[str], *, within_s: float) -> dict[str, Mapping[Place, int]]:
+        """`committed` of many that a broker coordinates; absent: no answer in time, or it coordinates the group no longer."""
         ...
 
     def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
@@ -196,6 +209,24 @@ class KafkaGroups:
                     raise self._problem(KafkaError(code))
                 found[name] = dict(offsets)
         return found
+
+    def coordinated(self) -> dict[Address, list[str]]:
+        """See GroupDoor."""
+        brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
+        found: dict[Address, list[str]] = {}
+        for broker in brokers:
+            address = (broker.host, broker.port)
+            try:
+                found[address] = committed.coordinated(address, self._admin.who, timeout_s=ROUND_S)
+            except ClusterUnavailable as error:
+                LOG.warning("broker %d does not name its groups: %s", broker.id, error)
+        if not found:
+            raise ClusterUnavailable("no broker names its groups")
+        return found
+
+    def offsets(self, address: Address, names: Sequence[str], *, within_s: float) -> dict[str, Mapping[Place, int]]:
+        """See GroupDoor."""
+        return committed.fetch_within(address, self._admin.who, names, timeout_s=ROUND_S, within_s=within_s)
 
     def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
         """See GroupDoor."""

@@ -214,6 +214,7 @@ class World:
         from controlplane.alarms.evaluation import evaluate
         from controlplane.core import operations
         from controlplane.health.services import health_observe
+        from controlplane.history.lag.sampling import sample as lag_sample
         from controlplane.history.services import sample
         from controlplane.mail import outbox
         from controlplane.quotas.figures import figures_keep
@@ -222,7 +223,7 @@ class World:
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
 
-        known = (health_observe, figures_keep, sample, evaluate, send_due, self.write_letters, notes_answer)
+        known = (health_observe, figures_keep, sample, lag_sample, evaluate, send_due, self.write_letters, notes_answer)
         while True:
             for task in (lambda: self.enter(None), *known, outbox.send_due, self.tell_taken, run_operations):
                 try:
@@ -596,6 +597,29 @@ def remember(instance_id: str) -> None:
     Sample.objects.bulk_create([Sample(instance=instance_id, at=at, **figures(at)) for at in samples])
     Minute.objects.bulk_create([Minute(instance=instance_id, at=at, **rolled(at, 1)) for at in minutes])
     Hour.objects.bulk_create([Hour(instance=instance_id, at=at, **rolled(at, 60)) for at in hours])
+    fall_behind(instance_id, last)
+
+
+def fall_behind(instance_id: str, now: int) -> None:
+    """The lag of the group `billing`: it grows, is read away, and an hour of it is not known."""
+    from controlplane.history.lag.rows import digest_of
+    from controlplane.history.models import LagGroup, LagHours, LagMinutes
+
+    group = LagGroup.objects.create(instance=instance_id, digest=digest_of("billing"), name="billing").pk
+    minutes = [at for at in range(now // 60 * 60 - 86_400, now // 60 * 60, 60) if not 3 * 3600 < now - at < 4 * 3600]
+    lags = {at: int(600 * (1.1 + math.sin(at / 900)) + 40 * math.sin(at / 7)) for at in minutes}
+    LagMinutes.objects.bulk_create(
+        LagMinutes(group=group, at=at, until=at, late_s=4, messages=lag, oldest_ms=1000 * at - 55 * lag)
+        for at, lag in lags.items()
+    )
+    LagHours.objects.bulk_create(
+        LagHours(
+            group=group, at=at, until=at, samples=60, dated=60, messages_sum=60 * lag, messages_max=2 * lag,
+            seconds_sum=3.3 * lag, seconds_max=0.11 * lag,
+        )
+        for at in range(now // 3600 * 3600 - 400 * 86_400, now // 3600 * 3600, 6 * 3600)
+        for lag in [int(700 * (1.2 + math.sin(at / 400_000)))]
+    )  # fmt: skip
 
 
 def report(made: list[Any]) -> None:

@@ -589,6 +589,7 @@ class FakeGroups:
         self.values: dict[Place, list[bytes]] = {}  # of the same partitions, where somebody reads them
         self.rounds: Counter[str] = Counter()
         self.slow = False  # leaders answer, and send no record in time
+        self.silent: set[tuple[str, int]] = set()  # brokers that name their groups, and then say no more
         self.stretches: int | None = None  # that its readers get in time; None: all
 
     def _round(self, name: str) -> None:
@@ -617,6 +618,21 @@ class FakeGroups:
 
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
         return self.described(names), self.committed(names)
+
+    def coordinated(self) -> dict[tuple[str, int], list[str]]:
+        """By two brokers, one group after the other."""
+        self._round("coordinated")
+        names = sorted(self.found)
+        return {("127.0.0.1", 1): names[::2], ("127.0.0.1", 2): names[1::2]}
+
+    def offsets(
+        self, address: tuple[str, int], names: Sequence[str], *, within_s: float
+    ) -> dict[str, dict[Place, int]]:
+        self._round("offsets")
+        assert within_s > 0
+        if address in self.silent:
+            raise ClusterUnavailable("the group's coordinator does not answer")
+        return {name: dict(self.found[name].offsets) for name in names if name in self.found}
 
     def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
         self._round("spans")

@@ -41,7 +41,8 @@ from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.health.models import HealthSpell
-from controlplane.history.models import Hour, Minute
+from controlplane.history.lag.rows import digest_of
+from controlplane.history.models import Hour, LagGroup, LagHours, LagMinutes, Minute
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
@@ -87,10 +88,12 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet": ["?q=instance&page=2"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
+    "group": ["?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_what_if": ["?ask=1&bandwidth_mib_per_s=5&plan="],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
+READERS = "topic-007-readers"
 ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
 OF_OPERATORS = {
     "metering/waivers",
@@ -147,7 +150,7 @@ def pages(alice, at_staff, first, rule_id):
         "topic": "topic-007",
         "partition": 0,
         "offset": 0,
-        "group": "topic-007-readers",
+        "group": READERS,
         "member": "reader-1",
         "transactional_id": "topic-007-copier",
         "user": "alice",
@@ -178,7 +181,7 @@ def lists(alice, first, rule_id):
         "<str:topic>": "topic-007",
         "<int:partition>": "0",
         "<int:offset>": "0",
-        "<name:group>": "topic-007-readers",
+        "<name:group>": READERS,
         "<name:transactional_id>": "topic-007-copier",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:number>": "inv-00000001",
@@ -212,6 +215,21 @@ def history(first, *, everything):
             rolled(model, now // step_s * step_s - step_s * number, first)
             for number in range(1, most if everything else 60)
         )
+    group = LagGroup.objects.create(instance=first, digest=digest_of(READERS), name=READERS).pk
+    minutes, hours = (range(1, most if everything else 60) for most in (15 * 1440, 400 * 24))
+    LagMinutes.objects.bulk_create(
+        LagMinutes(group=group, at=at, until=at, late_s=3, messages=number, oldest_ms=1000 * (at - number))
+        for number in minutes
+        for at in [now // 60 * 60 - 60 * number]
+    )
+    LagHours.objects.bulk_create(
+        LagHours(
+            group=group, at=at, until=at, samples=60, dated=60, messages_sum=number, messages_max=number,
+            seconds_sum=number, seconds_max=number,
+        )
+        for number in hours
+        for at in [now // 3600 * 3600 - 3600 * number]
+    )  # fmt: skip
 
 
 def alarms(instance):

@@ -15,6 +15,7 @@ from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
+from controlplane.groups import rounds
 from controlplane.kafka import client, group_door, groups
 from quota.contracts.identity import credential
 from quota.contracts.zookeeper import Party
@@ -152,6 +153,25 @@ def test_many_partitions_are_asked_at_once(tenant):
     print(f"{len(found)} partitions in {time.monotonic() - started:.2f} s")
     assert found.keys() == behind.keys()
     assert all(began - 1 <= at / 1000 <= time.time() for at in found.values())
+
+
+def test_a_round_of_all_groups_has_what_one_question_about_each_has(tenant, new_tenant):
+    other = new_tenant()
+    for one in (tenant, other):
+        create_topic(one, "orders", 2)
+    moments = stamped(tenant, [400.0, 300.0, 20.0])
+    for number in range(5):
+        commit(tenant, f"readers-{number}", {0: min(number, 3)})
+    commit(other, "readers-0", {0: 0})
+    found = rounds.round_of(CLUSTER, [tenant.id, other.id], known={})
+    assert found.lags[other.id] == {"readers-0": rounds.Lag(0, group_door.NOTHING_LEFT)}
+    mine = found.lags[tenant.id]
+    assert {name: lag.messages for name, lag in mine.items()} == {
+        "readers-0": 3, "readers-1": 2, "readers-2": 1, "readers-3": 0, "readers-4": 0,
+    }  # fmt: skip
+    for number, moment in enumerate(moments):
+        assert mine[f"readers-{number}"].oldest_ms / 1000 == pytest.approx(moment, abs=MOST_ERROR_S)
+    assert rounds.round_of(CLUSTER, [tenant.id], known=found.dated).lags[tenant.id] == mine
 
 
 def test_at_the_end_there_is_nothing_to_read(tenant):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Yes
+from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Since, Until, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
+from controlplane.cli.values import since
 
 app = Commands("Consumer groups: who reads, and how far behind.")
 LISTED = columns("name", "state", "protocol", "lag_messages", members="members.#")
@@ -26,6 +28,24 @@ def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit:
 def shown(ctx: typer.Context, instance: Instance, group: Group) -> None:
     """Members, and for each partition what is left to read in records and seconds."""
     of(ctx).show(ops.GROUP, instance_id=instance, group=group)
+
+
+@app.add("history")
+def history(
+    ctx: typer.Context,
+    instance: Instance,
+    group: Group,
+    start: Since = "-1h",
+    end: Until = None,
+    step: Annotated[int | None, typer.Option(min=60, help="Seconds; by default as few as make 1,000 lines.")] = None,
+) -> None:
+    """How far behind it was, in records and seconds: a minute for 15 days, an hour for 400 days."""
+    now = datetime.now(UTC)
+    query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
+    session = of(ctx)
+    found = session.call(ops.GROUP_HISTORY, query=query, instance_id=instance, group=group)
+    session.output.pages([found], columns("time", "lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max"))
+    session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
 
 
 @app.add("create")

@@ -10,7 +10,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
 from controlplane.cli.errors import Missing, Misused
-from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Since, Until, Wait, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -48,14 +48,18 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.INSTANCE, instance_id=instance)
 
 
+@app.add("metrics")
+def metrics(ctx: typer.Context, instance: Instance) -> None:
+    """Its newest figures and the lag of its groups, as Prometheus reads them."""
+    of(ctx).text(ops.INSTANCE_PROMETHEUS, instance_id=instance)
+
+
 @app.add("history")
 def history(
     ctx: typer.Context,
     instance: Instance,
-    start: Annotated[
-        str, typer.Option("--from", help="Ago, such as -30m, -6h or -7d; or a date or RFC 3339, in UTC.")
-    ] = "-1h",
-    end: Annotated[str | None, typer.Option("--to", help="The same; not included. By default now.")] = None,
+    start: Since = "-1h",
+    end: Until = None,
     step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
     metrics: Annotated[
         str | None,

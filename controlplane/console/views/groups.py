@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
@@ -11,9 +12,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.console.forms.groups import OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.listing import listing, searched
+from controlplane.console.over_time import LAG_RANGES, is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
+from controlplane.console.views.history import drawn, range_chosen
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.groups import selectors, services
+from controlplane.history.lag.selectors import lag_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
 
 PARTITION_ROWS = 100
 PREVIEW_ROWS = 200
@@ -59,7 +65,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @require_safe
 @tenant_page
 def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
-    """Lag by partition, rates and members; the page looks again by itself."""
+    """Lag by partition, rates and members; the page looks again by itself. Behind it the lag over time."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     part = request.htmx  # type: ignore[attr-defined]
     context = {"instance": instance, "tab": "groups", "name": group, "every_s": EVERY_S, "away": None, "view": None}
@@ -68,6 +74,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
         context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
     except Unavailable as error:
         context["away"] = error
+    if not part:
+        context |= _over_time(request, instance, group)
     template = "console/parts/group_now.html" if part else "console/group.html"
     return render(request, template, context, status=503 if context["away"] and not part else 200)
 
@@ -143,6 +151,20 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, group: str, 
         return redirect("console:group", caller.organisation.id, instance.id, group)
     context = {"instance": instance, "tab": "groups", "view": view, "member": found, "member_id": member}
     return render(request, "console/group_removal.html", context)
+
+
+def _over_time(request: HttpRequest, instance: Instance, group: str) -> dict[str, Any]:
+    """Of the database: it is shown when the cluster is away, too."""
+    chosen, now = range_chosen(request, LAG_RANGES), SYSTEM_CLOCK.now()
+    found = lag_get(
+        instance=instance, name=group, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+    )
+    return {
+        "ranges": LAG_RANGES,
+        "chosen": chosen,
+        "step_s": found.step_s,
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in lag_charts_of(found, chosen)],
+    }
 
 
 def _worst_first(view: selectors.GroupView) -> list[selectors.PartitionLag]:

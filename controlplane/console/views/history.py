@@ -19,10 +19,13 @@ from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.console.charts import Chart
+    from controlplane.console.over_time import Range
 
 
 @require_safe
@@ -30,10 +33,7 @@ if TYPE_CHECKING:
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The charts, and behind each a table."""
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
-    wanted = request.GET.get("range", RANGES[0].name)
-    chosen = next((each for each in RANGES if each.name == wanted), None)
-    if chosen is None:
-        raise NotFound("there is nothing at this address")
+    chosen = range_chosen(request, RANGES)
     now = SYSTEM_CLOCK.now()
     found = history_get(
         instance=instance, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
@@ -45,12 +45,22 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [_drawn(chart) for chart in charts_of(found, chosen)],
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen)],
     }
     return render(request, "console/instance_history.html", context)
 
 
-def _drawn(chart: Chart) -> dict[str, Any]:
+def range_chosen(request: HttpRequest, ranges: Sequence[Range]) -> Range:
+    """That the address names; the first where it names none. Raises NotFound."""
+    wanted = request.GET.get("range", ranges[0].name)
+    chosen = next((each for each in ranges if each.name == wanted), None)
+    if chosen is None:
+        raise NotFound("there is nothing at this address")
+    return chosen
+
+
+def drawn(chart: Chart) -> dict[str, Any]:
+    """What parts/plots.html shows of a chart."""
     steps = [step for step in range(len(chart.moments)) if any(line.values[step] is not None for line in chart.lines)]
     titles = [line.title for line in chart.lines]
     return {

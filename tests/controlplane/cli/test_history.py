@@ -9,6 +9,7 @@ import pytest
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
 from tests.controlplane.history.conftest import MIB, keep, sample
+from tests.controlplane.history.test_lag_api import lag_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -78,3 +79,19 @@ def test_a_refusal_names_what_is_wrong(as_alice, instance):
     ran = as_alice("instance", "history", instance.id, "--metrics", "lag")
     assert ran.status == 1
     assert "there is no metric 'lag'" in ran.err
+
+
+def test_the_lag_of_a_group_is_a_table(ok, instance):
+    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90)
+    said = ok("group", "history", instance.name, "billing", "--from", "-20m")
+    head, *lines = said.out.splitlines()
+    assert head.split() == ["time", "lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max"]
+    (line,) = [line for line in lines if "1200" in line]
+    assert line.split()[-4:] == ["1200", "1200", "90", "90"]
+    assert "Steps of 60 s, of rows of 60 s" in said.err
+
+
+def test_the_lag_of_a_group_that_nobody_knows_is_refused(as_alice, instance):
+    ran = as_alice("group", "history", instance.id, "nobody")
+    assert ran.status == 4
+    assert "no group nobody" in ran.err

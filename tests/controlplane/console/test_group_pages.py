@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.groups.conftest import ALIVE, hers  # noqa: F401  # a fixture
+from tests.controlplane.history.test_lag_api import lag_of
 
 from .conftest import problem_beside, text_of
 
@@ -225,3 +228,45 @@ def test_a_cluster_that_is_away_is_said_calmly(at_alice, at, billing, admin):
         assert page.status_code == 503
         assert "The cluster does not answer." in text_of(page)
         assert at_alice.get(f"{at}/{path}", HTTP_HX_REQUEST="true").status_code == 200
+
+
+@pytest.fixture
+def lagged(hers):  # noqa: F811
+    """Two minutes of its lag."""
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
+    lag_of(hers.instance_id, "billing", last - 600, 5, 30)
+    lag_of(hers.instance_id, "billing", last - 120, 1200, 90)
+
+
+def test_the_lag_over_time_is_two_charts_with_a_table_behind_each(at_alice, at, lagged):
+    answer = at_alice.get(f"{at}/groups/billing")
+    assert answer.content.decode().count("<svg xmlns") == 2
+    text = text_of(answer)
+    assert "Lag in records as a table" in text
+    assert "Age of the oldest unread record as a table" in text
+    assert re.search(r"1\s200 1\s200", text)  # maximum, average
+    assert "1 min 30 s 1 min 30 s" in text
+    assert "30 s" in text
+
+
+@pytest.mark.parametrize("name", ["1h", "6h", "24h", "7d", "15d", "400d"])
+def test_each_range_of_the_lag_is_a_link_and_a_page(at_alice, at, lagged, name):
+    body = at_alice.get(f"{at}/groups/billing?range={name}").content.decode()
+    assert f'<a href="?range={name}" aria-current="true">' in body
+
+
+def test_without_rows_it_says_when_there_will_be_some(at_alice, at):
+    assert "Nothing is recorded of this time" in text_of(at_alice.get(f"{at}/groups/billing"))
+    assert at_alice.get(f"{at}/groups/billing?range=2h").status_code == 404
+
+
+def test_the_part_that_polls_draws_no_chart(at_alice, at, lagged):
+    part = at_alice.get(f"{at}/groups/billing", HTTP_HX_REQUEST="true").content.decode()
+    assert "<svg xmlns" not in part
+
+
+def test_the_lag_over_time_is_there_when_the_cluster_is_not(at_alice, at, lagged, admin):
+    admin.away = True
+    answer = at_alice.get(f"{at}/groups/billing")
+    assert answer.status_code == 503
+    assert "Lag in records as a table" in text_of(answer)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import struct
 from concurrent.futures import Future
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from controlplane.clusters.address import ClusterAddress
+from controlplane.clusters.coordination import LiveBroker
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import ClusterUnavailable
-from controlplane.kafka import client, committed, group_door
+from controlplane.kafka import client, committed, group_door, leaving
+from dataplane.protocol.codec import encode
+from dataplane.protocol.messages.groups import ListedGroup, ListGroupsResponse
 
 CLUSTER = ClusterAddress(0, "")
 COORDINATOR = ("127.0.0.1", 9092)
@@ -104,3 +108,65 @@ def test_a_client_that_knows_no_leader_is_given_up_whatever_it_says(forgotten, c
     with pytest.raises(ClusterUnavailable):
         asked.spans([("t", 0)])
     assert admin in forgotten
+
+
+def listed(*names: str, error: int = 0) -> bytes:
+    return encode(ListGroupsResponse(0, error, tuple(ListedGroup(name, "consumer") for name in names)), 1)
+
+
+def test_the_groups_of_a_broker_are_read_whatever_it_still_loads():
+    assert committed.groups_in(listed("a.öl", "b.x", error=14)) == ["a.öl", "b.x"]
+    assert committed.groups_in(listed()) == []
+
+
+def test_a_list_that_ends_early_is_an_error():
+    whole = listed("a.öl", "b.x")
+    for size in range(len(whole)):
+        with pytest.raises(struct.error):
+            committed.groups_in(whole[:size])
+
+
+@pytest.fixture
+def connected(monkeypatch):
+    """A broker that answers what it is told to, one after the other; what it was asked."""
+    asked = []
+
+    def told(*answers):
+        left = list(answers)
+        monkeypatch.setattr(leaving, "signed_in", lambda *_args, **_named: nullcontext("a connection"))
+        monkeypatch.setattr(
+            leaving, "ask", lambda _connection, key, _version, body: asked.append((key, body)) or left.pop(0)
+        )
+        return asked
+
+    return told
+
+
+def test_offsets_of_many_are_asked_for_on_one_connection_without_those_that_have_moved(connected):
+    asked = connected(answer(("t", [partition(0, 7)])), answer(error=KafkaError.NOT_COORDINATOR), answer())
+    _, door_of = door()
+    assert door_of.offsets(COORDINATOR, ["a", "b", "c"], within_s=9) == {"a": {("t", 0): 7}, "c": {}}
+    assert [key for key, _ in asked] == [committed.OFFSET_FETCH] * 3
+
+
+def test_offsets_that_do_not_come_in_time_are_left_out(connected):
+    connected()
+    _, door_of = door()
+    assert door_of.offsets(COORDINATOR, ["a"], within_s=0) == {}
+
+
+def test_a_broker_that_does_not_name_its_groups_hides_no_others(monkeypatch):
+    brokers = [LiveBroker(id=number, host="h", port=number) for number in (1, 2)]
+    monkeypatch.setattr(group_door.coordination, "live_brokers", lambda _tree: brokers)
+
+    def first_is_away(address, _who, *, timeout_s):
+        if address[1] == 1:
+            raise ClusterUnavailable("the group's coordinator does not answer")
+        return ["a", "b"]
+
+    monkeypatch.setattr(committed, "coordinated", first_is_away)
+    _, door_of = door()
+    assert door_of.coordinated() == {("h", 2): ["a", "b"]}
+    brokers.pop()
+    with pytest.raises(ClusterUnavailable):
+        door_of.coordinated()

@@ -1,0 +1,204 @@
+"""What every group of a cluster has still to read, in one round: for the history, which looks once a minute.
+
+A page asks about one group, or the groups of one instance. Asking so for each of thousands would be two requests a group and
+a list of all groups an instance. A round asks each broker once which groups it coordinates, and on one connection for their
+offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would
+read next, whose timestamp is the lag in seconds. What was dated in the round before is not asked for again: a group that stands
+still costs its offsets and no record.
+
+A round has limits of its own, whatever there is: MOST_GROUPS, of which an instance with few has all; MOST_DATED records; and the
+seconds below. What it does not come to is absent, or has no age. A group of which one partition has no leader is absent: the sum
+without it would be a wrong number.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from controlplane.clusters import zookeeper
+from controlplane.clusters.topic_names import physical_names_of
+from controlplane.core.errors import Unavailable
+from controlplane.groups.lag import lag_messages
+from controlplane.kafka import group_door, groups
+from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
+from quota.contracts.namespace import instance_key, split_physical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.group_door import Address, GroupDoor, Place, Span
+
+LOG = logging.getLogger(__name__)
+MOST_GROUPS = 10_000
+MOST_DATED = 2_000
+OFFSETS_S = 10.0
+"""Of each broker."""
+PLACES_AT_ONCE = 2_000
+DATED_AT_ONCE = 500
+MOST_LOOKS = 8
+"""At records, of two seconds at most."""
+
+Spot = tuple[str, int, int]
+"""A topic, a partition's number and an offset: where a group would read on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Records that can still be read, and the timestamp of the oldest of them, in ms.
+
+    None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left.
+    """
+
+    messages: int
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """By instance and group, both as tenants name them; and what was dated, for the next round."""
+
+    lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
+    dated: Mapping[Spot, int] = field(default_factory=dict)
+
+
+def round_of(cluster: ClusterAddress, instance_ids: Sequence[str], *, known: Mapping[Spot, int]) -> Round:
+    """Of the groups of these instances; `known` is `dated` of the round before. Raises ClusterUnavailable."""
+    door = group_door.door(cluster)
+    owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
+    listed = {
+        address: [name for name in names if _key(name) in owners] for address, names in door.coordinated().items()
+    }
+    committed = _committed(door, _chosen(listed))
+    if not committed:
+        return Round()
+    there = _topics(cluster, {owners[_key(name)] for name in committed})
+    offsets = {
+        name: {place: offset for place, offset in found.items() if place[0] in there and _key(place[0]) == _key(name)}
+        for name, found in committed.items()
+    }
+    spans = _spans(door, {place for found in offsets.values() for place in found})
+    behind = {name: spots for name, found in offsets.items() if (spots := _behind(found, spans)) is not None}
+    dated = _dated(door, behind, known)
+    lags: defaultdict[str, dict[str, Lag]] = defaultdict(dict)
+    for name, spots in behind.items():
+        _, group = split_physical(name) or ("", "")
+        if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
+            lags[owners[_key(name)]][group] = _lag(spots, dated)
+    return Round(dict(lags), dated)
+
+
+def _key(name: str) -> str:
+    """Of the instance that owns a physical name; "" where it is the cluster's own."""
+    return (split_physical(name) or ("", ""))[0]
+
+
+def _chosen(listed: Mapping[Address, Sequence[str]]) -> dict[Address, list[str]]:
+    """MOST_GROUPS, in turn one of each instance: whoever has few has all. By name, so that it is the same ones each time."""
+    at = {name: address for address, names in listed.items() for name in names}
+    by_owner: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(at):
+        by_owner[_key(name)].append(name)
+    chosen: dict[Address, list[str]] = {address: [] for address in listed}
+    for name in islice(_in_turn(by_owner.values()), MOST_GROUPS):
+        chosen[at[name]].append(name)
+    return chosen
+
+
+def _in_turn(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The first of each, then the second of each, and so on."""
+    left = [iter(queue) for queue in queues]
+    while left:
+        remaining = []
+        for queue in left:
+            name = next(queue, None)
+            if name is not None:
+                yield name
+                remaining.append(queue)
+        left = remaining
+
+
+def _committed(door: GroupDoor, chosen: Mapping[Address, Sequence[str]]) -> dict[str, Mapping[Place, int]]:
+    found: dict[str, Mapping[Place, int]] = {}
+    for address, names in chosen.items():
+        try:
+            found |= door.offsets(address, names, within_s=OFFSETS_S) if names else {}
+        except Unavailable as error:  # the groups of the others are known
+            LOG.warning("no offsets of %d groups: %s", len(names), error)
+    return found
+
+
+def _topics(cluster: ClusterAddress, instance_ids: Iterable[str]) -> set[str]:
+    """That are there: to ask for the offsets of one that is not would be waited for in vain."""
+    found = physical_names_of(zookeeper.tree(cluster), sorted(instance_ids))
+    return {topic for topics in found.values() for topic in topics}
+
+
+def _spans(door: GroupDoor, places: set[Place]) -> dict[Place, Span]:
+    found: dict[Place, Span] = {}
+    ordered = sorted(places)
+    for first in range(0, len(ordered), PLACES_AT_ONCE):
+        try:
+            found |= door.spans(ordered[first : first + PLACES_AT_ONCE])
+        except Unavailable as error:  # the next ones may have other leaders
+            LOG.warning("no ends of some partitions: %s", error)
+    return found
+
+
+def _behind(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> list[tuple[int, Spot]] | None:
+    """What is left in each partition that has something, the most first; None where one has no leader."""
+    if any(place not in spans for place in offsets):
+        return None
+    found = [
+        (left, (*place, max(offset, spans[place].start)))
+        for place, offset in offsets.items()
+        if (left := lag_messages(offset, spans[place].start, spans[place].end))
+    ]
+    return sorted(found, key=lambda each: (-each[0], each[1]))
+
+
+def _dated(
+    door: GroupDoor, behind: Mapping[str, Sequence[tuple[int, Spot]]], known: Mapping[Spot, int]
+) -> dict[Spot, int]:
+    """The timestamps of the next records: where each group is furthest behind before its other partitions."""
+    most = max(map(len, behind.values()), default=0)
+    wanted = dict.fromkeys(
+        spots[rank][1] for rank in range(most) for _, spots in sorted(behind.items()) if rank < len(spots)
+    )
+    dated = {spot: known[spot] for spot in wanted if known.get(spot, NOTHING_LEFT) != NOTHING_LEFT}
+    asked = list(islice((spot for spot in wanted if spot not in dated), MOST_DATED))
+    for positions in islice(_looks(asked), MOST_LOOKS):
+        try:
+            found = door.oldest(positions)
+        except Unavailable as error:
+            LOG.warning("groups have no lag in seconds: %s", error)
+            break
+        dated |= {(*place, positions[place]): timestamp for place, timestamp in found.items()}
+    return dated
+
+
+def _looks(spots: Sequence[Spot]) -> Iterator[dict[Place, int]]:
+    """In each, one offset of a partition, and not too many partitions."""
+    left = list(spots)
+    while left:
+        positions: dict[Place, int] = {}
+        later = []
+        for topic, number, offset in left:
+            if (topic, number) in positions or len(positions) == DATED_AT_ONCE:
+                later.append((topic, number, offset))
+            else:
+                positions[topic, number] = offset
+        yield positions
+        left = later
+
+
+def _lag(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> Lag:
+    """The oldest of those that are known, as a page has it."""
+    stamps = [dated[spot] for _, spot in spots if spot in dated]
+    known = [stamp for stamp in stamps if stamp not in (NOTHING_LEFT, UNDATED)]
+    nothing = not spots or (len(stamps) == len(spots) and all(stamp == NOTHING_LEFT for stamp in stamps))
+    return Lag(sum(left for left, _ in spots), NOTHING_LEFT if nothing else min(known, default=None))

@@ -1,0 +1,7 @@
+"""The lag of consumer groups over time: every minute for 15 days, every hour for 400 days.
+
+rows         what a step of a group has (pure)
+sampling     one round of each cluster's groups a minute
+rolling      hours of minutes, and forgetting
+selectors    a group's history in some steps
+"""

@@ -1,0 +1,108 @@
+"""Hours of minutes, and forgetting.
+
+roll up  an hour is made once, some time after it is over: nothing of a minute comes later. Its sums are those of its minutes, so
+         that an average over hours is the one over all minutes. An hour in which a group had read everything makes the row of the
+         hour before longer, if that was one, too.
+purge    rows that nobody can ask for any more, minutes only when they are in hours; and groups of which there is no row left.
+"""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.db.models import Exists, Min, OuterRef
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S
+from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes
+from controlplane.history.resolutions import HOURS, MINUTES, floor
+
+SETTLED_S = 180
+"""After an hour's end: whoever has its last minute has written it."""
+HOURS_AT_ONCE = 48
+PORTIONS_AT_ONCE = 60
+GROUPS_AT_ONCE = 1000
+HOURS_MARK = "hours"
+
+
+def roll_up(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Make the hours that are over."""
+    end = floor(int(clock.now().timestamp()) - SETTLED_S, HOURS.step_s)
+    for _ in range(HOURS_AT_ONCE):
+        mark = _mark(end)
+        if mark.at >= end:
+            return
+        with transaction.atomic():
+            if LagMark.objects.filter(pk=mark.pk, at=mark.at).update(at=mark.at + HOURS.step_s):
+                _hour_made(mark.at)
+
+
+def _mark(end: int) -> LagMark:
+    """The first time, the hour of the oldest row."""
+    found = LagMark.objects.filter(pk=HOURS_MARK).first()
+    if found is None:
+        oldest = LagMinutes.objects.filter(at__lt=end).aggregate(least=Min("at"))["least"]
+        begins = end if oldest is None else floor(oldest, HOURS.step_s)
+        found, _ = LagMark.objects.get_or_create(pk=HOURS_MARK, defaults={"at": begins})
+    return found
+
+
+def _hour_made(at: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_HOUR, [at, at, at, at + HOURS.step_s])
+    if at == floor(at, RUN_S[HOURS]):
+        return
+    nothing = {"messages_max": 0, "seconds_max": 0.0}
+    now = LagHours.objects.filter(at=at, group=OuterRef("group"), samples=OuterRef("samples"), **nothing)
+    before = LagHours.objects.filter(until=at - HOURS.step_s, at__gte=floor(at, RUN_S[HOURS]), **nothing).filter(
+        Exists(now)
+    )
+    longer = list(before.values_list("group", flat=True))
+    for first in range(0, len(longer), GROUPS_AT_ONCE):
+        part = longer[first : first + GROUPS_AT_ONCE]
+        LagHours.objects.filter(group__in=part, at=at).delete()
+        LagHours.objects.filter(group__in=part, until=at - HOURS.step_s).update(until=at)
+
+
+def _statement() -> str:
+    """The minutes of an hour, as a row of each group. An age grows evenly within a run, so its first and last are its average."""
+    table, minutes = LagHours._meta.db_table, LagMinutes._meta.db_table  # noqa: SLF001  # Django's documented API, despite its name
+    count = f"((until - at) / {MINUTES.step_s} + 1)"
+    first, last = (_age(moment) for moment in ("at", "until"))
+    return (
+        f'INSERT INTO {table} ("group", at, until, samples, dated, messages_sum, messages_max, seconds_sum, seconds_max) '  # noqa: S608  # our own names
+        f'SELECT "group", %s, %s, SUM({count}), SUM(CASE WHEN oldest_ms IS NULL THEN 0 ELSE {count} END), '
+        f"SUM(messages * {count}), MAX(messages), "
+        f"COALESCE(SUM({count} * ({first} + {last}) / 2.0), 0), MAX({last}) "
+        f'FROM {minutes} WHERE at >= %s AND at < %s GROUP BY "group" ON CONFLICT DO NOTHING'
+    )
+
+
+def _age(moment: str) -> str:
+    """In seconds; null where it is not known."""
+    return f"CASE WHEN oldest_ms = {NOTHING_LEFT} THEN 0.0 ELSE {moment} + late_s - oldest_ms / {MS}.0 END"
+
+
+_HOUR = _statement()
+
+
+def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Remove what is older than anybody may ask for."""
+    now_s = int(clock.now().timestamp())
+    mark = LagMark.objects.filter(pk=HOURS_MARK).first()
+    rolled_s = mark.at if mark is not None else 0
+    for model, limit, portion_s in (
+        (LagMinutes, min(floor(MINUTES.oldest(now_s), RUN_S[MINUTES]), rolled_s), HOURS.step_s),
+        (LagHours, floor(HOURS.oldest(now_s), RUN_S[HOURS]), RUN_S[HOURS]),
+    ):
+        for _ in range(PORTIONS_AT_ONCE):
+            oldest = model.objects.filter(at__lt=limit).aggregate(least=Min("at"))["least"]
+            if oldest is None:
+                break
+            model.objects.filter(at__lt=min(limit, oldest + portion_s)).delete()
+    _groups_purged()
+
+
+def _groups_purged() -> None:
+    rows = [Exists(model.objects.filter(group=OuterRef("pk"))) for model in (LagMinutes, LagHours)]
+    gone = LagGroup.objects.filter(~rows[0], ~rows[1]).values_list("pk", flat=True)
+    LagGroup.objects.filter(pk__in=list(gone[:GROUPS_AT_ONCE])).delete()

@@ -1,0 +1,153 @@
+"""One round of each cluster's groups a minute, as rows. Of repetitions, and of two workers at once, the first has the minute.
+
+A group whose figures are those of the minute before has that minute's row made longer; one update does it for all of them. Where
+a cluster does not answer, or a group is gone, there is nothing: a gap, never a zero.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.core.cache import cache
+from django.db import transaction
+from redis.exceptions import RedisError
+
+from controlplane.clusters.services import cluster_list
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.groups.rounds import round_of
+from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
+from controlplane.history.models import LagGroup, LagMark, LagMinutes
+from controlplane.history.resolutions import MINUTES, floor
+from controlplane.instances.models import Instance, InstanceState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controlplane.clusters.models import PhysicalCluster
+    from controlplane.groups.rounds import Lag
+
+LOG = logging.getLogger(__name__)
+Item = TypeVar("Item")
+AT_ONCE = 500
+DATED_FOR_S = 600
+_AWAY = (RedisError, OSError)
+"""What a cache says that is not there: records are then dated again."""
+
+Figures = tuple[int, int | None]
+"""Records, and the timestamp of the oldest in ms, as `groups.rounds.Lag` has it."""
+
+
+def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Keep the lag of every group of the instances that run now; of how many groups that was."""
+    count = 0
+    for cluster in cluster_list():
+        at = floor(int(clock.now().timestamp()), MINUTES.step_s)
+        if _is_first(cluster, at):
+            count += _sample_of(cluster, at, clock)
+    return count
+
+
+def _is_first(cluster: PhysicalCluster, at: int) -> bool:
+    """Whether nobody else has a cluster's minute."""
+    mark, _ = LagMark.objects.get_or_create(name=f"minute of cluster {cluster.pk}", defaults={"at": 0})
+    return LagMark.objects.filter(pk=mark.pk, at__lt=at).update(at=at) == 1
+
+
+def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
+    running = Instance.objects.unscoped("everyone's groups are sampled").filter(
+        state=InstanceState.RUNNING, cluster=cluster
+    )
+    names = list(running.order_by("pk").values_list("pk", flat=True))
+    if not names:
+        return 0
+    key = f"lag:dated:{cluster.pk}"
+    try:
+        found = round_of(cluster.address, names, known=_cached(key))
+    except Unavailable as error:
+        LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
+        return 0
+    _keep(key, found.dated)
+    taken_s = int(clock.now().timestamp())
+    lags = {
+        (instance, group): _figures(lag, taken_s)
+        for instance, groups in found.lags.items()
+        for group, lag in groups.items()
+    }
+    ids = _ids(lags)
+    _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
+    return len(lags)
+
+
+def _figures(lag: Lag, taken_s: int) -> Figures:
+    """A record whose producer's clock is ahead is as old as now: an age then never goes through 0 while nothing changes."""
+    if lag.oldest_ms in (None, NOTHING_LEFT):
+        return lag.messages, lag.oldest_ms
+    return lag.messages, min(lag.oldest_ms or 0, taken_s * MS)
+
+
+def _ids(names: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:
+    """Of the groups' rows, made where there is none."""
+    found: dict[tuple[str, str], int] = {}
+    for part in _portions(sorted(names)):
+        by_digest = {(instance, digest_of(group)): (instance, group) for instance, group in part}
+        known = _known(by_digest)
+        missing = [key for key in by_digest if key not in known]
+        if missing:
+            LagGroup.objects.bulk_create(
+                [LagGroup(instance=key[0], digest=key[1], name=by_digest[key][1]) for key in missing],
+                ignore_conflicts=True,
+            )
+            known |= _known(dict.fromkeys(missing))
+        found |= {by_digest[key]: pk for key, pk in known.items()}
+    return found
+
+
+def _known(keys: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:
+    rows = LagGroup.objects.filter(
+        instance__in={instance for instance, _ in keys}, digest__in=[digest for _, digest in keys]
+    )
+    found = {(row[0], row[1]): row[2] for row in rows.values_list("instance", "digest", "pk")}
+    return {key: pk for key, pk in found.items() if key in keys}
+
+
+def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
+    before = at - MINUTES.step_s
+    begins = floor(at, RUN_S[MINUTES])  # a run does not go beyond its hour
+    for part in _portions(sorted(lags)):
+        going_on = LagMinutes.objects.filter(group__in=part, until=before, at__gte=begins)
+        seen: dict[int, Figures] = {
+            group: (messages, oldest)
+            for group, messages, oldest in going_on.values_list("group", "messages", "oldest_ms")
+        }
+        same = [group for group in part if seen.get(group) == lags[group]]
+        others = [
+            LagMinutes(group=group, at=at, until=at, late_s=late_s, messages=lags[group][0], oldest_ms=lags[group][1])
+            for group in part
+            if seen.get(group) != lags[group]
+        ]
+        with transaction.atomic():
+            if same:
+                LagMinutes.objects.filter(group__in=same, until=before, at__gte=begins).update(until=at)
+            LagMinutes.objects.bulk_create(others, ignore_conflicts=True)
+
+
+def _portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for first in range(0, len(items), AT_ONCE):
+        yield items[first : first + AT_ONCE]
+
+
+def _cached(key: str) -> dict[Any, int]:
+    try:
+        return cache.get(key) or {}
+    except _AWAY as error:
+        LOG.warning("records are dated again: %s", error)
+        return {}
+
+
+def _keep(key: str, dated: Mapping[Any, int]) -> None:
+    try:
+        cache.set(key, dict(dated), timeout=DATED_FOR_S)
+    except _AWAY as error:
+        LOG.warning("records will be dated again: %s", error)

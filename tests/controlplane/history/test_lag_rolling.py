@@ -1,0 +1,153 @@
+"""What a group's hours and steps say is what its minutes come to, however they were kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controlplane.history.lag import rolling, sampling, selectors
+from controlplane.history.lag.rows import digest_of
+from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes
+from controlplane.instances.models import Instance
+from tests.controlplane.fakes import ManualClock
+
+from .conftest import NOON, move
+
+pytestmark = pytest.mark.django_db
+DAY = 86_400
+MIDNIGHT = NOON - NOON % DAY
+ONE = Instance(id="ins-k3v9x2qa")
+figures = st.none() | st.tuples(
+    st.sampled_from([0, 0, 0, 1, 7, 2**40]),
+    st.none() | st.just(-1) | st.integers(MIDNIGHT - DAY, MIDNIGHT).map(lambda s: 1000 * s + 500),
+)
+
+
+def group_of(name="billing"):
+    return LagGroup.objects.get_or_create(instance=ONE.pk, digest=digest_of(name), defaults={"name": name})[0].pk
+
+
+def kept(minutes, first):
+    """As the sampler does: (records, timestamp) of each minute from the first on; None: nothing was known."""
+    group = group_of()
+    for number, found in enumerate(minutes):
+        if found is not None:
+            sampling._written({group: found}, first + 60 * number, 5)
+    return group
+
+
+def at(moment):
+    clock = ManualClock()
+    move(clock, moment)
+    return clock
+
+
+def ages(minutes, first):
+    """By minute, as a naive reader has it."""
+    found = {}
+    for number, each in enumerate(minutes):
+        if each is not None:
+            moment = first + 60 * number
+            oldest = each[1]
+            found[moment] = (each[0], None if oldest is None else 0.0 if oldest == -1 else moment + 5 - oldest / 1000)
+    return found
+
+
+def expected(known, start, step_s):
+    inside = [figures for moment, figures in known.items() if start <= moment < start + step_s]
+    if not inside:
+        return (None, None, None, None)
+    messages, seconds = [m for m, _ in inside], [s for _, s in inside if s is not None]
+    return (
+        round(sum(messages) / len(messages), 1),
+        max(messages),
+        round(sum(seconds) / len(seconds), 1) if seconds else None,
+        round(max(seconds), 1) if seconds else None,
+    )
+
+
+def shown(start, end, step_s, clock):
+    found = selectors.lag_get(
+        instance=ONE,
+        name="billing",
+        start=clock.now() - timedelta(seconds=clock.time.timestamp() - start),
+        end=clock.now() - timedelta(seconds=clock.time.timestamp() - end),
+        step_s=step_s,
+        clock=clock,
+    )
+    messages, seconds = found.series
+    return list(zip(messages.values, messages.maxima, seconds.values, seconds.maxima, strict=True))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    runs=st.lists(st.tuples(figures, st.integers(1, 150)), min_size=1, max_size=12),
+    offset=st.integers(0, 59),
+)
+def test_minutes_and_hours_come_to_what_all_minutes_come_to(db, runs, offset):
+    for model in (LagMinutes, LagHours, LagMark, LagGroup):
+        model.objects.all().delete()
+    minutes = [each for each, count in runs for _ in range(count)]
+    first = MIDNIGHT + 22 * 3600 + 60 * offset
+    kept(minutes, first)
+    known = ages(minutes, first)
+    start = MIDNIGHT + 22 * 3600
+    end = start + 3600 * (len(minutes) // 60 + 2)
+    clock = at(end + rolling.SETTLED_S)
+    rolling.roll_up(clock=clock)
+    rolling.roll_up(clock=clock)  # changes nothing
+    for step_s in (120, 3600):
+        assert shown(start, end, step_s, clock) == [
+            expected(known, moment, step_s) for moment in range(start, end, step_s)
+        ]
+    later = at(start + 20 * DAY)  # only hours are that old
+    assert same(shown(start, end, 3600, later), [expected(known, moment, 3600) for moment in range(start, end, 3600)])
+
+
+def same(found, wanted):
+    """But for the last digit, which sums of runs and of minutes round differently."""
+    return all(
+        a == b or (a is not None and b is not None and abs(a - b) <= 0.11)
+        for row, other in zip(found, wanted, strict=True)
+        for a, b in zip(row, other, strict=True)
+    )
+
+
+def test_a_day_in_which_everything_is_read_is_one_row(db):
+    kept([(0, -1)] * (24 * 60 + 120), MIDNIGHT)
+    rolling.roll_up(clock=at(MIDNIGHT + DAY + 2 * 3600 + rolling.SETTLED_S))
+    hours = [((row.at - MIDNIGHT) // 3600, (row.until - MIDNIGHT) // 3600) for row in LagHours.objects.order_by("at")]
+    assert hours == [(0, 23), (24, 25)]
+    assert LagMinutes.objects.count() == 26
+
+
+def test_an_hour_is_made_only_when_it_is_over_and_settled(db):
+    kept([(5, None)] * 60, NOON)
+    rolling.roll_up(clock=at(NOON + 3600 + rolling.SETTLED_S - 1))
+    assert not LagHours.objects.exists()
+    rolling.roll_up(clock=at(NOON + 3600 + rolling.SETTLED_S))
+    row = LagHours.objects.get()
+    assert (row.samples, row.dated, row.messages_sum, row.seconds_max) == (60, 0, 300, None)
+
+
+def test_what_nobody_may_ask_for_is_removed_and_then_the_group(db):
+    kept([(5, None)] * 60, NOON)
+    rolling.roll_up(clock=at(NOON + 2 * 3600))
+    rolling.purge(clock=at(NOON + 15 * DAY))
+    assert LagMinutes.objects.exists()
+    rolling.purge(clock=at(NOON + 15 * DAY + 3 * 3600))
+    assert (LagMinutes.objects.count(), LagHours.objects.count(), LagGroup.objects.count()) == (0, 1, 1)
+    rolling.purge(clock=at(NOON + 403 * DAY))
+    assert (LagHours.objects.count(), LagGroup.objects.count()) == (0, 0)
+
+
+def test_minutes_that_are_in_no_hour_yet_are_kept(db):
+    kept([(5, None)], NOON)
+    rolling.purge(clock=at(NOON + 30 * DAY))
+    assert LagMinutes.objects.exists()
+    rolling.roll_up(clock=at(NOON + 30 * DAY))
+    rolling.purge(clock=at(NOON + 30 * DAY))
+    assert not LagMinutes.objects.exists()

@@ -1,0 +1,255 @@
+"""Once a minute a look at every group; one that stands still costs no row, and one that is not known has none."""
+
+from __future__ import annotations
+
+import logging
+import time
+from types import SimpleNamespace
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.errors import ClusterUnavailable
+from controlplane.groups import rounds
+from controlplane.history.lag import sampling
+from controlplane.history.models import LagGroup, LagMinutes
+from controlplane.instances.models import Instance
+from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.groups.conftest import given, his  # noqa: F401  # a fixture
+
+HOUR = 3600
+
+
+@pytest.fixture
+def hers(alice, instance, admin):
+    return given(alice, instance, admin)
+
+
+@pytest.fixture
+def present(clock):
+    """At the beginning of the next hour: the records' ages are of now."""
+    now = int(time.time())
+    move(clock, now - now % HOUR + HOUR)
+    return clock
+
+
+def move(clock, at):
+    clock.advance(at - clock.time.timestamp())
+
+
+def rows():
+    """By group's name, in the order of time: (minutes since the hour of the first, until, records)."""
+    names = dict(LagGroup.objects.values_list("pk", "name"))
+    first = min(LagMinutes.objects.values_list("at", flat=True), default=0) // HOUR * HOUR
+    return [
+        (names[row.group], (row.at - first) // 60, (row.until - first) // 60, row.messages)
+        for row in LagMinutes.objects.order_by("group", "at")
+    ]
+
+
+def test_a_minute_has_records_and_the_timestamp_of_the_oldest(hers, present):
+    present.advance(7)
+    assert sampling.sample(clock=present) == 1
+    row = LagMinutes.objects.get()
+    _, stamps = hers.groups.logs[f"{hers.key}.orders", 0]
+    at = int(present.time.timestamp()) - 7
+    assert (row.at, row.until, row.late_s, row.messages, row.oldest_ms) == (
+        at, at, 7, 2, stamps[2],
+    )  # fmt: skip
+    assert LagGroup.objects.values("instance", "name").get() == {"instance": hers.instance_id, "name": "billing"}
+
+
+def test_a_record_of_a_clock_that_is_ahead_is_as_old_as_now(hers, present):
+    topic, now_ms = f"{hers.key}.orders", int(present.time.timestamp()) * 1000
+    hers.groups.logs[topic, 0] = (102, [now_ms + 10**9])
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.get().oldest_ms == now_ms
+
+
+def test_a_minute_is_looked_at_once_however_often_it_is_asked_for(hers, present):
+    assert [sampling.sample(clock=present) for _ in range(2)] == [1, 0]
+    present.advance(59)
+    assert sampling.sample(clock=present) == 0
+    assert hers.groups.rounds["coordinated"] == 1
+    present.advance(1)
+    assert sampling.sample(clock=present) == 1
+
+
+def test_a_group_that_stands_still_has_one_row_an_hour(hers, present):
+    for _ in range(61):
+        sampling.sample(clock=present)
+        present.advance(60)
+    assert rows() == [("billing", 0, 59, 2), ("billing", 60, 60, 2)]
+
+
+def test_what_has_changed_begins_a_row(hers, present):
+    for offset in (102, 102, 103, 104, 104):
+        hers.billing.offsets[f"{hers.key}.orders", 0] = offset
+        sampling.sample(clock=present)
+        present.advance(60)
+    assert rows() == [("billing", 0, 1, 2), ("billing", 2, 2, 1), ("billing", 3, 4, 0)]
+    assert LagMinutes.objects.order_by("at").last().oldest_ms == rounds.NOTHING_LEFT
+
+
+def test_a_minute_without_a_look_is_a_gap(hers, present, admin):
+    sampling.sample(clock=present)
+    present.advance(60)
+    admin.away = True
+    assert sampling.sample(clock=present) == 0
+    present.advance(60)
+    admin.away = False
+    sampling.sample(clock=present)
+    assert rows() == [("billing", 0, 0, 2), ("billing", 2, 2, 2)]
+
+
+def test_a_group_that_is_gone_is_a_gap_and_the_same_name_goes_on_later(hers, present):
+    kept = hers.billing
+    sampling.sample(clock=present)
+    present.advance(60)
+    del hers.groups.found[f"{hers.key}.billing"]
+    assert sampling.sample(clock=present) == 0
+    present.advance(60)
+    hers.groups.found[f"{hers.key}.billing"] = kept
+    sampling.sample(clock=present)
+    assert rows() == [("billing", 0, 0, 2), ("billing", 2, 2, 2)]
+    assert LagGroup.objects.count() == 1
+
+
+def test_two_tenants_groups_of_one_name_are_two(hers, his, present):  # noqa: F811
+    his.billing.offsets[f"{his.key}.orders", 0] = 100
+    assert sampling.sample(clock=present) == 2
+    found = {group.instance: LagMinutes.objects.get(group=group.pk).messages for group in LagGroup.objects.all()}
+    assert found == {hers.instance_id: 2, his.instance_id: 4}
+
+
+def test_an_offset_of_a_foreign_topic_is_nobodys(hers, his, present):  # noqa: F811
+    hers.billing.offsets[f"{his.key}.orders", 0] = 0
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.get(group=LagGroup.objects.get(instance=hers.instance_id).pk).messages == 2
+
+
+def test_a_partition_without_a_leader_makes_the_group_unknown_and_no_other(hers, present, admin):
+    admin.groups.found[f"{hers.key}.only one"] = FakeGroup({(f"{hers.key}.orders", 1): 1})
+    layout = admin.topics[f"{hers.key}.orders"]
+    leaderless = type(layout.partitions[0])(**{**vars_of(layout.partitions[0]), "leader": None})
+    admin.topics[f"{hers.key}.orders"] = type(layout)(
+        **{**vars_of(layout), "partitions": [leaderless, layout.partitions[1]]}
+    )
+    assert sampling.sample(clock=present) == 1
+    assert LagGroup.objects.get().name == "only one"
+
+
+def vars_of(value):
+    return {name: getattr(value, name) for name in type(value).__dataclass_fields__}
+
+
+def test_a_topic_that_is_gone_is_not_asked_about(hers, present):
+    hers.billing.offsets[f"{hers.key}.gone", 0] = 7
+    assert sampling.sample(clock=present) == 1
+    assert LagMinutes.objects.get().messages == 2
+
+
+def test_groups_of_an_instance_that_does_not_run_are_not_looked_at(hers, present):
+    Instance.objects.unscoped("a test").update(state="deleting")
+    assert sampling.sample(clock=present) == 0
+
+
+def test_names_that_no_group_can_have_cost_the_others_nothing(hers, present):
+    offsets = {(f"{hers.key}.orders", 0): 100}
+    for name in (f"{hers.key}.", f"{hers.key}.a\0b", f"{hers.key}.{'x' * 1001}", "not an instance's"):
+        hers.groups.found[name] = FakeGroup(dict(offsets))
+    hers.groups.found[f"{hers.key}.{'ö' * 1000}"] = FakeGroup(dict(offsets))
+    assert sampling.sample(clock=present) == 2
+    assert set(LagGroup.objects.values_list("name", flat=True)) == {"billing", "ö" * 1000}
+
+
+def test_what_was_dated_before_is_not_looked_at_again(hers, present):
+    sampling.sample(clock=present)
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert hers.groups.rounds["oldest"] == 1
+    present.advance(60)
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 103
+    sampling.sample(clock=present)
+    assert hers.groups.rounds["oldest"] == 2
+
+
+def test_without_a_cache_records_are_dated_again(hers, present, monkeypatch, caplog):
+    def away(*_args, **_named):
+        raise OSError("no cache")
+
+    monkeypatch.setattr(sampling, "cache", SimpleNamespace(get=away, set=away))
+    with caplog.at_level(logging.WARNING):
+        assert sampling.sample(clock=present) == 1
+    assert "dated again" in caplog.text
+
+
+def test_records_that_do_not_come_leave_the_age_unknown(hers, present):
+    hers.groups.slow = True
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.values_list("messages", "oldest_ms").get() == (2, None)
+
+
+def test_a_broker_that_says_no_more_costs_its_own_groups_only(hers, present, caplog):
+    hers.groups.found[f"{hers.key}.a"] = FakeGroup({(f"{hers.key}.orders", 0): 100})
+    hers.groups.silent.add(("127.0.0.1", 1))  # which has the first
+    with caplog.at_level(logging.WARNING):
+        assert sampling.sample(clock=present) == 1
+    assert LagGroup.objects.get().name == "billing"
+
+
+def test_a_look_is_a_few_questions_whatever_the_number_of_groups(hers, present):
+    def asked():
+        before = dict(hers.groups.rounds)
+        with CaptureQueriesContext(connection) as queries:
+            sampling.sample(clock=present)
+        present.advance(60)
+        return {name: count - before.get(name, 0) for name, count in hers.groups.rounds.items()}, len(queries)
+
+    few, _ = asked()
+    for number in range(400):
+        hers.groups.found[f"{hers.key}.g{number}"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    many, _ = asked()
+    assert {name: many[name] for name in ("coordinated", "spans")} == {"coordinated": 1, "spans": 1}
+    assert (many["offsets"], many["oldest"]) == (2, 0)  # all stand where billing does
+    assert few["offsets"] == 1
+    _, statements = asked()
+    assert statements <= 16
+    assert LagMinutes.objects.filter(at=present.time.timestamp() - 60).count() == 0  # nobody has a new row
+
+
+def test_whoever_has_few_groups_has_all_when_there_are_too_many(hers, his, present, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(rounds, "MOST_GROUPS", 4)
+    for number in range(9):
+        hers.groups.found[f"{hers.key}.g{number}"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    sampling.sample(clock=present)
+    found = sorted(LagGroup.objects.values_list("instance", "name"))
+    assert found == sorted(
+        [(his.instance_id, "billing"), *((hers.instance_id, name) for name in ("billing", "g0", "g1"))]
+    )
+
+
+def test_of_too_many_records_the_ones_furthest_behind_are_dated(hers, present, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_DATED", 1)
+    hers.billing.offsets.update({(f"{hers.key}.orders", 0): 103, (f"{hers.key}.orders", 1): 0})
+    sampling.sample(clock=present)
+    _, stamps = hers.groups.logs[f"{hers.key}.orders", 1]
+    row = LagMinutes.objects.get()
+    assert (row.messages, row.oldest_ms) == (3, stamps[0])
+
+
+def test_groups_at_different_places_of_one_partition_are_each_dated(hers, present):
+    hers.groups.found[f"{hers.key}.other"] = FakeGroup({(f"{hers.key}.orders", 0): 103})
+    sampling.sample(clock=present)
+    _, stamps = hers.groups.logs[f"{hers.key}.orders", 0]
+    assert sorted(LagMinutes.objects.values_list("oldest_ms", flat=True)) == [stamps[2], stamps[3]]
+    assert hers.groups.rounds["oldest"] == 2
+
+
+def test_a_cluster_that_is_away_does_not_end_the_task(hers, present, monkeypatch):
+    def away(*_args, **_named):
+        raise ClusterUnavailable("no broker is running")
+
+    monkeypatch.setattr(sampling, "round_of", away)
+    assert sampling.sample(clock=present) == 0
