@@ -48,7 +48,8 @@ SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not publi
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
                       are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
-                      and the last of ``X-Forwarded-For`` are believed: it must set both
+                      and the last of ``X-Forwarded-For`` are believed: it must set both, drop
+                      headers with underscores in their names, and be the only way in
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
 SLUICE_WORKERS        Celery's processes                                                   ``2``
 SLUICE_LEASE_S        how long a worker owns an operation without a sign of life           ``20``

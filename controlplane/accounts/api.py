@@ -58,7 +58,9 @@ class ApiKeysApi(APIView):
         body = ApiKeyCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = request.user
-        key, text = services.api_key_create(organisation=caller.organisation, user=caller.user, **body.validated_data)
+        key, text = services.api_key_create(
+            organisation=caller.organisation, user=caller.user, by=caller.key, **body.validated_data
+        )
         return _shown_once(key, text, status=201)
 
 
@@ -113,7 +115,7 @@ class AccessKeysApi(APIView):
         body.is_valid(raise_exception=True)
         caller = request.user
         key, secret = services.access_key_create(
-            organisation=caller.organisation, user=caller.user, name=body.validated_data["name"]
+            organisation=caller.organisation, user=caller.user, by=caller.key, name=body.validated_data["name"]
         )
         headers = {"Cache-Control": "no-store"}
         return Response({**AccessKeySerializer(key).data, "secret_key": secret}, status=201, headers=headers)

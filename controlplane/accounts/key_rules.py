@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, timedelta
+from ipaddress import IPv6Network, ip_network
 from typing import TYPE_CHECKING, Any
 
 from controlplane.accounts.scopes import SCOPES
@@ -21,6 +22,7 @@ TOLD_BEFORE = timedelta(days=7)
 LONGEST_LIFE = timedelta(days=3660)
 LONGEST_OVERLAP = timedelta(days=30)
 MOST_INSTANCES = 500
+_IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 _INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8}")
 
 
@@ -40,7 +42,7 @@ def checked(
             problems.append(FieldProblem(f"instances.{index}", "must be the id of an instance"))
     if len(instances or ()) > MOST_INSTANCES:
         problems.append(FieldProblem("instances", f"has more than {MOST_INSTANCES}: leave it out for all"))
-    problems += whitelist_problems(addresses or (), field="addresses")
+    problems += whitelist_problems(addresses or (), field="addresses") or _mapped(addresses or ())
     if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
         problems.append(FieldProblem("expires_at", "must be to come, and within ten years"))
     if problems:
@@ -58,6 +60,16 @@ def _empty(**lists: Sequence[str] | None) -> list[FieldProblem]:
         FieldProblem(name, "would leave the key good for nothing: leave it out for no limit")
         for name, entries in lists.items()
         if entries is not None and not entries
+    ]
+
+
+def _mapped(addresses: Sequence[str]) -> list[FieldProblem]:
+    """Whoever calls from an IPv4 address is looked for among IPv4 blocks."""
+    blocks = ((index, ip_network(each)) for index, each in enumerate(addresses))
+    return [
+        FieldProblem(f"addresses.{index}", "is of IPv4 addresses: write it as an IPv4 block such as 10.1.0.0/16")
+        for index, block in blocks
+        if isinstance(block, IPv6Network) and block.subnet_of(_IPV4_MAPPED)
     ]
 
 

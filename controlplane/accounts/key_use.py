@@ -41,7 +41,8 @@ def use_note(key: ApiKey | AccessKey, address: str, now: datetime) -> None:
     written: dict[str, Any] = {"last_used_at": now}
     if isinstance(key, ApiKey):
         written |= {"last_used_address": address[:LONGEST_ADDRESS]}
-    type(key).objects.for_organisation(key.organisation).filter(pk=key.pk).update(**written)
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)  # of many requests at once one writes
+    type(key).objects.for_organisation(key.organisation).filter(stale, pk=key.pk).update(**written)
 
 
 @transaction.atomic

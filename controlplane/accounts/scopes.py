@@ -5,14 +5,14 @@ A key without scopes may do whatever its owner may. With scopes it does what the
 ========== ============================================================================================
 scope      what a key with it does
 ========== ============================================================================================
-read       looks at everything but messages, costs, the audit trail and keys; changes nothing
+read       looks at everything but messages, costs, audit trails and keys; changes nothing
 instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes
 topics     topics, consumer groups, transactions
 messages   what stands in topics: looking, sending, deleting
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
 billing    costs, bills, invoices, budgets
-audit      the audit trail of the organisation
+audit      the audit trail of the organisation, and what brokers write down of an instance's clients
 ========== ============================================================================================
 
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from controlplane.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 READ, INSTANCES, TOPICS, MESSAGES = "read", "instances", "topics", "messages"
 ACCESS, ALARMS, BILLING, AUDIT = "access", "alarms", "billing", "audit"
@@ -41,12 +41,16 @@ NOT_BY_READING = frozenset({MESSAGES, BILLING, AUDIT})
 ANY = "any"
 """Any key at all: whom it speaks for."""
 
+GUARDS = frozenset({"allow_everyone_if_no_acl_found", "super_users", "audit"})
+"""Members of an instance's configuration that say who may do what, or whether it is written down: they take `access`, too."""
+
 PREFIX = "api/v1/"
 _INSTANCE = "instances/<id:instance_id>"
 _TOPIC = f"{_INSTANCE}/topics/<str:topic>"
 BY_ADDRESS = (
     ("me", ANY),
-    ("operations", ANY),  # whoever has begun something sees what becomes of it
+    ("operations/<id:operation_id>", ANY),  # whoever has begun something sees what becomes of it
+    ("operations", READ),
     ("caps", READ),
     ("metrics", READ),
     ("audit", AUDIT),
@@ -68,13 +72,14 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/access-check", ACCESS),
     (f"{_INSTANCE}/proposal", ACCESS),
     (f"{_INSTANCE}/token-issuers", ACCESS),
-    (f"{_INSTANCE}/audit", ACCESS),
+    (f"{_INSTANCE}/audit", AUDIT),
     (f"{_INSTANCE}/alarms", ALARMS),
     (f"{_INSTANCE}/receivers", ALARMS),
     (f"{_INSTANCE}/events", ALARMS),
     (f"{_INSTANCE}/bill", BILLING),
     (f"{_INSTANCE}/cost", BILLING),
     (f"{_INSTANCE}/what-if", BILLING),
+    (f"{_INSTANCE}/prometheus", READ),  # it names groups
     (f"{_INSTANCE}/limits", None),  # operators of the service decide it
     ("instances", INSTANCES),
 )
@@ -122,6 +127,12 @@ class Limits:
             raise Forbidden("this API key is for some instances alone", code="instances_limited")
         if instance_id is not None and instance_id not in self.instances:
             raise NotFound(f"no instance {instance_id}")
+
+    def admit_config(self, config: Collection[str]) -> None:
+        """Whether it may set these members of an instance's configuration. Raises Forbidden."""
+        guards = sorted(GUARDS.intersection(config))
+        if guards and not self.has(ACCESS):
+            raise Forbidden(f"this API key may not set {guards[0]}: it needs the scope {ACCESS}", code="scope_needed")
 
     def _covers(self, scope: str, *, changes: bool) -> bool:
         if scope == ANY or self.has(scope):

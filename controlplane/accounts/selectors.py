@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -17,8 +17,6 @@ from controlplane.core.origin import came_by, current
 from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from django.db.models import QuerySet
 
 
@@ -31,11 +29,14 @@ class Caller:
     role: Role
     is_authenticated: bool = True  # what DRF asks of `request.user`
     key: ApiKey | None = None  # None: somebody in front of the console, or a signature
+    is_by_earlier_secret: bool = False  # of a key that has two: this one ends
 
     @property
     def limits(self) -> Limits:
-        """Of the API key that was presented."""
-        return NO_LIMITS if self.key is None else self.key.limits
+        """Of the API key that was presented. An earlier secret is bound to a time: it may not prolong itself."""
+        if self.key is None:
+            return NO_LIMITS
+        return replace(self.key.limits, is_bound=True) if self.is_by_earlier_secret else self.key.limits
 
     @property
     def is_operator(self) -> bool:
@@ -117,11 +118,13 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         .first()
     )
     now = clock.now()
-    if key is None or not _is_secret_of(key, text, now):
+    is_earlier = key is not None and key.is_rotating_at(now) and keys.matches(text, key.previous_digest)
+    if key is None or not (is_earlier or keys.matches(text, key.digest)):
         raise refused
     caller = _caller_with(key)
     if caller is None:
         raise refused
+    caller = replace(caller, is_by_earlier_secret=is_earlier)
     if key.expires_at is not None and key.expires_at <= now:
         raise Unauthenticated(f"the API key expired at {key.expires_at:%Y-%m-%d %H:%M} UTC", code="api_key_expired")
     address = current().address
@@ -131,12 +134,6 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     use_note(key, address, now)
     came_by(key.id)
     return caller
-
-
-def _is_secret_of(key: ApiKey, text: str, now: datetime) -> bool:
-    """The present one, or the one before while both are good."""
-    is_previous = key.is_rotating_at(now) and keys.matches(text, key.previous_digest)
-    return keys.matches(text, key.digest) or is_previous
 
 
 def access_key_get(secret_id: str) -> SigningCaller | None:

@@ -16,7 +16,7 @@ from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unsupported
+from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
 from controlplane.tenants.models import Membership
@@ -114,16 +114,16 @@ def api_key_create(
     instances: Sequence[str] | None = None,
     addresses: Sequence[str] | None = None,
     expires_at: datetime | None = None,
+    by: ApiKey | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[ApiKey, str]:
-    """A new key, and its text: the only time that it can be seen. None: no limit of this kind. Raises Invalid, Forbidden.
+    """A new key, and its text: the only time that it can be seen. None: no limit of this kind.
 
-    Of `instances` none is looked up: an id that is not the organisation's opens nothing.
+    `by` is the key that asks for it, if one does. Of `instances` none is looked up: an id that is not the organisation's opens
+    nothing. Raises Invalid, Forbidden, Unauthenticated.
     """
     name, now = name_checked(name), clock.now()
-    # Locked, so that whoever is removed at this moment keeps no key.
-    if Membership.objects.select_for_update().filter(organisation=organisation, user=user).first() is None:
-        raise Forbidden("only members of an organisation have keys of it")
+    _keys_may_be_made(organisation, user, by)
     wanted = key_rules.checked(scopes=scopes, instances=instances, addresses=addresses, expires_at=expires_at, now=now)
     source = random.SystemRandom()
     new = keys.generate(source)
@@ -143,6 +143,16 @@ def api_key_create(
     detail = {member: value for member, value in key_rules.shown(key).items() if value is not None}
     audit.record(organisation=organisation, actor=user.email, action="api_key.create", target=key.id, detail=detail)
     return key, new.text
+
+
+def _keys_may_be_made(organisation: Organisation, user: User, by: ApiKey | None) -> None:
+    """Nobody removes this person, or revokes all of their keys, until the new one is there to be revoked with the others."""
+    if Membership.objects.select_for_update().filter(organisation=organisation, user=user).first() is None:
+        raise Forbidden("only members of an organisation have keys of it")
+    if by is not None:
+        rows = ApiKey.objects.for_organisation(organisation)
+        if not rows.filter(pk=by.pk, revoked_at__isnull=True).exists():  # since it was looked at
+            raise Unauthenticated("the API key is not valid")
 
 
 @transaction.atomic
@@ -194,7 +204,9 @@ def _may_revoke(key: ApiKey | AccessKey | None, unknown: str, only_of: User | No
 @transaction.atomic
 def keys_revoke(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
     """All API keys and access keys of a person, in every organisation."""
-    for membership in user.memberships.select_related("organisation"):
+    # Locked, so that none is made meanwhile; in one order, so that two who do so do not wait for each other.
+    memberships = user.memberships.select_for_update(of=("self",)).select_related("organisation").order_by("pk")
+    for membership in memberships:
         member_keys_revoke(organisation=membership.organisation, actor=user.email, user=user, clock=clock)
 
 
@@ -209,10 +221,14 @@ def member_keys_revoke(*, organisation: Organisation, actor: str, user: User, cl
 
 @transaction.atomic
 def access_key_create(
-    *, organisation: Organisation, user: User, name: str, clock: Clock = SYSTEM_CLOCK
+    *, organisation: Organisation, user: User, name: str, by: ApiKey | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AccessKey, str]:
-    """A new access key, and its secret, which is shown this one time. Raises Invalid, Unsupported."""
+    """A new access key, and its secret, which is shown this one time; `by` is the API key that asks for it, if one does.
+
+    Raises Invalid, Unsupported, Forbidden, Unauthenticated.
+    """
     name = name_checked(name)
+    _keys_may_be_made(organisation, user, by)
     installed = access_keys.installation_keys(settings.ENVIRONMENT.secret("access_key_secret"))
     if not installed:
         raise Unsupported("this installation has no key to make access keys with", code="access_keys_not_set_up")

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission
+from controlplane.accounts.scopes import BILLING
 from controlplane.admission import installed, rules, selectors, services
 from controlplane.admission.serializers import (
     CapacitySerializer,
@@ -31,7 +32,7 @@ class CapsApi(APIView):
     @extend_schema(responses=CapsSerializer, tags=["caps"])
     def get(self, request: Request) -> Response:
         """What the organisation may have, how much of it is in use, and how to have more."""
-        return Response(_caps(request.user.organisation))
+        return Response(_caps(request.user.organisation, with_price=request.user.limits.has(BILLING)))
 
 
 class OrganisationCapsApi(APIView):
@@ -40,7 +41,7 @@ class OrganisationCapsApi(APIView):
     @extend_schema(responses=CapsSerializer, tags=["operators"])
     def get(self, request: Request, organisation_id: str) -> Response:
         """What an organisation may have, and how much of it is in use."""
-        return Response(_caps(_of_an_operator(request, organisation_id)))
+        return Response(_caps(_of_an_operator(request, organisation_id), with_price=True))
 
     @extend_schema(request=CapsChangeSerializer, responses=CapsSerializer, tags=["operators"])
     def patch(self, request: Request, organisation_id: str) -> Response:
@@ -51,7 +52,7 @@ class OrganisationCapsApi(APIView):
         caps = dict(body.validated_data)
         reason = caps.pop("reason")
         services.caps_set(organisation=organisation, actor=request.user.actor, caps=caps, reason=reason)
-        return Response(_caps(organisation))
+        return Response(_caps(organisation, with_price=True))
 
 
 class CapacityApi(APIView):
@@ -83,7 +84,7 @@ def _of_an_operator(request: Request, organisation_id: str) -> Organisation:
     raise Forbidden("operators of the service decide on caps; your own are at /api/v1/caps")
 
 
-def _caps(organisation: Organisation) -> dict[str, Any]:
+def _caps(organisation: Organisation, *, with_price: bool) -> dict[str, Any]:
     currency = selectors.plan_counted(organisation).currency
     return {
         "organisation_id": organisation.id,
@@ -96,6 +97,7 @@ def _caps(organisation: Organisation) -> dict[str, Any]:
                 "default": rules.number(use.default),
             }
             for use in selectors.caps_use(organisation)
+            if with_price or use.resource != rules.PRICE
         ],
         "price_confirmed_above": rules.number(installed.price_confirmed_above()),
         "how_to_raise": selectors.how_to_raise(organisation),

@@ -45,7 +45,7 @@ def admit(
     given up then.
     """
     cluster = PhysicalCluster.objects.select_for_update().get(pk=instance.cluster_id)
-    organisation = Organisation.objects.select_for_update().get(pk=instance.organisation_id)
+    organisation = Organisation.objects.select_for_update(no_key=True).get(pk=instance.organisation_id)
     after = {name: getattr(instance, name) for name in rules.SIZES}
     plan = selectors.plan_counted(organisation, clock=clock)
     now = selectors.counted(before, plan) if before else None
@@ -126,7 +126,7 @@ def caps_set(
 
     On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid.
     """
-    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     if not caps:
         raise Invalid(f"nothing to change: give one or more of {', '.join(rules.ORGANISATION)}")
     problems = [

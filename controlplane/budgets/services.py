@@ -50,7 +50,9 @@ def budget_create(
 ) -> Budget:
     """A new budget, in the currency of the present plan. Raises NotFound, Invalid, LimitReached."""
     instance = None if instance_id is None else instance_get(organisation=organisation, instance_id=instance_id)
-    Organisation.objects.select_for_update().get(pk=organisation.pk)  # so that they are counted by one at a time
+    Organisation.objects.select_for_update(no_key=True).get(
+        pk=organisation.pk
+    )  # so that they are counted by one at a time
     if Budget.objects.for_organisation(organisation).count() >= MOST_BUDGETS:
         raise LimitReached(f"an organisation has at most {MOST_BUDGETS} budgets", code="too_many_budgets")
     members = {

@@ -98,6 +98,7 @@ class InstancesApi(APIView):
         """A new instance. The operation says when it can be used."""
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        caller_of(request).limits.admit_config(body.validated_data.get("config") or ())
         who: dict[str, Any] = {"organisation": caller_of(request).organisation, "actor": caller_of(request).actor}
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(outlooks.buying(**who, **body.validated_data))
@@ -133,6 +134,7 @@ class InstanceApi(APIView):
         """Another name, bandwidth, storage, number of partitions, config or window; deletion protection on or off."""
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        caller_of(request).limits.admit_config(body.validated_data.get("config") or ())
         asked = {
             **_asked(request, instance_id),
             "accept_full_storage": body.validated_data.pop("accept_full_storage", False),

@@ -65,7 +65,7 @@ def invitation_create(
     token to the address and shows it to nobody. Raises Invalid beside `email`,
     Conflict where too many are open.
     """
-    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     email = email.strip().lower()
     if organisation.memberships.filter(user__email=email).exists():
         raise Invalid.field("email", f"{email} is a member already")
@@ -96,7 +96,7 @@ def invitation_withdraw(
     *, organisation: Organisation, actor: str, invitation_id: str, clock: Clock = SYSTEM_CLOCK
 ) -> Invitation:
     """End an invitation: its link leads nowhere from now on. Withdrawing twice is once. Raises NotFound, Conflict."""
-    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     invitation = Invitation.objects.for_organisation(organisation).filter(pk=invitation_id).first()
     if invitation is None:
         raise NotFound("no such invitation")
@@ -136,7 +136,7 @@ def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
 def invitation_use(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """As `invitation_find`, and it is used up: of two at once, one. Within the caller's transaction."""
     invitation = invitation_find(token=token, clock=clock)
-    Organisation.objects.select_for_update().get(pk=invitation.organisation_id)
+    Organisation.objects.select_for_update(no_key=True).get(pk=invitation.organisation_id)
     invitation = invitation_find(token=token, clock=clock)  # it may have ended before the lock was had
     invitation.accepted_at = clock.now()
     invitation.save(update_fields=["accepted_at"])

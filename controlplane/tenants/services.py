@@ -104,7 +104,7 @@ def second_factor_demand(*, organisation: Organisation, actor: Person, demanded:
 
 def _membership(organisation: Organisation, membership_id: int) -> Membership:
     # The lock on the organisation lets one change of its members happen at a time: the last two owners cannot both go.
-    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     membership = organisation.memberships.filter(pk=membership_id).select_related("user").first()
     if membership is None:
         raise NotFound("no such member")

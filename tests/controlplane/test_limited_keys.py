@@ -12,7 +12,7 @@ from controlplane.accounts.scopes import BY_ADDRESS, SCOPES, Limits, scope_of
 from controlplane.cli.commands.key import Scope
 from controlplane.console.forms.accounts import SCOPE_WORDS
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Forbidden
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.models import AuditEntry
 from controlplane.mail.outbox import send_due
 from controlplane.tenants import services as tenants
@@ -103,6 +103,32 @@ def test_a_key_of_topics_makes_a_topic_and_no_user(alice, instance):
     problem(api.post(f"{base}/users", {"name": "ann"}), 403, "scope_needed")
     problem(api.put(f"{base}/topics/orders/whitelist", {"cidrs": []}), 403, "scope_needed")
     problem(api.get(base), 403, "scope_needed")
+
+
+@pytest.mark.parametrize(
+    "member", [{"super_users": ["User:ops"]}, {"allow_everyone_if_no_acl_found": True}, {"audit": False}]
+)
+def test_who_may_do_what_in_an_instance_is_not_for_the_scope_of_its_sizes(alice, instance, member):
+    base = f"/api/v1/instances/{instance.id}"
+    _, api = made(alice, scopes=["instances"])
+    problem(api.patch(base, {"config": member}), 403, "scope_needed")
+    problem(api.post("/api/v1/instances", {**WANTED, "config": member}), 403, "scope_needed")
+    assert api.patch(base, {"config": {"default_partitions": 4}}).status_code == 202
+    _, api = made(alice, scopes=["instances", "access"])
+    assert api.patch(base, {"config": member}).status_code == 202
+
+
+def test_a_key_sees_operations_of_others_prices_and_groups_only_with_a_scope_for_them(alice, instance):
+    base = f"/api/v1/instances/{instance.id}"
+    _, api = made(alice, scopes=["messages"])
+    problem(api.get("/api/v1/operations"), 403, "scope_needed")
+    begun = alice.api.patch(base, {"name": "mine"}).json()["operation_id"]
+    assert api.get(f"/api/v1/operations/{begun}").status_code == 200
+    problem(api.get(f"{base}/prometheus"), 403, "scope_needed")
+    _, api = made(alice, scopes=["read"])
+    problem(api.get(f"{base}/audit"), 403, "scope_needed")
+    resources = [{each["resource"] for each in one.get("/api/v1/caps").json()["caps"]} for one in (api, alice.api)]
+    assert resources[1] - resources[0] == {"price_per_month"}
 
 
 @pytest.mark.parametrize("path", ["api-keys", "access-keys"])
@@ -218,6 +244,7 @@ def test_nobody_is_told_of_a_key_that_is_revoked(alice, mails):
         ({"addresses": []}, "addresses"),
         ({"addresses": ["10.0.0.1/8"]}, "addresses.0"),
         ({"addresses": ["10.0.0.0/8", 7]}, "addresses.1"),
+        ({"addresses": ["::ffff:10.1.0.0/112"]}, "addresses.0"),
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
         ({"expires_at": "9999-12-31T00:00:00Z"}, "expires_at"),
         ({"scope": ["read"]}, "scope"),
@@ -262,6 +289,25 @@ def test_two_secrets_are_good_for_the_overlap_and_then_the_later_one(alice):
     assert answer.json()["key"].rpartition("_")[2] not in str(entry.detail)
 
 
+def test_the_earlier_secret_makes_and_rotates_no_key(alice):
+    """Whoever has stolen it would have one without an end."""
+    key, before = made(alice)
+    after = client_of(rotated(alice, key.id, overlap_s=3600).json()["key"])
+    problem(before.post(f"/api/v1/api-keys/{key.id}/rotate", {"overlap_s": 0}), 403, "whole_key_needed")
+    problem(before.post("/api/v1/api-keys", {"name": "for ever"}), 403, "whole_key_needed")
+    assert before.get("/api/v1/api-keys").status_code == 200
+    assert after.post(f"/api/v1/api-keys/{key.id}/rotate", {"overlap_s": 0}).status_code == 200
+
+
+@pytest.mark.parametrize("make", [services.api_key_create, services.access_key_create])
+def test_a_key_that_was_revoked_since_it_was_looked_at_makes_none(alice, make):
+    key, _ = made(alice)
+    wanted = {"organisation": alice.organisation, "user": alice.user, "name": "late", "by": key}
+    services.api_key_revoke(organisation=alice.organisation, actor="a", key_id=key.id)
+    with pytest.raises(Unauthenticated):
+        make(**wanted)
+
+
 def test_with_an_overlap_of_0_all_earlier_secrets_end_at_once(alice):
     key, first = made(alice)
     second = client_of(rotated(alice, key.id, overlap_s=3600).json()["key"])
@@ -296,6 +342,11 @@ def test_keys_of_whoever_is_removed_are_revoked_and_stay_so(alice, bob):
     problem(bob.api.get("/api/v1/me"), 401, "unauthenticated")
     (entry,) = audited(alice.organisation, "api_key.revoke")
     assert entry.actor == "alice@example.com"
+
+
+def test_who_is_no_member_is_given_no_access_key(alice, charlie):
+    with pytest.raises(Forbidden):
+        services.access_key_create(organisation=alice.organisation, user=charlie.user, name="of a stranger")
 
 
 def test_who_is_no_member_is_given_no_key(alice, charlie):
