@@ -21,6 +21,7 @@ from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.consumer.draft import rejoin_of, rejoin_timer, sync_of, sync_timer
 from dataplane.groups.consumer.embedded import (
     PROTOCOL_TYPE,
+    STREAMS,
     prefix_of,
     read_subscription,
     that_exist,
@@ -87,6 +88,8 @@ def _speaks_with_others(group: Group, ask: Join) -> bool:
     if ask.protocol_type != PROTOCOL_TYPE or not 0 < len(ask.protocols) <= MAX_PROTOCOLS:
         return False
     common = {name for name, _ in ask.protocols}
+    if STREAMS in common:
+        return False
     for member in group.members.values():
         if member.classic is not None and member.member_id != ask.member_id:
             common.intersection_update(name for name, _ in member.classic.protocols)

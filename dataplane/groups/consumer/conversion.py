@@ -21,6 +21,7 @@ from dataplane.groups.classic.model import GroupState, durable_value
 from dataplane.groups.consumer import records
 from dataplane.groups.consumer.embedded import (
     PROTOCOL_TYPE,
+    STREAMS,
     prefix_of,
     read_assignment,
     read_subscription,
@@ -73,7 +74,7 @@ def taken_over(group: ClassicGroup, find_topic: FindTopic) -> tuple[Record, ...]
             subscriptions[metadata] = read_subscription(metadata, prefix)
         said = subscriptions[metadata]
         has = None if said is None else _has(group, member, said, find_topic)
-        if said is None or has is None:
+        if said is None or has is None or STREAMS in member.offers:
             return None
         members[member.member_id] = _as_consumer(group, member, said, _not_yet(has, taken))
     return (ENDED, *_all_of(group.generation, members))

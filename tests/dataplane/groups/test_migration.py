@@ -309,6 +309,29 @@ def test_a_group_that_is_not_understood_stays_as_it_is(world, protocol_type, met
     assert world.heartbeat(joined.result().member_id, 1, G) == ErrorCode.NONE
 
 
+def led(world, name, given):
+    """A stable group of one member with one strategy, which is its own leader; the member's id."""
+    joined = world.asks(Join("", "consumer", ((name, subscription(("t",))),), 10_000, 60_000)).result()
+    world.asks(Sync(1, joined.member_id, assignments={joined.member_id: given}))
+    return joined.member_id
+
+
+@pytest.mark.parametrize(
+    ("name", "user_data", "error"),
+    [
+        ("stream", b"tasks", ErrorCode.GROUP_ID_NOT_FOUND),
+        ("stream", None, ErrorCode.GROUP_ID_NOT_FOUND),
+        ("own", b"x", ErrorCode.GROUP_ID_NOT_FOUND),
+        ("own", b"", ErrorCode.NONE),
+    ],
+)
+def test_members_that_need_the_user_data_of_their_assignments_keep_their_leader(world, name, user_data, error):
+    member_id = led(world, name, assignment({("t", 0)}, user_data))
+    assert world.beats("xan", 0).error == error
+    told = ErrorCode.NONE if error else ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.heartbeat(member_id, 1, G) == told
+
+
 def test_topics_of_another_instance_cannot_be_named(world):
     world.topics.put("bbbbbbbb.t", 4)
     ann = ClassicClient(("bbbbbbbb.t", "t"), SIZES)
@@ -330,6 +353,12 @@ def test_who_joins_speaks_with_the_other_classic_members(world, name, metadata, 
     one(world)
     world.beats("xan", 0)
     assert world.asks(Join("", "consumer", ((name, metadata),), 10_000, 60_000)).result().error == error
+
+
+def test_kafka_streams_do_not_join_a_group_of_the_consumer_protocol(world):
+    world.beats("xan", 0)
+    join = Join("", "consumer", (("stream", subscription(("t",))),), 10_000, 60_000)
+    assert world.asks(join).result().error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_classic_request_for_a_member_of_the_consumer_protocol_is_refused(world):
