@@ -84,6 +84,50 @@ def test_a_cooperative_member_keeps_what_stays_its_own(world):
     assert len(world.has("xan")) == 2
 
 
+def test_what_a_cooperative_member_has_not_given_up_yet_is_nobody_elses(world):
+    ann = one(world, cooperative=True)
+    ben = ClassicClient(("t",), SIZES, cooperative=True)
+    world.lets_act(ben)
+    waiting = world.asks(ben.request())
+    world.lets_act(ann)
+    world.lets_act(ann)
+    world.run(0.1)
+    ben.hears(waiting.result())
+    told = world.asks(ann.request())  # the leader assigns; it has not heard yet that it shall have less
+    assert world.coordinator.find(G).group.state is GroupState.STABLE
+    assert len(places_in(told.result().assignment)) == 2
+    world.beats("xan", 0)
+    for _ in range(3):
+        world.beats("xan", world.consumer().members["xan"].epoch)
+    assert not {("t", p) for p in world.has("xan")} & ann.owns
+    ann.hears(told.result())
+    for _ in range(4):
+        world.lets_act(ann, ben)
+        world.beats("xan", world.consumer().members["xan"].epoch)
+    read = [*ann.owns, *ben.owns, *(("t", p) for p in world.has("xan"))]
+    assert sorted(read) == [("t", n) for n in range(4)]
+
+
+def settles(world, *clients):
+    """Each asks as soon as it has been answered, until they have met."""
+    asked = {}
+    for _ in range(16):
+        asked |= {client: world.asks(client.request()) for client in clients if client not in asked}
+        world.run(0.2)
+        for client in [client for client, future in asked.items() if future.done]:
+            client.hears(asked.pop(client).result())
+
+
+def test_a_group_that_has_settled_has_nothing_to_give_up(world):
+    ann = one(world, cooperative=True)
+    ben = ClassicClient(("t",), SIZES, cooperative=True)
+    settles(world, ann, ben)
+    assert world.coordinator.find(G).group.state is GroupState.STABLE
+    assert len(ann.owns) == len(ben.owns) == 2
+    world.beats("xan", 0)
+    assert [dict(member.revoking) for member in world.consumer().members.values()] == [{}, {}, {}]
+
+
 def test_a_successor_has_the_group_of_both(world):
     ann = one(world)
     world.beats("xan", 0)
