@@ -138,7 +138,7 @@ class GroupMachine:
         if event.members is not None:
             return [*effects, *self._hand_over(entry, group, event, now_ms)]
         before = entry.group
-        if not before.is_blank() and conversion.ENDED in event.records:
+        if group.epoch and not before.is_blank() and conversion.ENDED in event.records:
             effects = [*self._take_over(entry, group), *effects]
         entry.put(group)
         return effects

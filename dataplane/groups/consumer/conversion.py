@@ -139,6 +139,8 @@ def is_left_to_classic(group: Group, rules: ConsumerRules) -> bool:
     """Whether all members speak the classic protocol, and may have the group to themselves."""
     if not rules.downgrades or not 0 < len(group.members) <= rules.max_classic_size:
         return False
+    if group.outgrown and len(group.members) >= group.outgrown:
+        return False
     return all(member.classic is not None for member in group.members.values())
 
 

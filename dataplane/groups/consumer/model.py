@@ -145,6 +145,9 @@ class Group:
     storing: bool = False  # records are on their way to the log
     waiting: tuple[Any, ...] = ()  # events that would write, and have to wait for that
     doubtful: tuple[tuple[int, str], ...] = ()  # records that failed and may be in the log all the same
+    outgrown: int = (
+        0  # with so many members it did not fit into one batch as a group of the classic protocol; 0: not tried
+    )
     dying: bool = False  # its tombstones are on their way
 
     @property

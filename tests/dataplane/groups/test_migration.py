@@ -224,9 +224,138 @@ def test_a_classic_member_joins_a_group_of_the_consumer_protocol(world):
     assert len(ann.owns) == 2
 
 
-def test_the_log_refuses_and_the_classic_group_goes_on(world):
+@pytest.mark.parametrize("error", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE])
+def test_what_was_not_appended_leaves_nothing_in_doubt_and_the_classic_group_goes_on(world, error):
     ann = one(world)
+    world.log.error = error
+    assert world.beats("xan", 0).error != ErrorCode.NONE
+    assert world.coordinator.find(G).consumer is None
+    assert world.asks(ann.request()).result().error == ErrorCode.NONE
+
+
+def test_what_was_not_appended_adds_nothing_to_what_is_in_doubt(world):
+    world.beats("xan", 0)
     world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.beats("yve", 0)
+    assert world.consumer().doubtful == ()
+    world.log.error = ErrorCode.REQUEST_TIMED_OUT
+    world.beats("yve", 0)
+    in_doubt = world.consumer().doubtful
+    assert in_doubt
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.beats("zoe", 0)
+    assert world.consumer().doubtful == in_doubt
+    world.log.error = ErrorCode.NONE
+    world.run(1.5)
+    assert world.consumer().doubtful == ()
+
+
+def test_a_group_that_does_not_fit_into_one_batch_stays_classic():
+    world = Both(consumer=ConsumerRules(max_batch_bytes=400))
+    ann = one(world)
+    refused = world.beats("xan", 0)
+    assert refused.error == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert "too large" in refused.message
+    assert world.coordinator.find(G).consumer is None
+    world.lets_act(ann)
+    assert ann.next == "heartbeat"
+
+
+def of_both(world, size):
+    """A group of so many classic members and one of the consumer protocol."""
+    world.beats("xan", 0)
+    clients = [ClassicClient(("t",), SIZES, instance_id=f"i{n}") for n in range(size)]
+    for _ in range(6):
+        world.lets_act(*clients)
+        world.beats("xan", world.consumer().members["xan"].epoch)
+    return clients
+
+
+def limited(world, limit):
+    """From now on a batch may have so many bytes."""
+    rules = replace(world.settings.consumer, max_batch_bytes=limit)
+    world.coordinator._runtime._machine._settings = replace(world.settings, consumer=rules)
+
+
+def test_a_group_that_does_not_fit_into_one_batch_stays_one_of_consumers(world):
+    clients = of_both(world, 3)
+    limited(world, 1_100)
+    assert world.beats("xan", -1).error == ErrorCode.NONE
+    assert len(world.consumer().members) == 3
+    world.lets_act(*clients, times=6)
+    assert {client.next for client in clients} == {"heartbeat"}
+    assert set().union(*(client.owns for client in clients)) == {("t", n) for n in range(4)}
+    world.asks(clients.pop().leave())
+    world.asks(clients.pop().leave())  # now it fits
+    assert world.coordinator.find(G).consumer is None
+
+
+def overwritten(world, limit):
+    """What was just asked is in doubt, and overwritten in batches of so many bytes: each in turn, with all before it."""
+    index = world.coordinator.partition_of(G)
+    world.log.commit(ErrorCode.REQUEST_TIMED_OUT)
+    world.log.slow = False
+    limited(world, limit)
+    batches = world.log.batches[index]
+    known = len(batches)
+    world.run(3)
+    entry = world.coordinator.find(G)
+    assert entry.consumer is None or entry.consumer.doubtful == ()
+    assert len(batches) > known + 1
+    for end in range(known + 1, len(batches) + 1):
+        assert sum(len(key) + len(value or b"") for key, value in batches[end - 1].records) < limit
+        yield {index: batches[:end]}
+
+
+def successor_of(batches):
+    """Who loads such a log."""
+    successor = Both()
+    successor.log.batches = batches
+    successor.take_over()
+    return successor.coordinator.find(G)
+
+
+def test_a_failed_downgrade_is_overwritten_in_batches_that_fit(world):
+    of_both(world, 4)
+    world.log.slow = True
+    world.beats("xan", -1)
+    for batches in overwritten(world, 1_000):
+        loaded = successor_of(batches)
+        assert loaded.group.is_blank()
+        assert loaded.consumer.epoch
+    assert loaded.consumer.members == world.consumer().members
+
+
+def test_a_failed_upgrade_is_overwritten_in_batches_that_fit(world):
+    clients = [ClassicClient(("t",), SIZES, instance_id=f"i{n}") for n in range(4)]
+    settles(world, *clients)
+    world.log.slow = True
+    world.beats("xan", 0)
+    for batches in overwritten(world, 1_500):
+        loaded = successor_of(batches)
+        assert loaded is None or loaded.consumer is None or (loaded.group.is_blank() and loaded.consumer.epoch)
+    assert loaded.consumer is None
+    assert list(loaded.group.members) == [client.member_id for client in clients]
+
+
+def test_requests_that_wait_for_batches_that_overwrite_are_answered_or_refused(world):
+    of_both(world, 4)
+    world.log.slow = True
+    world.beats("xan", -1)
+    world.log.commit(ErrorCode.REQUEST_TIMED_OUT)
+    limited(world, 1_000)
+    world.log.slow = False
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert world.beats("yve", 0).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.log.error = ErrorCode.NONE
+    joins = world.beats("yve", 0)
+    world.run(1)
+    assert getattr(joins, "result", lambda: joins)().error == ErrorCode.NONE
+
+
+def test_the_log_fails_and_the_classic_group_goes_on(world):
+    ann = one(world)
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     assert world.beats("xan", 0).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
     waits = world.asks(ann.request())
     assert not waits.done  # until it is certain what the log has
