@@ -7,6 +7,7 @@ import pytest
 from dataplane.groups.classic.events import Heartbeat, Join, Leave, Sync
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
+from dataplane.groups.consumer import conversion
 from dataplane.groups.settings import ConsumerRules
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.classic_clients import ClassicClient, assignment, places_in, subscription
@@ -503,6 +504,62 @@ def test_members_that_need_the_user_data_of_their_assignments_keep_their_leader(
     assert world.beats("xan", 0).error == error
     told = ErrorCode.NONE if error else ErrorCode.REBALANCE_IN_PROGRESS
     assert world.heartbeat(member_id, 1, G) == told
+
+
+@pytest.fixture
+def conversions(monkeypatch):
+    """Groups that were looked at, as often as they were."""
+    seen, real = [], conversion.taken_over
+
+    def taken_over(group, find_topic):
+        seen.append(group)
+        return real(group, find_topic)
+
+    monkeypatch.setattr(conversion, "taken_over", taken_over)
+    return seen
+
+
+def test_who_joins_while_the_group_changes_its_protocol_waits_for_it(world, conversions):
+    one(world)
+    world.log.slow = True
+    joins = [world.beats(name, 0) for name in ("xan", "yve", "zoe")]
+    assert [join.done for join in joins] == [False] * 3
+    world.log.slow = False
+    world.log.commit()
+    world.run(0.5)
+    assert [join.result().error for join in joins] == [ErrorCode.NONE] * 3
+    assert len(world.consumer().members) == 4
+    assert len(conversions) == 1
+
+
+def test_who_joins_while_the_change_fails_waits_until_it_is_certain(world, conversions):
+    ann = one(world)
+    world.log.slow = True
+    world.beats("xan", 0)
+    joins = world.beats("yve", 0)
+    world.log.commit(ErrorCode.REQUEST_TIMED_OUT)
+    assert not joins.done
+    world.log.slow = False
+    world.run(1.5)
+    assert joins.result().error == ErrorCode.NONE
+    assert set(world.consumer().members) == {ann.member_id, "yve"}
+    assert len(conversions) == 2
+
+
+@pytest.mark.parametrize("limit", [None, 400])
+def test_a_refusal_is_remembered_as_long_as_the_group_is_as_it_was(limit, conversions):
+    world = Both(consumer=ConsumerRules(**({} if limit is None else {"max_batch_bytes": limit})))
+    strategy = "own" if limit is None else "range"
+    member_id = led(world, strategy, assignment({("t", 0)}, b"x" if limit is None else None))
+    first = world.beats("xan", 0)
+    assert first.error != ErrorCode.NONE
+    assert first.message
+    world.heartbeat(member_id, 1, G)
+    assert [world.beats(name, 0) for name in ("xan", "yve")] == [first, first]
+    assert len(conversions) == 1
+    world.asks(Join(member_id, "consumer", ((strategy, subscription(("u",))),), 10_000, 60_000))
+    world.beats("xan", 0)
+    assert len(conversions) == 2
 
 
 def test_topics_of_another_instance_cannot_be_named(world):
