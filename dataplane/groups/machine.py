@@ -142,7 +142,7 @@ class GroupMachine:
 
     def _handle_consumer(self, entry: Entry, event: consumer_events.Event, now_ms: int) -> Effects:
         group = entry.consumer or ConsumerGroup(entry.group.group_id)
-        classic = durable_value(entry.group) if group.doubtful and not entry.group.is_blank() else None
+        classic = _to_go_on_with(entry.group) if group.doubtful else None
         around = consumer_events.Around(self._settings.consumer, self._topics.find, self._topics.version, classic)
         group, effects = handle_consumer(group, event, around, now_ms)
         if not isinstance(event, consumer_events.Stored) or event.error != ErrorCode.NONE:
@@ -209,6 +209,18 @@ _OF_CONSUMERS = (
 )
 _NOT_UNDERSTOOD = "the group is of the classic protocol, and what its members say is not understood"
 _OF_THE_LOG = (classic_events.AssignmentStored, classic_events.EmptyStored, classic_events.StaticStored)
+
+
+def _to_go_on_with(group: Group) -> GroupMetadataValue | None:
+    """What the log shall say of a group of the classic protocol that stays one. None: nothing that a successor could go on with.
+
+    In the middle of a rebalance nobody knows who reads what by the old generation's assignments: without a leader in its
+    record, a successor lets all join again.
+    """
+    if group.is_blank() or (group.members and group.protocol is None):
+        return None
+    is_settled = group.state in (GroupState.STABLE, GroupState.EMPTY)
+    return durable_value(group if is_settled else replace(group, leader=None))
 
 
 def _must_wait(entry: Entry, event: Anything) -> bool:

@@ -385,6 +385,42 @@ def test_what_may_be_in_the_log_all_the_same_is_overwritten(world):
     assert places_in(entry.group.assignment(ann.member_id)) == ann.owns
 
 
+def fails_to_upgrade(world):
+    """A member of the consumer protocol joins, the log says neither yes nor no; it is overwritten, and a successor loads."""
+    world.log.slow = True
+    world.beats("xan", 0)
+    world.log.commit(ErrorCode.REQUEST_TIMED_OUT)
+    world.log.slow = False
+    world.run(1.5)
+    world.take_over()
+
+
+def test_a_rebalance_that_a_failed_change_met_begins_anew_with_the_successor(world):
+    ann = one(world)
+    ben = ClassicClient(("t",), SIZES)
+    world.lets_act(ben)
+    waiting = world.asks(ben.request())
+    assert world.coordinator.find(G).group.state is GroupState.PREPARING
+    fails_to_upgrade(world)
+    assert waiting.result().error == ErrorCode.NOT_COORDINATOR
+    entry = world.coordinator.find(G)
+    assert entry.consumer is None
+    assert (entry.group.state, entry.group.leader) == (GroupState.PREPARING, None)
+    settles(world, ann, ben)
+    assert ann.owns | ben.owns == {("t", n) for n in range(4)}
+    assert not ann.owns & ben.owns
+
+
+def test_of_a_group_that_never_agreed_a_failed_change_leaves_nothing():
+    world = Both(group_initial_rebalance_delay_ms=30_000)
+    ann = ClassicClient(("t",), SIZES)
+    world.lets_act(ann)
+    world.asks(ann.request())
+    assert world.coordinator.find(G).group.members
+    fails_to_upgrade(world)
+    assert world.coordinator.find(G) is None
+
+
 def test_who_waits_in_a_rebalance_joins_the_new_group(world):
     ann = one(world)
     ben = ClassicClient(("t",), SIZES)
