@@ -621,6 +621,24 @@ def test_who_joins_speaks_with_the_other_classic_members(world, name, metadata, 
     assert world.asks(Join("", "consumer", ((name, metadata),), 10_000, 60_000)).result().error == error
 
 
+def test_what_classic_members_offer_is_counted_and_not_looked_for(world):
+    """However many there are: a join goes through the kinds of offers."""
+    world.beats("xan", 0)
+    offers = {n: (("range", subscription(("t",))), (f"own-{n % 2}", b"")) for n in range(6)}
+    joined = {n: world.asks(Join("", "consumer", offers[n], 10_000, 60_000)).result().member_id for n in offers}
+    assert world.consumer().offers == {("range", "own-0"): 3, ("range", "own-1"): 3}
+    world.take_over()
+    assert world.consumer().offers == {("range", "own-0"): 3, ("range", "own-1"): 3}
+    for n in (1, 2, 3, 4, 5):
+        world.asks(Leave(((joined[n], None),)))
+    assert world.consumer().offers == {("range", "own-0"): 1}
+    alone = Join(joined[0], "consumer", (("other", subscription(("t",))),), 10_000, 60_000)
+    assert world.asks(alone).result().error == ErrorCode.NONE  # what it offered itself does not bind it
+    assert world.consumer().offers == {("other",): 1}
+    world.beats(joined[0], 0)  # goes over
+    assert world.consumer().offers == {}
+
+
 def test_kafka_streams_do_not_join_a_group_of_the_consumer_protocol(world):
     world.beats("xan", 0)
     join = Join("", "consumer", (("stream", subscription(("t",))),), 10_000, 60_000)
