@@ -196,9 +196,16 @@ def timers_of(group: Group, rules: ConsumerRules) -> Iterator[SetTimer[Event]]:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def _on_expired(draft: Draft, event: SessionExpired | RejoinExpired | SyncExpired) -> None:
+def _on_expired(draft: Draft, event: SessionExpired) -> None:
     member = draft.ledger.members.get(event.member_id)
     if member is not None:
+        draft.remove(member)
+
+
+def _on_classic_expired(draft: Draft, event: RejoinExpired | SyncExpired) -> None:
+    """Of a member that speaks the other protocol since, nothing is expected that it would say in this one."""
+    member = draft.ledger.members.get(event.member_id)
+    if member is not None and member.classic is not None:
         draft.remove(member)
 
 
@@ -220,8 +227,8 @@ _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     classic.Heartbeat: classic_members.on_heartbeat,
     classic.Leave: classic_members.on_leave,
     SessionExpired: _on_expired,
-    RejoinExpired: _on_expired,
-    SyncExpired: _on_expired,
+    RejoinExpired: _on_classic_expired,
+    SyncExpired: _on_classic_expired,
     RevocationExpired: _on_revocation_expired,
     ClearUp: _on_clear_up,
 }

@@ -8,6 +8,7 @@ from dataplane.groups.classic.events import Heartbeat, Join, Leave, Sync
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.consumer import conversion
+from dataplane.groups.consumer.events import RejoinExpired, SyncExpired
 from dataplane.groups.settings import ConsumerRules
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.classic_clients import ClassicClient, assignment, places_in, subscription
@@ -478,6 +479,45 @@ def test_a_session_of_a_classic_member_is_its_own(world):
     world.beats("xan", 0)
     world.run(11)
     assert list(world.consumer().members) == ["xan"]
+
+
+def test_a_member_that_changes_its_protocol_under_its_id_is_not_waited_for_in_the_old_one(world):
+    ann = one(world)
+    world.beats("xan", 0)
+    world.lets_act(ann, times=2)  # it has joined, and does not ask for its assignment
+    world.run(0.1)
+    timers = world.coordinator.find(G).timers
+    assert timers.is_running(f"sync:{ann.member_id}")
+    assert world.beats(ann.member_id, 0).error == ErrorCode.NONE
+    assert not timers.is_running(f"sync:{ann.member_id}")
+    for _ in range(14):
+        for name in ("xan", ann.member_id):
+            world.beats(name, world.consumer().members[name].epoch)
+        world.run(5)
+    assert set(world.consumer().members) == {"xan", ann.member_id}
+
+
+@pytest.mark.parametrize("expired", [RejoinExpired, SyncExpired])
+def test_time_to_answer_in_the_classic_protocol_ends_nobody_who_speaks_the_other(world, expired):
+    world.beats("xan", 0)
+    entry = world.coordinator.find(G)
+    shard = world.coordinator._shard_of(G)
+    world.coordinator._runtime.dispatch(shard, entry, expired("xan"))
+    world.run(0.1)
+    assert list(world.consumer().members) == ["xan"]
+
+
+def test_the_timers_of_an_instance_ids_holder_end_with_it(world):
+    world.beats("xan", 0, instance_id="i", rebalance_timeout_ms=5_000)
+    world.beats("yve", 0)
+    world.beats("xan", 1)  # has to give up two
+    timers = world.coordinator.find(G).timers
+    assert timers.is_running("revocation:xan")
+    back = ClassicClient(("t",), SIZES, instance_id="i")
+    world.lets_act(back)
+    assert "xan" not in world.consumer().members
+    assert not timers.is_running("revocation:xan")
+    assert not timers.is_running("session:xan")
 
 
 def test_a_static_member_changes_its_protocol(world):
