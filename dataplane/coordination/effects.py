@@ -26,10 +26,14 @@ class Reply(Generic[Result_co]):
 
 @dataclass(frozen=True, slots=True)
 class Store(Generic[Value_co, Event_co]):
-    """Append a record. Once committed or failed, `then` happens: an event (a dataclass) whose `error` is filled in."""
+    """Append a record. Once committed or failed, `then` happens: an event (a dataclass) whose `error` is filled in.
+
+    `not_appended` happens in its place where the log has certainly not got the record (`errors.BEFORE_APPEND`); None: `then`.
+    """
 
     value: Value_co
     then: Event_co
+    not_appended: Event_co | None = None
 
 
 @dataclass(frozen=True, slots=True)

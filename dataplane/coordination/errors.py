@@ -21,6 +21,9 @@ LOG_ERRORS: Mapping[ErrorCode, ErrorCode] = {
 }
 """Both answers are retriable: the first of the same broker, the second after a new look for the coordinator."""
 
+BEFORE_APPEND = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.NOT_ENOUGH_REPLICAS})
+"""With these the log has certainly not got the records; with any other it may have them, and a successor find them."""
+
 
 def told(error: ErrorCode, table: Mapping[ErrorCode, ErrorCode] = LOG_ERRORS) -> ErrorCode:
     """What a client is told of an error of the log; UNKNOWN_SERVER_ERROR where the table says nothing."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
 from dataplane.coordination.effects import Begin, CancelTimer, Effect, Gradually, OfOne, Reply, SetTimer, Store
+from dataplane.coordination.errors import BEFORE_APPEND
 from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.machine import C, E, Machine
 from dataplane.coordination.portions import Portions
@@ -308,7 +309,8 @@ class Runtime(Generic[C, E]):
             told = self._machine.told(error)
             if told != ErrorCode.NONE:
                 _log.info("a record of %s was not stored: %s", self._machine.topic, error.name)
-            self.dispatch(shard, entry, replace(effect.then, error=told))
+            then = effect.not_appended if error in BEFORE_APPEND else None
+            self.dispatch(shard, entry, replace(then or effect.then, error=told))
 
         self.append(shard, self._machine.records(entry, effect.value), done)
 

@@ -121,15 +121,28 @@ class GroupMachine:
         if group.state is GroupState.EMPTY:
             return self._handle_consumer(entry, replace(event, inherits=(conversion.ENDED,)), now_ms)
         problem = conversion.upgrade_problem(group, self._settings.consumer)
-        inherits = conversion.taken_over(group, self._topics.find) if problem is None else None
+        if problem is not None:
+            return [consumer_events.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, problem)]
+        return self._upgrade(entry, event, now_ms)
+
+    def _upgrade(self, entry: Entry, event: consumer_events.Heartbeat, now_ms: int) -> Effects:
+        """To look at all members is not done twice for one value of the group."""
+        if entry.refusal is not None and entry.refusal[0] is entry.group:
+            return [consumer_events.refused(event, *entry.refusal[1:])]
+        inherits = conversion.taken_over(entry.group, self._topics.find)
         if inherits is None:
-            message = problem or "the group is of the classic protocol, and what its members say is not understood"
-            return [consumer_events.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message)]
-        return self._handle_consumer(entry, replace(event, inherits=inherits), now_ms)
+            entry.refusal = entry.group, ErrorCode.GROUP_ID_NOT_FOUND, _NOT_UNDERSTOOD
+            return [consumer_events.refused(event, *entry.refusal[1:])]
+        effects = self._handle_consumer(entry, replace(event, inherits=inherits), now_ms)
+        for result in (effect.result for effect in effects if isinstance(effect, Reply)):
+            too_large = ErrorCode.GROUP_MAX_SIZE_REACHED
+            if isinstance(result, consumer_events.HeartbeatResult) and result.error == too_large:
+                entry.refusal = entry.group, too_large, result.message or ""
+        return effects
 
     def _handle_consumer(self, entry: Entry, event: consumer_events.Event, now_ms: int) -> Effects:
         group = entry.consumer or ConsumerGroup(entry.group.group_id)
-        classic = durable_value(entry.group) if group.doubtful and not entry.group.is_blank() else None
+        classic = _to_go_on_with(entry.group) if group.doubtful else None
         around = consumer_events.Around(self._settings.consumer, self._topics.find, self._topics.version, classic)
         group, effects = handle_consumer(group, event, around, now_ms)
         if not isinstance(event, consumer_events.Stored) or event.error != ErrorCode.NONE:
@@ -138,7 +151,7 @@ class GroupMachine:
         if event.members is not None:
             return [*effects, *self._hand_over(entry, group, event, now_ms)]
         before = entry.group
-        if not before.is_blank() and conversion.ENDED in event.records:
+        if group.epoch and not before.is_blank() and conversion.ENDED in event.records:
             effects = [*self._take_over(entry, group), *effects]
         entry.put(group)
         return effects
@@ -194,15 +207,28 @@ _OF_CONSUMERS = (
     classic_events.Heartbeat,
     classic_events.Leave,
 )
+_NOT_UNDERSTOOD = "the group is of the classic protocol, and what its members say is not understood"
 _OF_THE_LOG = (classic_events.AssignmentStored, classic_events.EmptyStored, classic_events.StaticStored)
 
 
+def _to_go_on_with(group: Group) -> GroupMetadataValue | None:
+    """What the log shall say of a group of the classic protocol that stays one. None: nothing that a successor could go on with.
+
+    In the middle of a rebalance nobody knows who reads what by the old generation's assignments: without a leader in its
+    record, a successor lets all join again.
+    """
+    if group.is_blank() or (group.members and group.protocol is None):
+        return None
+    is_settled = group.state in (GroupState.STABLE, GroupState.EMPTY)
+    return durable_value(group if is_settled else replace(group, leader=None))
+
+
 def _must_wait(entry: Entry, event: Anything) -> bool:
-    """While it is not certain that the group has become one of the consumer protocol.
+    """While it is not certain that the group has become one of the consumer protocol. One that joins it is not to make it anew.
 
     An assignment that is on its way to the log when that shall begin is waited for: until then nobody knows who was told it.
     """
-    if isinstance(event, consumer_events.Heartbeat):
-        return event.joins and entry.group.storing
     between = entry.consumer is not None and not entry.consumer.epoch
+    if isinstance(event, consumer_events.Heartbeat):
+        return event.joins and (entry.group.storing or (between and not entry.group.is_blank()))
     return between and isinstance(event, classic_events.Event) and not isinstance(event, _OF_THE_LOG)

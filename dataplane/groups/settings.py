@@ -24,6 +24,7 @@ class ConsumerRules:
     upgrades: bool = True  # a live group of the classic protocol becomes one of the consumer protocol
     downgrades: bool = True  # and back
     max_classic_size: int = 2**31 - 1  # of one that comes back
+    max_batch_bytes: int = 1_048_588  # of records that are appended together
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def group_settings(settings: Settings) -> GroupSettings:
             upgrades=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
             downgrades=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
             max_classic_size=settings.group_max_size,
+            max_batch_bytes=settings.message_max_bytes,
         ),
     )
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataplane.coordination.effects import KeyValue
     from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.pending import Transaction
+    from dataplane.protocol.errors import ErrorCode
     from dataplane.records.steps import Steps
     from dataplane.tasks import Future
 
@@ -36,16 +37,18 @@ class Entry:
     A group of the consumer protocol is `consumer`; then `group` is as if there were none. None: it is of the classic one.
     Where both are there, `consumer` without an epoch, `group` is to become that: its records are on their way, or in doubt.
     `matched_with`: the topics that each of its regular expressions was last matched with. `waiting`: events that cannot be
-    handled while it is not certain which of the two the group is.
+    handled while it is not certain which of the two the group is. `refusal`: why which `group` cannot become a `consumer`, as was
+    found out already.
     """
 
-    __slots__ = ("consumer", "group", "matched_with", "offsets", "timers", "waiting")
+    __slots__ = ("consumer", "group", "matched_with", "offsets", "refusal", "timers", "waiting")
 
     def __init__(self, group: Group, timers: Deadlines, held: Held | None = None) -> None:
         self.group = group
         self.consumer: ConsumerGroup | None = None
         self.matched_with: dict[str, Sequence[str]] = {}
         self.waiting: list[Any] = []
+        self.refusal: tuple[Group, ErrorCode, str] | None = None
         self.offsets = GroupOffsets(held)
         self.timers = timers
 

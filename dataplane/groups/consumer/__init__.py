@@ -3,6 +3,7 @@
 model events       what a group is; what happens to it, and what follows
 records ledger     its records in `__consumer_offsets`, as values and as bytes; `apply`: what they make of a group
 state              `handle`: one batch of records at a time, and what waits for it
+clearing           what holds of records that are in doubt, in batches that fit
 draft joining      what is made of some events; of those, heartbeats: who may speak, and what it says of a member
 classic_members    members that speak the classic protocol; `embedded`: what consumers say to each other in it
 conversion         a live group of the other protocol becomes one of this, and back

@@ -21,6 +21,7 @@ from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.consumer.draft import rejoin_of, rejoin_timer, sync_of, sync_timer
 from dataplane.groups.consumer.embedded import (
     PROTOCOL_TYPE,
+    STREAMS,
     prefix_of,
     read_subscription,
     that_exist,
@@ -83,13 +84,20 @@ def _joining_problem(draft: Draft, group: Group, ask: Join) -> ErrorCode:
 
 
 def _speaks_with_others(group: Group, ask: Join) -> bool:
-    """Whether the members of the classic protocol have one in common: they would need it if they had the group to themselves."""
+    """Whether the members of the classic protocol have one in common: they would need it if they had the group to themselves.
+
+    Nearly all offer the same, so that is looked at and not the members.
+    """
     if ask.protocol_type != PROTOCOL_TYPE or not 0 < len(ask.protocols) <= MAX_PROTOCOLS:
         return False
     common = {name for name, _ in ask.protocols}
-    for member in group.members.values():
-        if member.classic is not None and member.member_id != ask.member_id:
-            common.intersection_update(name for name, _ in member.classic.protocols)
+    if STREAMS in common:
+        return False
+    member = group.members.get(ask.member_id)
+    own = None if member is None or member.classic is None else member.classic.offers
+    for offers, number in group.offers.items():
+        if offers != own or number > 1:
+            common.intersection_update(offers)
     return bool(common)
 
 

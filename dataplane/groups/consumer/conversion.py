@@ -21,13 +21,14 @@ from dataplane.groups.classic.model import GroupState, durable_value
 from dataplane.groups.consumer import records
 from dataplane.groups.consumer.embedded import (
     PROTOCOL_TYPE,
+    STREAMS,
     prefix_of,
     read_assignment,
     read_subscription,
     that_exist,
     write_assignment,
 )
-from dataplane.groups.consumer.model import Classic, Group, Member, places
+from dataplane.groups.consumer.model import Classic, Group, Member, MemberState, places
 from dataplane.groups.consumer.reconciliation import together
 from dataplane.groups.consumer.records import Kind, Record
 
@@ -63,7 +64,7 @@ def taken_over(group: ClassicGroup, find_topic: FindTopic) -> tuple[Record, ...]
 
     None: what its members say to each other is not understood.
     """
-    members: dict[str, Member] = {}
+    understood: dict[str, tuple[Subscription, Assignment]] = {}
     taken: set[Place] = set()
     subscriptions: dict[bytes, Subscription | None] = {}  # most members say the same
     prefix = prefix_of(group.group_id)
@@ -73,14 +74,21 @@ def taken_over(group: ClassicGroup, find_topic: FindTopic) -> tuple[Record, ...]
             subscriptions[metadata] = read_subscription(metadata, prefix)
         said = subscriptions[metadata]
         has = None if said is None else _has(group, member, said, find_topic)
-        if said is None or has is None:
+        if said is None or has is None or STREAMS in member.offers:
             return None
-        members[member.member_id] = _as_consumer(group, member, said, _not_yet(has, taken))
+        understood[member.member_id] = said, _not_yet(has, taken)
+    members = {}
+    for member_id, (said, has) in understood.items():  # what anybody was assigned is that one's first
+        revoking = _not_yet(that_exist(said.owned, find_topic), taken)
+        members[member_id] = _as_consumer(group, group.members[member_id], said, has, revoking)
     return (ENDED, *_all_of(group.generation, members))
 
 
 def _has(group: ClassicGroup, member: ClassicMember, said: Subscription, find_topic: FindTopic) -> Assignment | None:
-    """What a member may be reading: what it was assigned last.
+    """What a member was assigned last.
+
+    It may be reading more: what it said it owned as it joined, until it has asked for its assignment and joined again
+    without it. In a group that has settled that is nothing; else it is being revoked.
 
     Where two rebalances came one upon the other that is not known any more; then it is what the member said as it joined.
     """
@@ -90,14 +98,16 @@ def _has(group: ClassicGroup, member: ClassicMember, said: Subscription, find_to
 
 
 def _not_yet(has: Assignment, taken: set[Place]) -> Assignment:
-    """A leader may have assigned a partition twice. It is the first one's then."""
+    """Of one member's partitions those that no other has: a leader may have assigned one twice; it is the first one's then."""
     free = {topic: tuple(p for p in some if (topic, p) not in taken) for topic, some in has.items()}
     free = {topic: some for topic, some in free.items() if some}
     taken.update(places(free))
     return free
 
 
-def _as_consumer(group: ClassicGroup, member: ClassicMember, said: Subscription, has: Assignment) -> Member:
+def _as_consumer(
+    group: ClassicGroup, member: ClassicMember, said: Subscription, has: Assignment, revoking: Assignment
+) -> Member:
     return Member(
         member.member_id,
         instance_id=member.instance_id,
@@ -109,7 +119,9 @@ def _as_consumer(group: ClassicGroup, member: ClassicMember, said: Subscription,
         classic=Classic(member.session_timeout_ms, member.protocols),
         epoch=group.generation,
         previous_epoch=group.generation,
+        state=MemberState.UNREVOKED if revoking else MemberState.STABLE,
         assigned=has,
+        revoking=revoking,
     )
 
 
@@ -126,6 +138,8 @@ def _all_of(epoch: int, members: Mapping[str, Member]) -> tuple[Record, ...]:
 def is_left_to_classic(group: Group, rules: ConsumerRules) -> bool:
     """Whether all members speak the classic protocol, and may have the group to themselves."""
     if not rules.downgrades or not 0 < len(group.members) <= rules.max_classic_size:
+        return False
+    if group.outgrown and len(group.members) >= group.outgrown:
         return False
     return all(member.classic is not None for member in group.members.values())
 

@@ -125,11 +125,6 @@ class Draft:
         if pattern is not None and pattern in group.matched and pattern not in group.patterns:
             self.propose(Record(Kind.PATTERN, pattern))
 
-    def clear_up(self) -> None:
-        """What may be in the log and does not hold is overwritten, before anything else."""
-        classic = self.around.classic
-        self.propose(*(records.as_it_is(self.before, Kind(kind), name, classic) for kind, name in self.before.doubtful))
-
     # --- what follows of all of them ----------------------------------------------------------------------------------
 
     def settle(self) -> tuple[Request, ...]:

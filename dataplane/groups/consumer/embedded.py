@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 PROTOCOL_TYPE = "consumer"
 """Of groups of the classic protocol whose members speak so."""
+STREAMS = "stream"
+"""Kafka Streams' strategy: what it assigns are tasks, which only its own user data names."""
 MAX_TOPICS = 2_000
 MAX_OWNED = 20_000
 """Of a member of either protocol, in one request: each step of a group that is changing looks at them."""
@@ -62,11 +64,14 @@ def read_subscription(metadata: bytes, prefix: str) -> Subscription | None:
 
 
 def read_assignment(data: bytes, prefix: str, find_topic: Callable[[str], Topic | None]) -> Assignment | None:
-    """What a leader assigned, as far as it exists; None: it is none. Whom the leader forgot has nothing."""
+    """What a leader assigned, as far as it exists. Whom the leader forgot has nothing.
+
+    None: it is none, or has user data in it, which no coordinator could make anew; its member would not do without (as Kafka).
+    """
     if not data:
         return {}
     said = _read(ConsumerProtocolAssignment, data)
-    if said is None:
+    if said is None or said.user_data:
         return None
     return that_exist(((prefix + row.topic, row.partitions) for row in said.assigned_partitions), find_topic)
 

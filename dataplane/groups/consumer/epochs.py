@@ -16,7 +16,8 @@ def commit_problem(
     """Why a commit is refused. A simple consumer (epoch -1) may commit while the group has no members.
 
     `knows_epochs`: the request is of a version (9) whose sender knows what a stale epoch is. A producer that commits in its
-    transaction may say nothing of a member; it is fenced by its own epoch then.
+    transaction may say nothing of a member; it is fenced by its own epoch then. A member's stale epoch is an illegal generation
+    to it: TxnOffsetCommit does not know the other error, and a producer takes that for the end (as Kafka).
     """
     if group.dying:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -29,7 +30,9 @@ def commit_problem(
         return ErrorCode.UNKNOWN_MEMBER_ID
     if not knows_epochs and not in_transaction and member.classic is None:
         return ErrorCode.UNSUPPORTED_VERSION
-    return _problem_of(member, epoch)
+    problem = _problem_of(member, epoch)
+    is_stale = problem == ErrorCode.STALE_MEMBER_EPOCH
+    return ErrorCode.ILLEGAL_GENERATION if is_stale and in_transaction else problem
 
 
 def _problem_of(member: Member, epoch: int) -> ErrorCode:

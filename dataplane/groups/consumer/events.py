@@ -120,7 +120,8 @@ class Stored:
     """Records are committed, or failed to be: what was proposed for these events. Then they are answered, and these timers run.
 
     `topics_version` is that of the topics they were made of. `members`: with these the group is one of the classic protocol
-    now; `again` are requests that it has to answer.
+    now. `again`: what is to be handled after this; where there are members, requests that the other protocol has to answer.
+    `in_doubt`: where there is an error, whether the log may have the records all the same.
     """
 
     records: tuple[Record, ...]
@@ -130,7 +131,8 @@ class Stored:
     timers: tuple[SetTimer[Event] | CancelTimer, ...] = ()
     error: ErrorCode = ErrorCode.NONE
     members: Members | None = None
-    again: tuple[Request, ...] = ()
+    again: tuple[Event, ...] = ()
+    in_doubt: bool = True
 
 
 Request = Heartbeat | classic.Join | classic.Sync | classic.Heartbeat | classic.Leave

@@ -123,14 +123,15 @@ def _joining(draft: Draft, group: Group, ask: Heartbeat) -> Member | None:
     if member is not None and member.epoch == AWAY_EPOCH:
         draft.propose(current_record(replace(member, epoch=0, previous_epoch=0)))
         return draft.ledger.members[ask.member_id]
+    if member is not None and member.classic is not None:  # it changes its protocol, and keeps its id
+        draft.forget_timers(member)
     return member
 
 
 def take_over(draft: Draft, group: Group, holder: Member, member_id: str) -> Member:
     """A restarted process takes its predecessor's place, with what that was assigned: nobody else notices."""
     draft.propose(*end_of_member(holder.member_id))
-    if holder.classic is not None:  # of one that is away only its session is left, which finds nobody
-        draft.forget_timers(holder)
+    draft.forget_timers(holder)
     member = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
     draft.propose(member_record(member), target_record(member_id, group.targets.get(holder.member_id, {})))
     draft.propose(current_record(member))

@@ -182,7 +182,7 @@ class Ledger:
         return self._own_topics[topic_id]
 
     def _count(self, member: Member | None, change: int) -> None:
-        """Who subscribes to what."""
+        """Who subscribes to what, and offers what."""
         if member is None:
             return
         names = self._copy("names")
@@ -190,6 +190,8 @@ class Ledger:
             _add(names, topic, change)
         if member.pattern:
             _add(self._copy("patterns"), member.pattern, change)
+        if member.classic is not None:
+            _add(self._copy("offers"), member.classic.offers, change)
 
 
 def _said(member: Member) -> dict[str, Any]:
@@ -208,7 +210,7 @@ def _said(member: Member) -> dict[str, Any]:
     return {name: getattr(member, name) for name in names}
 
 
-def _add(counts: dict[str, int], name: str, change: int) -> None:
+def _add(counts: dict[Any, int], name: str | tuple[str, ...], change: int) -> None:
     count = counts.get(name, 0) + change
     if count > 0:
         counts[name] = count

@@ -86,6 +86,11 @@ class Classic:
         """By which its coordinator speaks to it: whatever it likes best, as no other member need understand it."""
         return self.protocols[0][0]
 
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The protocols' names."""
+        return tuple(name for name, _ in self.protocols)
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -127,8 +132,9 @@ def places(assignment: Assignment) -> Iterator[Place]:
 class Group:
     """One group. `members` is in order of joining; no mapping is ever changed.
 
-    `names` and `patterns` count the members that subscribe to a topic, or by a regular expression; `owners` says who has a
-    partition, or has still to give it up. All of it follows from the members, and is known without a look at every one.
+    `names` and `patterns` count the members that subscribe to a topic, or by a regular expression, `offers` those of the classic
+    protocol by the names of the protocols that they offer; `owners` says who has a partition, or has still to give it up. All of
+    it follows from the members, and is known without a look at every one.
     """
 
     group_id: str
@@ -140,11 +146,15 @@ class Group:
     targets: Mapping[str, Assignment] = field(default_factory=dict)  # by member
     names: Mapping[str, int] = field(default_factory=dict)
     patterns: Mapping[str, int] = field(default_factory=dict)
+    offers: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     owners: Mapping[UUID, Mapping[int, str]] = field(default_factory=dict)  # of each partition, by topic
     seen_topics: int = -1  # the version of the cluster's topics that `topics` were last compared with
     storing: bool = False  # records are on their way to the log
     waiting: tuple[Any, ...] = ()  # events that would write, and have to wait for that
     doubtful: tuple[tuple[int, str], ...] = ()  # records that failed and may be in the log all the same
+    outgrown: int = (
+        0  # with so many members it did not fit into one batch as a group of the classic protocol; 0: not tried
+    )
     dying: bool = False  # its tombstones are on their way
 
     @property

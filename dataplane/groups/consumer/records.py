@@ -47,7 +47,7 @@ from dataplane.protocol.messages.group_records import GroupMetadataKey, GroupMet
 from dataplane.protocol.primitives import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from dataplane.coordination.effects import KeyValue
     from dataplane.groups.consumer.model import Assignment, Group
@@ -100,6 +100,20 @@ def write(group_id: str, record: Record) -> KeyValue:
     data = written(key, record.kind, version)
     version = _CLASSIC_VALUE_VERSION if record.kind is Kind.CLASSIC else _VALUE_VERSION
     return data, None if record.value is None else written(record.value, version)
+
+
+_BATCH_BYTES, _RECORD_BYTES = 61, 21  # the header; lengths and deltas of one record at most
+
+
+def size(group_id: str, records: Iterable[Record]) -> int:
+    """How many bytes a batch of these has, at most."""
+    return _BATCH_BYTES + sum(size_of(group_id, record) for record in records)
+
+
+def size_of(group_id: str, record: Record) -> int:
+    """How many of these are one record's."""
+    key, value = write(group_id, record)
+    return len(key) + len(value or b"") + _RECORD_BYTES
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, Record]:

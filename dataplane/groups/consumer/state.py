@@ -7,7 +7,10 @@ number: a thousand members that come at once are some dozen epochs and not a tho
 
 A batch that the log did not take may be in it all the same (the in-sync replicas were too slow). What it says is then in doubt
 for a successor, so the next batch begins with what holds of each of its keys; without another event one is made for that alone
-a second later.
+a second later. Where that is too much for one batch, several go before (`clearing`). A batch that was not appended at all leaves
+nothing in doubt.
+
+The change of the protocol has to be one batch. Where it does not fit into one, the group stays what it is.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.coordination.effects import SetTimer, Store
 from dataplane.groups.classic import events as classic
 from dataplane.groups.consumer import classic_members
+from dataplane.groups.consumer.clearing import clearing
 from dataplane.groups.consumer.draft import (
     Draft,
     rejoin_timer,
@@ -40,11 +44,13 @@ from dataplane.groups.consumer.events import (
 from dataplane.groups.consumer.joining import on_heartbeat
 from dataplane.groups.consumer.ledger import apply
 from dataplane.groups.consumer.model import JOINING_EPOCH, MemberState
+from dataplane.groups.consumer.records import size
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from dataplane.groups.classic.members import Members
     from dataplane.groups.consumer.events import Around, Effect, Event, Expired
     from dataplane.groups.consumer.model import Group
     from dataplane.groups.consumer.records import Record
@@ -80,8 +86,11 @@ def _mostly_changes_nothing(event: Event) -> bool:
 
 def _propose(group: Group, events: tuple[Event, ...], around: Around, now_ms: int) -> tuple[Group, list[Effect]]:
     draft = Draft(group, around, now_ms)
-    if not group.storing:
-        draft.clear_up()
+    if group.doubtful and not group.storing:
+        cleared = clearing(group, around.classic, around.rules.max_batch_bytes // 2)
+        if len(cleared) < len(group.doubtful):
+            return _store(group, cleared, Stored(cleared, events, group.seen_topics, again=events))
+        draft.propose(*cleared)
     done = 0
     for event in events:
         _HANDLERS[type(event)](draft, event)
@@ -94,9 +103,32 @@ def _propose(group: Group, events: tuple[Event, ...], around: Around, now_ms: in
     if group.storing:
         return _wait(group, events[0], around)
     records = tuple(draft.records)
+    bringing = [] if group.epoch else [each for each in events if isinstance(each, Heartbeat) and each.inherits]
+    if (bringing or draft.members is not None) and size(group.group_id, records) > around.rules.max_batch_bytes:
+        return _stay(group, events, draft.members, around, now_ms)
     replies, timers = tuple(draft.replies), tuple(draft.timers)
     then = Stored(records, events[:done], around.topics_version, replies, timers, members=draft.members, again=again)
-    return replace(group, storing=True, waiting=(*group.waiting, *events[done:])), [Store(records, then)]
+    return _store(replace(group, waiting=(*group.waiting, *events[done:])), records, then)
+
+
+def _store(group: Group, records: tuple[Record, ...], then: Stored) -> tuple[Group, list[Effect]]:
+    return replace(group, storing=True), [Store(records, then, replace(then, in_doubt=False))]
+
+
+def _stay(
+    group: Group, events: tuple[Event, ...], members: Members | None, around: Around, now_ms: int
+) -> tuple[Group, list[Effect]]:
+    """The group does not go over into the other protocol, as that does not fit into one batch: what comes of the events then."""
+    if members is not None:
+        return _propose(replace(group, outgrown=len(members)), events, around, now_ms)
+    bringing = [each for each in events if isinstance(each, Heartbeat) and each.inherits]
+    message = "the group is of the classic protocol, and too large to change it while it has members"
+    effects: list[Effect] = [refused(each, ErrorCode.GROUP_MAX_SIZE_REACHED, message) for each in bringing]
+    others = tuple(each for each in events if each not in bringing)
+    if others:
+        group, more = _propose(group, others, around, now_ms)
+        effects += more
+    return group, effects
 
 
 def _wait(group: Group, event: Event, around: Around) -> tuple[Group, list[Effect]]:
@@ -120,13 +152,19 @@ def _stored(group: Group, stored: Stored, around: Around, now_ms: int) -> tuple[
     group = replace(group, storing=False, waiting=())
     effects: list[Effect]
     if stored.error == ErrorCode.NONE:
-        group = replace(apply(group, stored.records), seen_topics=stored.topics_version, doubtful=())
+        written = frozenset(_keys(stored.records))
+        doubtful = tuple(key for key in group.doubtful if key not in written)
+        group = replace(apply(group, stored.records), seen_topics=stored.topics_version, doubtful=doubtful)
         effects = [*stored.replies, *stored.timers]
         if stored.members is not None:  # who waits is answered in the other protocol
             return replace(group, waiting=(*stored.again, *waiting)), [*stored.replies]
+        waiting = (*stored.again, *waiting)
     else:
-        group = replace(group, doubtful=_in_doubt(stored.records))
+        if stored.in_doubt:
+            group = replace(group, doubtful=tuple(dict.fromkeys((*group.doubtful, *_keys(stored.records)))))
         effects = [*_failed(stored)]
+        if group.doubtful:
+            effects.append(_again(ClearUp(), RETRY_MS))
     while waiting and not group.storing:
         some, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
         group, more = _propose(group, some, around, now_ms)
@@ -134,9 +172,8 @@ def _stored(group: Group, stored: Stored, around: Around, now_ms: int) -> tuple[
     return replace(group, waiting=(*group.waiting, *waiting)), effects
 
 
-def _in_doubt(records: tuple[Record, ...]) -> tuple[tuple[int, str], ...]:
-    """Keys."""
-    return tuple(dict.fromkeys((int(record.kind), record.name) for record in records))
+def _keys(records: tuple[Record, ...]) -> Iterator[tuple[int, str]]:
+    return ((int(record.kind), record.name) for record in records)
 
 
 def _failed(stored: Stored) -> Iterator[Effect]:
@@ -146,7 +183,6 @@ def _failed(stored: Stored) -> Iterator[Effect]:
             yield _again(event, RETRY_MS)
         elif not isinstance(event, ClearUp | Stored):
             yield refused(event, stored.error)
-    yield _again(ClearUp(), RETRY_MS)
 
 
 def timers_of(group: Group, rules: ConsumerRules) -> Iterator[SetTimer[Event]]:
@@ -160,9 +196,16 @@ def timers_of(group: Group, rules: ConsumerRules) -> Iterator[SetTimer[Event]]:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def _on_expired(draft: Draft, event: SessionExpired | RejoinExpired | SyncExpired) -> None:
+def _on_expired(draft: Draft, event: SessionExpired) -> None:
     member = draft.ledger.members.get(event.member_id)
     if member is not None:
+        draft.remove(member)
+
+
+def _on_classic_expired(draft: Draft, event: RejoinExpired | SyncExpired) -> None:
+    """Of a member that speaks the other protocol since, nothing is expected that it would say in this one."""
+    member = draft.ledger.members.get(event.member_id)
+    if member is not None and member.classic is not None:
         draft.remove(member)
 
 
@@ -184,8 +227,8 @@ _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     classic.Heartbeat: classic_members.on_heartbeat,
     classic.Leave: classic_members.on_leave,
     SessionExpired: _on_expired,
-    RejoinExpired: _on_expired,
-    SyncExpired: _on_expired,
+    RejoinExpired: _on_classic_expired,
+    SyncExpired: _on_classic_expired,
     RevocationExpired: _on_revocation_expired,
     ClearUp: _on_clear_up,
 }

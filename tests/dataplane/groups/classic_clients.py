@@ -23,13 +23,13 @@ def subscription(topics, owned=()):
     return VERSION.to_bytes(2) + encode(ConsumerProtocolSubscription(topics, None, rows), VERSION)
 
 
-def assignment(places):
+def assignment(places, user_data=None):
     """Bytes of an assignment."""
     rows = tuple(
         ConsumerProtocolAssignmentTopicPartition(name, tuple(sorted(p for t, p in places if t == name)))
         for name in sorted({name for name, _ in places})
     )
-    return VERSION.to_bytes(2) + encode(ConsumerProtocolAssignment(rows), VERSION)
+    return VERSION.to_bytes(2) + encode(ConsumerProtocolAssignment(rows, user_data), VERSION)
 
 
 def places_in(data):

@@ -76,16 +76,17 @@ class Both:
                 self.entry.timers.cancel(effect.name)
             else:
                 assert isinstance(effect, Store)
-                self.stores.append((self.machine.records(self.entry, effect.value), effect.then))
+                self.stores.append((self.machine.records(self.entry, effect.value), effect))
         if not self.log_is_slow:
             self.commit()
 
-    def commit(self, error=ErrorCode.NONE, *, is_in_the_log=True):
-        """What is on its way arrives; or does not, and may be in the log all the same."""
+    def commit(self, error=ErrorCode.NONE, *, is_in_the_log=True, is_certain=False):
+        """What is on its way arrives; or does not, and may be in the log all the same, if that is not certain."""
         while self.stores:
-            records, then = self.stores.pop(0)
+            records, store = self.stores.pop(0)
             if is_in_the_log or error == ErrorCode.NONE:
                 self.log += records
+            then = (store.not_appended if is_certain else None) or store.then
             self.do(replace(then, error=error))
             if self.log_is_slow:
                 return
@@ -200,6 +201,12 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(error=st.sampled_from([ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE]), is_in_the_log=st.booleans())
     def log_answers(self, error, is_in_the_log):
         self.world.commit(error, is_in_the_log=is_in_the_log)
+        self._deliver()
+
+    @precondition(lambda self: self.world.stores)
+    @rule()
+    def log_refuses(self):
+        self.world.commit(ErrorCode.COORDINATOR_NOT_AVAILABLE, is_in_the_log=False, is_certain=True)
         self._deliver()
 
     @precondition(lambda self: not self.world.stores)

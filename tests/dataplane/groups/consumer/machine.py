@@ -87,4 +87,4 @@ class Machine:
 
 def durable(group):
     """What of a group the log has to know."""
-    return replace(group, seen_topics=-1, storing=False, waiting=(), doubtful=())
+    return replace(group, seen_topics=-1, storing=False, waiting=(), doubtful=(), outgrown=0)
