@@ -54,6 +54,8 @@ def upgrade_problem(group: ClassicGroup, rules: ConsumerRules) -> str | None:
         return "the group is of the classic protocol, and groups with members do not change theirs here"
     if group.protocol_type != PROTOCOL_TYPE:
         return "the members of the group are no consumers"
+    if len(group.members) > rules.max_changing:
+        return f"groups of more than {rules.max_changing} members do not change their protocol here while they have members"
     if len(group.members) >= rules.max_size:
         return "the group has as many members as one of the consumer protocol may have"
     return None
@@ -137,7 +139,7 @@ def _all_of(epoch: int, members: Mapping[str, Member]) -> tuple[Record, ...]:
 
 def is_left_to_classic(group: Group, rules: ConsumerRules) -> bool:
     """Whether all members speak the classic protocol, and may have the group to themselves."""
-    if not rules.downgrades or not 0 < len(group.members) <= rules.max_classic_size:
+    if not rules.downgrades or not 0 < len(group.members) <= min(rules.max_classic_size, rules.max_changing):
         return False
     if group.outgrown and len(group.members) >= group.outgrown:
         return False

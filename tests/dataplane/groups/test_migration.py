@@ -263,6 +263,22 @@ def test_a_group_that_does_not_fit_into_one_batch_stays_classic():
     assert ann.next == "heartbeat"
 
 
+def test_a_group_of_too_many_members_stays_as_it_is_either_way():
+    world = Both(consumer=ConsumerRules(max_changing=2))
+    clients = of_both(world, 2)
+    late = ClassicClient(("t",), SIZES, instance_id="late")
+    world.lets_act(*clients, late, times=6)
+    assert world.beats("xan", -1).error == ErrorCode.NONE
+    assert len(world.consumer().members) == 3, "of classic members, and one too many to go back"
+    world.asks(late.leave())
+    assert world.coordinator.find(G).consumer is None
+    world = Both(consumer=ConsumerRules(max_changing=0))
+    one(world)
+    refused = world.beats("xan", 0)
+    assert refused.error == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "more than 0 members" in refused.message
+
+
 def of_both(world, size):
     """A group of so many classic members and one of the consumer protocol."""
     world.beats("xan", 0)
