@@ -467,3 +467,55 @@ def test_cancelled_it_does_not_wait_for_the_window(admin, cluster, clock, place,
     services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
     clock.advance(60)
     assert finished(row, admin, clock).state == "cancelled"
+
+
+def changing_places(admin, cluster, clock, place, instance):
+    """A rebalance of two moves: alice's (a window, closed) from broker 1 to 4, and the cluster's own topic's from 2 to 1."""
+    mine = place(admin, [1, 3])
+    own = place(admin, [2, 3], topic="own")
+    row = begun(cluster, clock, **DRAIN, in_windows=True)
+    row.moves.all().delete()
+    moves = [(own, "", [2, 3], [1, 3]), (mine, instance.id, [1, 3], [4, 3])]
+    for number, (topic, of, before, after) in enumerate(moves):
+        RebalanceMove.objects.create(
+            rebalance=row,
+            number=number,
+            topic=topic,
+            partition=0,
+            instance=of,
+            before=before,
+            after=after,
+            size_bytes=MIB,
+            copies=True,
+            bytes_to_copy=MIB,
+        )
+    return row
+
+
+def test_nothing_is_copied_to_where_a_held_move_has_yet_to_leave(admin, cluster, clock, place, windowed, instance):
+    row = work(changing_places(admin, cluster, clock, place, instance), clock, rounds=3)
+    assert states(row) == ["waiting", "waiting"], "broker 1 may have room for one of them alone"
+    assert "2 wait for maintenance windows" in row.operation.steps[0]["note"]
+    clock.time = begins_next(windowed, clock.now())
+    assert states(finished(row, admin, clock)) == ["done", "done"]
+
+
+def test_while_all_waits_for_windows_the_throttle_is_not_in_force(admin, cluster, clock, place, windowed):
+    place(admin, *[[1, 2, 3]] * 3)
+    heard = []
+    admin.placement.after_call = heard.append
+    row = work(begun(cluster, clock, **DRAIN, at_once=1, in_windows=True), clock, rounds=3)
+    assert not {"throttle", "throttled"} & set(heard)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    assert admin.placement.rate == row.throttle_bytes_per_s
+    clock.advance(2 * 3600)
+    admin.placement.copy()
+    row = work(row, clock, rounds=3)
+    assert "waiting" in states(row)
+    assert (admin.placement.rate, admin.placement.named, row.throttle_in_force) == (None, {}, None)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    assert admin.placement.rate == row.throttle_bytes_per_s
+    assert admin.placement.named, "put back at the next move"
+    assert finished(row, admin, clock).state == "done"
