@@ -50,6 +50,9 @@ GONE = "the topic, or the partition, is gone"
 CHANGED = "its replicas are others than when the plan was made"
 ELSEWHERE = "somebody else moves it"
 LOST = "the controller has taken it 20 times, and it does not stay under way"
+WINDOWS_TOO_SHORT = (
+    "its maintenance window, or that of what it waits for, did not suffice within the time of a rebalance"
+)
 NOT_CALLED_BACK = "the controller does not call it back: it goes on"
 
 
@@ -92,6 +95,12 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
     if left is not None and left.in_windows:
         throttling.release(row, door)  # for days a follower that restarts would catch up at the rebalance's rate
     return left
+
+
+def give_windows_up(row: Rebalance, now: datetime) -> None:
+    """Skip what a closed window holds up: there is no time to wait for the next."""
+    held = row.moves.filter(pk__in=_held_up(row, now), state=MoveState.WAITING)
+    held.update(state=MoveState.SKIPPED, finished_at=now, problem=WINDOWS_TOO_SHORT)
 
 
 def outcome_of(row: Rebalance) -> str:
@@ -163,9 +172,9 @@ def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> Non
 def _held_up(row: Rebalance, now: datetime) -> dict[int, datetime]:
     """Waiting moves that a closed window holds up, by their keys, with when it opens; none where the proposal has no windows.
 
-    The plan has counted on the room of all that moves away, so a copy to a broker that a held move has yet to leave waits as well,
-    and what waits for that one. A move that has a window of its own waits for earlier ones alone: two instances that change places
-    in different windows would wait for each other for ever.
+    The plan has counted on the room of all that moves away, so a copy to a broker that a held move has yet to leave waits as
+    well, and what waits for that one. A move that has a window of its own waits for earlier ones alone: two instances that
+    change places in different windows would wait for each other for ever.
     """
     if not row.wishes.get("in_windows"):
         return {}
@@ -192,8 +201,8 @@ def _held_up(row: Rebalance, now: datetime) -> dict[int, datetime]:
         elif move.instance in windows:
             hold_back(move)
     others = [move for move in moves if move.instance not in windows]
-    while leaving and any([hold_back(move) for move in others if move.pk not in held]):  # a list: each is asked
-        pass
+    while leaving and any(hold_back(move) for move in others if move.pk not in held):
+        pass  # one more is held, and others may wait for that one
     return held
 
 

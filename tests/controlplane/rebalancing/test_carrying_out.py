@@ -11,7 +11,7 @@ from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
-from controlplane.instances.windows import DAYS, begins_next
+from controlplane.instances.windows import DAYS, begins_next, is_open
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, kept, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
@@ -519,3 +519,23 @@ def test_while_all_waits_for_windows_the_throttle_is_not_in_force(admin, cluster
     assert admin.placement.rate == row.throttle_bytes_per_s
     assert admin.placement.named, "put back at the next move"
     assert finished(row, admin, clock).state == "done"
+
+
+def test_what_windows_did_not_suffice_for_is_skipped_before_patience_is_over(admin, cluster, clock, place, windowed):
+    place(admin, *[[1, 2, 3]] * 3)
+    row = begun(cluster, clock, **DRAIN, at_once=1, in_windows=True)
+    row = work(row, clock)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    clock.advance(2 * 3600)
+    admin.placement.copy()
+    row = work(row, clock, rounds=2)
+    waiting = states(row).count("waiting")
+    assert waiting
+    clock.advance(29 * 24 * 3600)
+    assert not is_open(windowed, clock.now())
+    row = finished(row, admin, clock)
+    assert (row.state, states(row).count("skipped"), "waiting" in states(row)) == ("done", waiting, False)
+    assert f"{waiting} of {len(states(row))} moves could not be made" in row.problem
+    assert "did not suffice" in row.moves.filter(state="skipped").first().problem
+    assert (admin.placement.rate, admin.placement.named) == (None, {})
