@@ -14,7 +14,10 @@ two only one does it. What may succeed a little later (another change of the ins
 it) is tried again in each round, for an hour.
 
 Owners of the organisation are told by e-mail what has become of it: that it was refused, in the transaction that refuses it; that
-it was made, when its operation has ended. `told_at` is written with the mail, the row being locked: each is told once.
+it was made, when its operation has ended. `told_at` is written with the mail, the row being locked: each is told once. Of an
+instance that is being deleted for good nobody is told, and `told_at` is written all the same.
+
+One that was asked for in a maintenance window and finds it shut, workers having been late, waits for the next opening.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, SluiceError
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import letters, windows
+from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.services import instance_locked
 from controlplane.instances.telling import owners_tell
@@ -99,11 +103,13 @@ def change_schedule(
     changes: Mapping[str, Any],
     accept_full_storage: bool = False,
     confirm_price: bool = False,
+    in_window: bool = False,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> ScheduledChange:
     """Have sizes changed at a moment to come. Asked for the same again while it waits, it answers that.
 
+    `in_window`: where the maintenance window is shut when it could be made, it is made when that opens next.
     Raises Invalid, NotFound, LimitReached, and what the change itself would raise now.
     """
     words = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
@@ -115,7 +121,7 @@ def change_schedule(
     waiting = ScheduledChange.objects.for_organisation(organisation).filter(
         instance=instance, state=ScheduledState.WAITING
     )
-    for each in waiting.filter(at=at):
+    for each in waiting.filter(at=at, in_window=in_window):
         if each.changes == dict(changes):
             return each
     if waiting.count() >= MOST_WAITING:
@@ -130,6 +136,7 @@ def change_schedule(
         actor=actor,
         changes=dict(changes),
         at=at,
+        in_window=in_window,
         created_at=clock.now(),
         **words,
     )
@@ -205,7 +212,8 @@ def _tell(change_id: str, ended: OperationState, clock: Clock) -> bool:
         return False  # another worker was faster
     said = letters.change_made if ended == OperationState.SUCCEEDED else letters.change_stuck
     wanted = sizes_text(change.changes)
-    owners_tell(change.instance, lambda about: said(about, wanted=wanted, at=change.at), now)
+    if not _is_gone(change):
+        owners_tell(change.instance, lambda about: said(about, wanted=wanted, at=change.at), now)
     change.told_at = now
     change.save(update_fields=["told_at"])
     return True
@@ -226,6 +234,8 @@ def _carry_out(change_id: str, clock: Clock) -> bool:
     change = _locked(change_id)
     if change.state != ScheduledState.WAITING:
         return False  # another worker was faster, or it was cancelled
+    if change.in_window and _put_off(change, clock):
+        return False
     try:
         with transaction.atomic():  # what is refused leaves nothing but the refusal
             _, operation = purchases.instance_change(
@@ -245,6 +255,24 @@ def _carry_out(change_id: str, clock: Clock) -> bool:
     return True
 
 
+def _put_off(change: ScheduledChange, clock: Clock) -> bool:
+    """To the next opening, where workers were late and the window is shut; False: it is open, or there is none any more."""
+    window, now = change.instance.maintenance_window, clock.now()
+    if change.at > now:
+        return True  # by another worker
+    if window is None or _is_gone(change) or windows.is_open(window, now):
+        return False
+    change.at = windows.begins_next(window, now)
+    change.problem = "the maintenance window was shut when it could have been made: it waits for the next one"
+    change.save(update_fields=["at", "problem"])
+    return True
+
+
+def _is_gone(change: ScheduledChange) -> bool:
+    """Its instance is being deleted for good, or is: nobody is written to about sizes of it."""
+    return change.instance.state in (InstanceState.DELETING, InstanceState.DELETED)
+
+
 def _refused(change: ScheduledChange, error: SluiceError, clock: Clock) -> None:
     change.problem = error.detail
     if (error.retriable or error.code in _MAY_PASS) and clock.now() < change.at + TRIED_FOR:
@@ -257,7 +285,8 @@ def _refused(change: ScheduledChange, error: SluiceError, clock: Clock) -> None:
         problem = error.detail if about.name else ""  # it may hold what a tenant has written
         return letters.change_refused(about, wanted=wanted, at=change.at, problem=problem)
 
-    owners_tell(change.instance, refused, clock.now())
+    if not _is_gone(change):
+        owners_tell(change.instance, refused, clock.now())
     change.told_at = clock.now()
     change.save(update_fields=["told_at"])
     _on_record(change, audit.SYSTEM, "instance.schedule.refuse", {"id": change.id, "problem": error.detail}, clock)

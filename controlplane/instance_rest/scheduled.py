@@ -56,12 +56,14 @@ class ScheduledChangesApi(APIView):
             "accept_full_storage": False,
             "confirm_price": False,
         }
-        if members.pop("in_next_window", False):
+        in_window = members.pop("in_next_window", False)
+        if in_window:
             asked["at"] = scheduling.next_window(organisation=caller.organisation, instance_id=instance_id)
         asked |= members
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(scheduling.change_check(**asked, clock=SYSTEM_CLOCK))
-        return Response(ScheduledChangeSerializer(scheduling.change_schedule(**asked)).data, status=201)
+        made = scheduling.change_schedule(**asked, in_window=in_window)
+        return Response(ScheduledChangeSerializer(made).data, status=201)
 
 
 class ScheduledChangeApi(APIView):

@@ -30,6 +30,7 @@ from controlplane.rebalancing.summaries import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from typing import Any
 
     from controlplane.core.models import Operation
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 PLANNING_PATIENCE_S = 600.0
 MOVING_PATIENCE_S = 30 * 24 * 3600.0
 """Terabytes at a throttle take days. A pause counts as well."""
+ENDING_S = 24 * 3600.0
+"""So long before patience is over nothing waits for a window any more, and what is under way then has time to end."""
 AWAY_PAUSE_S, ROUND_PAUSE_S, WINDOWS_PAUSE_S = 5.0, 2.0, 30.0
 LEADERS_PAUSE_S = operations.SHORT_WAIT_S
 """Changing leaders takes no time, so the worker waits in place; for days of copying it would be missed elsewhere."""
@@ -83,7 +86,10 @@ def move_partitions(operation: Operation) -> Finished | NotYet:
             note=rounds.outcome_of(row)
         )  # it has failed, and its operation runs on: nothing is begun any more
     try:
-        left = rounds.round_of(row, placement_door.door(row.cluster.address), now=SYSTEM_CLOCK.now())
+        now = SYSTEM_CLOCK.now()
+        if row.state == RebalanceState.RUNNING and _ends_soon(operation, now):
+            rounds.give_windows_up(row, now)
+        left = rounds.round_of(row, placement_door.door(row.cluster.address), now=now)
     except ClusterUnavailable as error:
         return NotYet(str(error), after_s=AWAY_PAUSE_S)
     if left is None:
@@ -112,6 +118,11 @@ def take_throttle_away(operation: Operation) -> Finished | NotYet:
     if not as_read.update(state=ended, problem=problem, finished_at=SYSTEM_CLOCK.now()):
         return NotYet("somebody has paused or cancelled it meanwhile")
     return Finished()
+
+
+def _ends_soon(operation: Operation, now: datetime) -> bool:
+    began = operation.step_began_at or now
+    return (now - began).total_seconds() > MOVING_PATIENCE_S - ENDING_S
 
 
 def mark_failed(operation: Operation) -> None:

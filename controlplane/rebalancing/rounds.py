@@ -15,6 +15,8 @@ cancelling              there; not there                     done; cancelled
 waiting, as its turn    as the plan knew it                  marked as asked, named as throttled, asked for
 comes                   there already; otherwise             done; skipped
 waiting, in windows     its instance's is closed             nothing: its turn comes when the window opens
+waiting, in windows     it goes where such a one has yet to  nothing: the plan has counted on that one's room
+                        leave
 ======================  ===================================  ===========================================================
 
 The controller is asked what is on its way, and metadata of any broker say where partitions are: those may be late, and what is
@@ -24,6 +26,7 @@ concluded from them is always something that may be done twice. A worker that wa
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db.models import Count, F, Sum
@@ -47,6 +50,9 @@ GONE = "the topic, or the partition, is gone"
 CHANGED = "its replicas are others than when the plan was made"
 ELSEWHERE = "somebody else moves it"
 LOST = "the controller has taken it 20 times, and it does not stay under way"
+WINDOWS_TOO_SHORT = (
+    "its maintenance window, or that of what it waits for, did not suffice within the time of a rebalance"
+)
 NOT_CALLED_BACK = "the controller does not call it back: it goes on"
 
 
@@ -73,7 +79,7 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
     """Make a round; None: nothing is left. Raises ClusterUnavailable."""
     under_way, placed = door.under_way(), {each.place: each for each in door.placed()}
     is_slowed = row.state != RebalanceState.CANCELLING or row.throttle_in_force is not None
-    if is_slowed and row.moves.filter(copies=True).exists():
+    if is_slowed and row.moves.filter(copies=True).exists() and not _all_waits(row, now):
         throttling.set_rate(row, door)
     active = list(row.moves.filter(state__in=ACTIVE).order_by("number"))
     acts = _Acts()
@@ -85,7 +91,16 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
         row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
     elif row.state == RebalanceState.RUNNING:
         _begin(row, door, placed, _held_up(row, now), now)
-    return _left(row, _held_up(row, now))
+    left = _left(row, _held_up(row, now))
+    if left is not None and left.in_windows:
+        throttling.release(row, door)  # for days a follower that restarts would catch up at the rebalance's rate
+    return left
+
+
+def give_windows_up(row: Rebalance, now: datetime) -> None:
+    """Skip what a closed window holds up: there is no time to wait for the next."""
+    held = row.moves.filter(pk__in=_held_up(row, now), state=MoveState.WAITING)
+    held.update(state=MoveState.SKIPPED, finished_at=now, problem=WINDOWS_TOO_SHORT)
 
 
 def outcome_of(row: Rebalance) -> str:
@@ -154,22 +169,51 @@ def _act(row: Rebalance, acts: _Acts, door: PlacementDoor, now: datetime) -> Non
     _ask(row, acts.again, door, now)
 
 
-def _held_up(row: Rebalance, now: datetime) -> dict[str, datetime]:
-    """Instances whose maintenance window is closed now, with when it opens; none where the proposal is not bound to windows."""
+def _held_up(row: Rebalance, now: datetime) -> dict[int, datetime]:
+    """Waiting moves that a closed window holds up, by their keys, with when it opens; none where the proposal has no windows.
+
+    The plan has counted on the room of all that moves away, so a copy to a broker that a held move has yet to leave waits as
+    well, and what waits for that one. A move that has a window of its own waits for earlier ones alone: two instances that
+    change places in different windows would wait for each other for ever.
+    """
     if not row.wishes.get("in_windows"):
         return {}
-    waiting = row.moves.filter(state=MoveState.WAITING).exclude(instance="").values("instance").distinct()
-    rows = Instance.objects.unscoped("operators see every tenant's").filter(pk__in=waiting)
-    windows = rows.filter(maintenance_window__isnull=False).values_list("pk", "maintenance_window")
-    return {
-        instance_id: begins_next(window, now)
-        for instance_id, window in windows
-        if window is not None and not is_open(window, now)
-    }
+    moves = list(row.moves.filter(state=MoveState.WAITING).order_by("number"))
+    rows = Instance.objects.unscoped("operators see every tenant's").filter(pk__in={move.instance for move in moves})
+    windows = dict(rows.filter(maintenance_window__isnull=False).values_list("pk", "maintenance_window"))
+    opens = {pk: begins_next(window, now) for pk, window in windows.items() if window and not is_open(window, now)}
+    held: dict[int, datetime] = {}
+    leaving: dict[int, datetime] = {}  # brokers that a held move has yet to leave
+
+    def hold(move: RebalanceMove, until: datetime) -> None:
+        held[move.pk] = until
+        leaving.update(dict.fromkeys(set(move.before) - set(move.after), until))
+
+    def hold_back(move: RebalanceMove) -> bool:
+        awaited = [leaving[broker] for broker in move.added if broker in leaving]
+        if awaited:
+            hold(move, max(awaited))
+        return bool(awaited)
+
+    for move in moves:
+        if move.instance in opens:
+            hold(move, opens[move.instance])
+        elif move.instance in windows:
+            hold_back(move)
+    others = [move for move in moves if move.instance not in windows]
+    while leaving and any(hold_back(move) for move in others if move.pk not in held):
+        pass  # one more is held, and others may wait for that one
+    return held
+
+
+def _all_waits(row: Rebalance, now: datetime) -> bool:
+    """Whether nothing is under way, and all that is left waits for windows."""
+    held = _held_up(row, now)
+    return bool(held) and not row.moves.filter(state__in=(MoveState.WAITING, *ACTIVE)).exclude(pk__in=held).exists()
 
 
 def _begin(
-    row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], held: Mapping[str, datetime], now: datetime
+    row: Rebalance, door: PlacementDoor, placed: Mapping[Place, Placed], held: Mapping[int, datetime], now: datetime
 ) -> None:
     """As many as there is room for. Each is marked first, unless somebody has stopped it all meanwhile."""
     if not Rebalance.objects.filter(pk=row.pk, state=RebalanceState.RUNNING).exists():
@@ -190,12 +234,12 @@ def _begin(
     _ask(row, taken, door, now)
 
 
-def _next(row: Rebalance, held: Mapping[str, datetime], *, copies: bool, most: int) -> list[RebalanceMove]:
+def _next(row: Rebalance, held: Mapping[int, datetime], *, copies: bool, most: int) -> list[RebalanceMove]:
     """Those whose turn it is. Changes of leaders are not held up by what is copied, nor others by what waits for a window."""
     rows = row.moves.filter(copies=copies)
     room = most - rows.filter(state__in=ACTIVE).count()
-    waiting = rows.filter(state=MoveState.WAITING).exclude(instance__in=list(held))
-    return list(waiting.order_by("number")[:room]) if room > 0 else []
+    waiting = rows.filter(state=MoveState.WAITING).order_by("number")
+    return list(islice((move for move in waiting.iterator() if move.pk not in held), max(room, 0)))
 
 
 def _ask(row: Rebalance, moves: list[RebalanceMove], door: PlacementDoor, now: datetime) -> None:
@@ -237,7 +281,7 @@ def _end(move: RebalanceMove, state: MoveState, now: datetime, problem: str = ""
     _mark(move, state, finished_at=now, problem=problem or move.problem, copied_bytes=copied)
 
 
-def _left(row: Rebalance, held: Mapping[str, datetime]) -> Left | None:
+def _left(row: Rebalance, held: Mapping[int, datetime]) -> Left | None:
     counts = dict(row.moves.values_list("state").annotate(count=Count("pk")))
     waiting, active = counts.get(MoveState.WAITING, 0), sum(counts.get(state, 0) for state in ACTIVE)
     if not waiting and not active:
@@ -249,9 +293,8 @@ def _left(row: Rebalance, held: Mapping[str, datetime]) -> Left | None:
         text += f", {bytes_of['copied'] / 2**20:,.0f} of {bytes_of['whole'] / 2**20:,.0f} MiB copied"
     if row.state == RebalanceState.PAUSED:
         return Left(f"paused: {text}", only_leaders=False)
-    waits = row.moves.filter(state=MoveState.WAITING, instance__in=list(held)).count() if held else 0
-    if waits:
-        text += f", {waits} wait for maintenance windows, the next at {min(held.values()):%Y-%m-%d %H:%M} UTC"
-    if waits == waiting and not active:
+    if held:
+        text += f", {len(held)} wait for maintenance windows, the next at {min(held.values()):%Y-%m-%d %H:%M} UTC"
+    if len(held) == waiting and not active:
         return Left(text, only_leaders=False, in_windows=True)
     return Left(text, only_leaders=not row.moves.filter(copies=True, state__in=(MoveState.WAITING, *ACTIVE)).exists())

@@ -116,7 +116,7 @@ def test_each_owner_is_told_and_those_who_cannot_be(alice, bob, url, mails):
         other = User.objects.create_user(f"{name}@example.com", **members)
         tenants.membership_set(organisation=alice.organisation, user=other, role=Role.OWNER)
     alice.api.delete(url)
-    assert [to for to, _ in subjects(mails)] == ["alice@example.com", "bob@example.com"]
+    assert sorted(to for to, _ in subjects(mails)) == ["alice@example.com", "bob@example.com"]
 
 
 def test_a_name_stands_only_in_a_mail_to_an_address_that_was_confirmed(alice, url, mails, instance):
@@ -309,6 +309,19 @@ def test_a_cancelled_one_is_told_to_nobody(alice, change, url, mails, clock):
     alice.api.delete(f"{url}/scheduled-changes/{change.id}")
     scheduling.changes_carry_out(clock=due(change, clock))
     assert (scheduling.changes_tell(clock=clock), subjects(mails)) == (0, [])
+
+
+@pytest.mark.parametrize("state", ["deleting", "deleted"])
+@pytest.mark.parametrize("made", [True, False])
+def test_of_an_instance_that_is_gone_no_sizes_are_told(change, mails, clock, state, made):
+    if made:
+        ended_change(change, clock)
+    Instance.objects.unscoped("a test").update(state=state)
+    scheduling.changes_carry_out(clock=due(change, clock))
+    scheduling.changes_tell(clock=clock)
+    change.refresh_from_db()
+    assert (change.state, subjects(mails)) == ("begun" if made else "refused", [])
+    assert change.told_at
 
 
 @pytest.mark.parametrize("refused", [True, False])

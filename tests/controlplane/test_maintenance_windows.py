@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.admission import scheduling
 from controlplane.admission.models import ScheduledChange
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
@@ -154,6 +155,26 @@ def test_sizes_are_changed_when_it_opens_next(alice, url):
     assert change.at == begins_next(SUNDAY, SYSTEM_CLOCK.now())
     assert change.changes == {"bandwidth_mib_per_s": 20}
     assert alice.api.post(f"{url}/scheduled-changes", IN_WINDOW).json() == made.json(), "asked twice it is one"
+
+
+def test_when_workers_are_late_it_waits_for_the_next_opening(alice, url, clock):
+    alice.api.patch(url, {"maintenance_window": SUNDAY})
+    alice.api.post(f"{url}/scheduled-changes", IN_WINDOW)
+    opens = begins_next(SUNDAY, SYSTEM_CLOCK.now())
+    for clock.time in (opens + timedelta(hours=6), opens + timedelta(days=6)):
+        assert scheduling.changes_carry_out(clock=clock) == 0
+    change = ScheduledChange.objects.unscoped("a test").get()
+    assert (change.state, change.at, row().bandwidth_mib_per_s) == ("waiting", opens + timedelta(days=7), 5)
+    clock.time = change.at + timedelta(hours=1)
+    assert scheduling.changes_carry_out(clock=clock) == 1
+    assert row().bandwidth_mib_per_s == 20
+
+
+def test_late_but_within_the_window_it_is_made(alice, url, clock):
+    alice.api.patch(url, {"maintenance_window": SUNDAY})
+    alice.api.post(f"{url}/scheduled-changes", IN_WINDOW)
+    clock.time = begins_next(SUNDAY, SYSTEM_CLOCK.now()) + timedelta(minutes=119)
+    assert scheduling.changes_carry_out(clock=clock) == 1
 
 
 def test_without_a_window_there_is_no_next_one(alice, url):

@@ -252,7 +252,7 @@ def _change(
         return
     if set(changes) - set(SIZES):
         raise Invalid.field("at", "only sizes are changed later: change name, protection and window without it")
-    scheduling.change_schedule(**asked, at=at)
+    scheduling.change_schedule(**asked, at=at, in_window=form.cleaned_data["in_next_window"])
     messages.success(request, f"The change is scheduled for {at:%Y-%m-%d %H:%M} UTC.")
 
 

@@ -286,6 +286,7 @@ def test_its_maintenance_window_is_set_shown_and_used(at_alice, instance):
     at_alice.post(f"{address}/settings", same | WINDOW | {"bandwidth_mib_per_s": "6", "in_next_window": "on"})
     change = ScheduledChange.objects.unscoped("a test").get()
     assert (change.at.weekday(), change.at.hour, change.changes) == (6, 3, {"bandwidth_mib_per_s": 6})
+    assert change.in_window
     at_alice.post(f"{address}/settings", same | WINDOW | {"window_day": ""})
     instance.refresh_from_db()
     assert instance.maintenance_window is None

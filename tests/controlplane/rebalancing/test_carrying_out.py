@@ -11,7 +11,7 @@ from controlplane.clusters.models import Broker
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
-from controlplane.instances.windows import DAYS, begins_next
+from controlplane.instances.windows import DAYS, begins_next, is_open
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing import carrying_out, kept, services, upkeep
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceEvent, RebalanceMove, RebalanceState
@@ -467,3 +467,75 @@ def test_cancelled_it_does_not_wait_for_the_window(admin, cluster, clock, place,
     services.rebalance_cancel(rebalance_id=row.id, actor="olga", clock=clock)
     clock.advance(60)
     assert finished(row, admin, clock).state == "cancelled"
+
+
+def changing_places(admin, cluster, clock, place, instance):
+    """A rebalance of two moves: alice's (a window, closed) from broker 1 to 4, and the cluster's own topic's from 2 to 1."""
+    mine = place(admin, [1, 3])
+    own = place(admin, [2, 3], topic="own")
+    row = begun(cluster, clock, **DRAIN, in_windows=True)
+    row.moves.all().delete()
+    moves = [(own, "", [2, 3], [1, 3]), (mine, instance.id, [1, 3], [4, 3])]
+    for number, (topic, of, before, after) in enumerate(moves):
+        RebalanceMove.objects.create(
+            rebalance=row,
+            number=number,
+            topic=topic,
+            partition=0,
+            instance=of,
+            before=before,
+            after=after,
+            size_bytes=MIB,
+            copies=True,
+            bytes_to_copy=MIB,
+        )
+    return row
+
+
+def test_nothing_is_copied_to_where_a_held_move_has_yet_to_leave(admin, cluster, clock, place, windowed, instance):
+    row = work(changing_places(admin, cluster, clock, place, instance), clock, rounds=3)
+    assert states(row) == ["waiting", "waiting"], "broker 1 may have room for one of them alone"
+    assert "2 wait for maintenance windows" in row.operation.steps[0]["note"]
+    clock.time = begins_next(windowed, clock.now())
+    assert states(finished(row, admin, clock)) == ["done", "done"]
+
+
+def test_while_all_waits_for_windows_the_throttle_is_not_in_force(admin, cluster, clock, place, windowed):
+    place(admin, *[[1, 2, 3]] * 3)
+    heard = []
+    admin.placement.after_call = heard.append
+    row = work(begun(cluster, clock, **DRAIN, at_once=1, in_windows=True), clock, rounds=3)
+    assert not {"throttle", "throttled"} & set(heard)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    assert admin.placement.rate == row.throttle_bytes_per_s
+    clock.advance(2 * 3600)
+    admin.placement.copy()
+    row = work(row, clock, rounds=3)
+    assert "waiting" in states(row)
+    assert (admin.placement.rate, admin.placement.named, row.throttle_in_force) == (None, {}, None)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    assert admin.placement.rate == row.throttle_bytes_per_s
+    assert admin.placement.named, "put back at the next move"
+    assert finished(row, admin, clock).state == "done"
+
+
+def test_what_windows_did_not_suffice_for_is_skipped_before_patience_is_over(admin, cluster, clock, place, windowed):
+    place(admin, *[[1, 2, 3]] * 3)
+    row = begun(cluster, clock, **DRAIN, at_once=1, in_windows=True)
+    row = work(row, clock)
+    clock.time = begins_next(windowed, clock.now())
+    row = work(row, clock)
+    clock.advance(2 * 3600)
+    admin.placement.copy()
+    row = work(row, clock, rounds=2)
+    waiting = states(row).count("waiting")
+    assert waiting
+    clock.advance(29 * 24 * 3600)
+    assert not is_open(windowed, clock.now())
+    row = finished(row, admin, clock)
+    assert (row.state, states(row).count("skipped"), "waiting" in states(row)) == ("done", waiting, False)
+    assert f"{waiting} of {len(states(row))} moves could not be made" in row.problem
+    assert "did not suffice" in row.moves.filter(state="skipped").first().problem
+    assert (admin.placement.rate, admin.placement.named) == (None, {})
