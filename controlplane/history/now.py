@@ -72,10 +72,12 @@ def _newest(series: Series, known: Sequence[int]) -> Number:
 
 
 def _lags(instance: Instance, now_s: int) -> list[GroupLag]:
-    """The last minute of each group."""
+    """The last minute of each group; of a clock that was ahead there may be rows of later."""
     ours = LagGroup.objects.filter(instance=instance.pk)
     since = floor(now_s, MINUTES.step_s) - LAG_FRESH_S
-    rows = LagMinutes.objects.filter(group__in=ours.values("pk"), until__gte=since).order_by("group", "until")
+    rows = LagMinutes.objects.filter(group__in=ours.values("pk"), until__gte=since, at__lte=now_s).order_by(
+        "group", "until"
+    )
     last = {row.group: row for row in rows}
     worst = sorted(last.values(), key=lambda row: (-row.messages, row.group))[:MOST_GROUPS]
     names = dict(ours.filter(pk__in=[row.group for row in worst]).values_list("pk", "name"))

@@ -31,22 +31,37 @@ def roll_up(*, clock: Clock = SYSTEM_CLOCK) -> None:
         mark = _mark(end)
         if mark.at >= end:
             return
+        at = _next(mark.at, end)
         with transaction.atomic():
-            if LagMark.objects.filter(pk=mark.pk, at=mark.at).update(at=mark.at + HOURS.step_s):
-                _hour_made(mark.at)
+            ours = LagMark.objects.filter(pk=mark.pk, at=mark.at).update(at=min(at + HOURS.step_s, end))
+            if ours and at < end:
+                _hour_made(at)
 
 
 def _mark(end: int) -> LagMark:
-    """The first time, the hour of the oldest row."""
+    """The first time, the hour of the oldest row. What a clock that was ahead has made is made again."""
     found = LagMark.objects.filter(pk=HOURS_MARK).first()
     if found is None:
         oldest = LagMinutes.objects.filter(at__lt=end).aggregate(least=Min("at"))["least"]
         begins = end if oldest is None else floor(oldest, HOURS.step_s)
         found, _ = LagMark.objects.get_or_create(pk=HOURS_MARK, defaults={"at": begins})
+    if found.at > end:
+        LagMark.objects.filter(pk=found.pk, at=found.at).update(at=end)
+        found.at = end
     return found
 
 
+def _next(at: int, end: int) -> int:
+    """The first hour from then on of which there are minutes: where there are none, an hour that was made before stays."""
+    oldest = LagMinutes.objects.filter(at__gte=at, at__lt=end).aggregate(least=Min("at"))["least"]
+    return end if oldest is None else floor(oldest, HOURS.step_s)
+
+
 def _hour_made(at: int) -> None:
+    # Of a clock that was ahead there may be an hour that was not over, alone or at the end of a run.
+    LagHours.objects.filter(at=at).delete()
+    runs = LagHours.objects.filter(at__gte=floor(at, RUN_S[HOURS]), at__lt=at, until__gte=at)
+    runs.update(until=at - HOURS.step_s)
     with connection.cursor() as cursor:
         cursor.execute(_HOUR, [at, at, at, at + HOURS.step_s])
     if at == floor(at, RUN_S[HOURS]):

@@ -166,3 +166,10 @@ def test_by_rest_it_is_text_for_whoever_belongs_to_it(alice, viewer, charlie, in
     missing = charlie.api.get(f"{URL}/{ONE}/prometheus")
     assert (foreign.status_code, missing.status_code) == (404, 404)
     assert foreign.content.replace(instance.id.encode(), b"ID") == missing.content.replace(ONE.encode(), b"ID")
+
+
+def test_a_row_of_a_clock_that_was_ahead_is_not_of_now(read, instance, at_noon):
+    lag_of(instance.id, "billing", NOON, 5, 30)
+    lag_of(instance.id, "billing", NOON + 86_400, 99, 1)
+    move(at_noon, NOON + 30)
+    assert value_of(read(), "group_lag_messages", instance_id=instance.id, group="billing") == 5

@@ -151,3 +151,27 @@ def test_minutes_that_are_in_no_hour_yet_are_kept(db):
     rolling.roll_up(clock=at(NOON + 30 * DAY))
     rolling.purge(clock=at(NOON + 30 * DAY))
     assert not LagMinutes.objects.exists()
+
+
+@pytest.mark.parametrize("figures", [(5, None), (0, -1)])
+def test_a_clock_that_was_ahead_leaves_no_hour_unmade_or_half_made(db, figures):
+    kept([figures] * 90, NOON)
+    rolling.roll_up(clock=at(NOON + 90 * 60 + DAY))
+    kept([figures] * 90, NOON + 90 * 60)
+    now = at(NOON + 3 * 3600 + rolling.SETTLED_S)
+    rolling.roll_up(clock=at(NOON + 100 * 60))
+    rolling.roll_up(clock=now)
+    assert LagMark.objects.get(pk=rolling.HOURS_MARK).at == NOON + 3 * 3600
+    rows = list(LagHours.objects.order_by("at"))
+    assert {row.samples for row in rows} == {60}
+    assert [hour for row in rows for hour in range(row.at, row.until + 1, 3600)] == [NOON + 3600 * n for n in range(3)]
+
+
+def test_a_clock_that_was_behind_costs_no_hour(db):
+    kept([(5, None)] * 120, NOON)
+    rolling.roll_up(clock=at(NOON + 3 * 3600))
+    before = list(LagHours.objects.order_by("at").values())
+    rolling.roll_up(clock=at(NOON - 500 * DAY))
+    rolling.roll_up(clock=at(NOON + 3 * 3600))
+    assert list(LagHours.objects.order_by("at").values()) == before
+    assert len(before) == 2

@@ -253,3 +253,30 @@ def test_a_cluster_that_is_away_does_not_end_the_task(hers, present, monkeypatch
 
     monkeypatch.setattr(sampling, "round_of", away)
     assert sampling.sample(clock=present) == 0
+
+
+def test_a_worker_whose_clock_was_ahead_does_not_stop_the_others(hers, present):
+    now = int(present.time.timestamp())
+    move(present, now + 24 * HOUR)
+    assert sampling.sample(clock=present) == 1
+    move(present, now)
+    assert [sampling.sample(clock=present) for _ in range(2)] == [1, 0]
+    move(present, now + 60)
+    assert sampling.sample(clock=present) == 1
+    assert rows() == [("billing", 0, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
+
+
+def test_a_mark_that_is_a_little_ahead_has_the_minute(hers, present):
+    now = int(present.time.timestamp())
+    move(present, now + sampling.AHEAD_S)
+    sampling.sample(clock=present)
+    move(present, now)
+    assert sampling.sample(clock=present) == 0
+
+
+def test_a_minute_that_was_taken_twice_is_counted_once(hers, present):
+    now = int(present.time.timestamp())
+    for at in (now, now + 60, now + 24 * HOUR, now + 60):
+        move(present, at)
+        sampling.sample(clock=present)
+    assert rows() == [("billing", 0, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
