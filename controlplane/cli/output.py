@@ -75,7 +75,9 @@ class Output:
             self.note("Nothing.")
 
     def text(self, text: str) -> None:
-        """A file, as it is."""
+        """A file, as it is; on a terminal without what would steer it."""
+        if sys.stdout.isatty():
+            text = "\n".join(map(plain, text.split("\n")))
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
     def refuse_terminal(self) -> None:

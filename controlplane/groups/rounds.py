@@ -17,7 +17,7 @@ import logging
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
     from controlplane.kafka.group_door import Address, GroupDoor, Place, Span
 
+T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 MOST_GROUPS = 10_000
 MOST_DATED = 2_000
@@ -109,15 +110,14 @@ def _chosen(listed: Mapping[Address, Sequence[str]]) -> dict[Address, list[str]]
     return chosen
 
 
-def _in_turn(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+def _in_turn(queues: Iterable[Sequence[T]]) -> Iterator[T]:
     """The first of each, then the second of each, and so on."""
     left = [iter(queue) for queue in queues]
     while left:
         remaining = []
         for queue in left:
-            name = next(queue, None)
-            if name is not None:
-                yield name
+            for first in islice(queue, 1):
+                yield first
                 remaining.append(queue)
         left = remaining
 
@@ -164,11 +164,14 @@ def _behind(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> list[t
 def _dated(
     door: GroupDoor, behind: Mapping[str, Sequence[tuple[int, Spot]]], known: Mapping[Spot, int]
 ) -> dict[Spot, int]:
-    """The timestamps of the next records: where each group is furthest behind before its other partitions."""
-    most = max(map(len, behind.values()), default=0)
-    wanted = dict.fromkeys(
-        spots[rank][1] for rank in range(most) for _, spots in sorted(behind.items()) if rank < len(spots)
-    )
+    """The timestamps of the next records: where each group is furthest behind before its other partitions.
+
+    Instances take turns, so that one with thousands of groups leaves the others theirs.
+    """
+    by_owner: defaultdict[str, list[tuple[int, str, Spot]]] = defaultdict(list)
+    for name, spots in behind.items():
+        by_owner[_key(name)] += [(rank, name, spot) for rank, (_, spot) in enumerate(spots)]
+    wanted = dict.fromkeys(spot for _, _, spot in _in_turn([sorted(some) for _, some in sorted(by_owner.items())]))
     dated = {spot: known[spot] for spot in wanted if known.get(spot, NOTHING_LEFT) != NOTHING_LEFT}
     asked = list(islice((spot for spot in wanted if spot not in dated), MOST_DATED))
     for positions in islice(_looks(asked), MOST_LOOKS):

@@ -119,7 +119,7 @@ class LagRow(models.Model):
     A group that stands still has one row for an hour of minutes, so it costs no row a minute. A step that no row has is a gap.
     """
 
-    group = models.IntegerField()
+    group = models.BigIntegerField()
     at = models.BigIntegerField()
     until = models.BigIntegerField()
 

@@ -342,7 +342,7 @@ def _first_of_each(consumer: Consumer, wanted: int) -> dict[Place, int]:
             error = message.error()
             if error is None:
                 kind, timestamp_ms = message.timestamp()
-                found[place] = UNDATED if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+                found[place] = UNDATED if kind == TIMESTAMP_NOT_AVAILABLE or timestamp_ms < 0 else timestamp_ms
                 consumer.pause([TopicPartition(*place)])
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's local codes begin so
                 found[place] = NOTHING_LEFT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from tests.support.specs import Tenant
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300), pytest.mark.long]  # docs/subsystems/groups.md
 PARTITIONS = 6
 
 BEGIN = """
@@ -188,6 +189,20 @@ def test_every_record_is_committed_once_through_the_change_and_back(tenant: Tena
         wait_for(lambda: share(five), 60, "the classic protocol alone")
         assert kind(tenant) is ConsumerGroupType.CLASSIC
         flow.end()
-        read = lambda: sorted(value for member in members for value in member.read)  # noqa: E731 - short
-        wait_for(lambda: len(read()) >= len(flow.sent), 60, "all to be read")
-        assert read() == sorted(flow.sent)
+        read = read_to_the_end(members, len(flow.sent))
+        assert len(read) == len(set(read)), "none twice"
+        # A commit whose answer did not come in time may have been made all the same.
+        in_doubt = {news["refused"] for member in members for news in member.refused if "time" in news["why"].lower()}
+        assert set(flow.sent) - set(read) <= in_doubt
+
+
+def read_to_the_end(members: list[Member], count: int) -> list[str]:
+    """What all have read, when that is so much, or when nothing has been added for half a minute: the machine may be slow."""
+    read: list[str] = []
+    quiet_since = time.monotonic()
+    while len(read) < count and time.monotonic() - quiet_since < 30:
+        time.sleep(0.2)
+        now = [value for member in members for value in member.read]
+        if len(now) > len(read):
+            read, quiet_since = now, time.monotonic()
+    return read

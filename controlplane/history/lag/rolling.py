@@ -119,5 +119,8 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
 
 def _groups_purged() -> None:
     rows = [Exists(model.objects.filter(group=OuterRef("pk"))) for model in (LagMinutes, LagHours)]
-    gone = LagGroup.objects.filter(~rows[0], ~rows[1]).values_list("pk", flat=True)
-    LagGroup.objects.filter(pk__in=list(gone[:GROUPS_AT_ONCE])).delete()
+    gone = LagGroup.objects.filter(~rows[0], ~rows[1])
+    for _ in range(PORTIONS_AT_ONCE):
+        some = list(gone.values_list("pk", flat=True)[:GROUPS_AT_ONCE])
+        if not some or not gone.filter(pk__in=some).delete()[0]:  # a row may have come meanwhile
+            break

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LagHours",
             fields=[
-                ("group", models.IntegerField()),
+                ("group", models.BigIntegerField()),
                 ("at", models.BigIntegerField()),
                 ("until", models.BigIntegerField()),
                 (
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LagMinutes",
             fields=[
-                ("group", models.IntegerField()),
+                ("group", models.BigIntegerField()),
                 ("at", models.BigIntegerField()),
                 ("until", models.BigIntegerField()),
                 (

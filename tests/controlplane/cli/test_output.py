@@ -177,3 +177,13 @@ def test_completion_offers_instances_and_topics(ok, topics, monkeypatch):
     assert offered("topic", "show", topics, "topic-") == [f"topic-{number}" for number in range(5)]
     monkeypatch.setenv("SLUICE_API_KEY", "slc_nobodys")
     assert offered("topic", "show", "ins-") == []
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_names_in_a_text_steer_no_terminal(monkeypatch, is_terminal):
+    written = io.StringIO()
+    monkeypatch.setattr(written, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(output.sys, "stdout", written)
+    output.Output().text('lag{group="\x1b]0;mine\x07"} 1\nlag 2\n')
+    assert ("\x1b" in written.getvalue()) is not is_terminal
+    assert written.getvalue().splitlines()[-1] == "lag 2"

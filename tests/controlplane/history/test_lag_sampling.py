@@ -280,3 +280,11 @@ def test_a_minute_that_was_taken_twice_is_counted_once(hers, present):
         move(present, at)
         sampling.sample(clock=present)
     assert rows() == [("billing", 0, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
+
+
+def test_an_instance_of_many_groups_leaves_the_others_their_ages(monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_DATED", 2)
+    door = SimpleNamespace(oldest=lambda positions: dict.fromkeys(positions, 5))
+    behind = {f"aaaaaaaa.g{n}": [(9, (f"aaaaaaaa.t{n}", 0, 0))] for n in range(5)}
+    behind["zzzzzzzz.g"] = [(1, ("zzzzzzzz.t", 0, 0))]
+    assert set(rounds._dated(door, behind, {})) == {("aaaaaaaa.t0", 0, 0), ("zzzzzzzz.t", 0, 0)}
