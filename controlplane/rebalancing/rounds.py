@@ -78,8 +78,9 @@ class Left:
 def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | None:
     """Make a round; None: nothing is left. Raises ClusterUnavailable."""
     under_way, placed = door.under_way(), {each.place: each for each in door.placed()}
+    held = _held_up(row, now)
     is_slowed = row.state != RebalanceState.CANCELLING or row.throttle_in_force is not None
-    if is_slowed and row.moves.filter(copies=True).exists() and not _all_waits(row, now):
+    if is_slowed and row.moves.filter(copies=True).exists() and not _all_waits(row, held):
         throttling.set_rate(row, door)
     active = list(row.moves.filter(state__in=ACTIVE).order_by("number"))
     acts = _Acts()
@@ -89,9 +90,10 @@ def round_of(row: Rebalance, door: PlacementDoor, *, now: datetime) -> Left | No
     _act(row, acts, door, now)
     if row.state == RebalanceState.CANCELLING:
         row.moves.filter(state=MoveState.WAITING).update(state=MoveState.CANCELLED, finished_at=now)
+        held = {}
     elif row.state == RebalanceState.RUNNING:
-        _begin(row, door, placed, _held_up(row, now), now)
-    left = _left(row, _held_up(row, now))
+        _begin(row, door, placed, held, now)
+    left = _left(row, held)
     if left is not None and left.in_windows:
         throttling.release(row, door)  # for days a follower that restarts would catch up at the rebalance's rate
     return left
@@ -206,9 +208,8 @@ def _held_up(row: Rebalance, now: datetime) -> dict[int, datetime]:
     return held
 
 
-def _all_waits(row: Rebalance, now: datetime) -> bool:
+def _all_waits(row: Rebalance, held: Mapping[int, datetime]) -> bool:
     """Whether nothing is under way, and all that is left waits for windows."""
-    held = _held_up(row, now)
     return bool(held) and not row.moves.filter(state__in=(MoveState.WAITING, *ACTIVE)).exclude(pk__in=held).exists()
 
 
