@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.core.kept import AWAY
 from controlplane.groups import lag
 from controlplane.groups.lag import Observation, Pace
 from controlplane.instances.selectors import instance_get
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
-_AWAY = (RedisError, OSError)
-"""What a cache says that is not there: a page without rates is better than none."""
 MOST_DATED = 500
 """Partitions of which a record is looked at for one page."""
 
@@ -152,7 +150,7 @@ def group_forget(instance_id: str, name: str) -> None:
     """Its offsets were moved: what was seen before says nothing about how fast it reads."""
     try:
         cache.delete(_key(instance_id, name))
-    except _AWAY as error:
+    except AWAY as error:
         LOG.warning("the next rates of a group may be wrong: %s", error)
 
 
@@ -238,7 +236,7 @@ def _pace(instance_id: str, group: Group, spans: Mapping[Place, Span], clock: Cl
     try:
         kept = cache.get(key) or []
         cache.set(key, lag.kept_with(kept, now), timeout=lag.LONGEST_MS // lag.SECOND_MS)
-    except _AWAY as error:
+    except AWAY as error:
         LOG.warning("a group is shown without rates: %s", error)
         return None
     before = lag.oldest_of(kept, now)

@@ -6,6 +6,7 @@ rows         from the master's document to a row (pure)
 waiting      throttled intervals, spread over steps of time
 statements   the one aggregation, in SQL: for rolling up and for reading
 services     sampling, rolling up, forgetting
+forgetting   rows that have expired, in portions
 selectors    a history of some metrics in some steps
 lag          the same of consumer groups
 exposition   the newest of it in Prometheus' text format (pure)

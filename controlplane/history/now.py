@@ -6,10 +6,8 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.core.cache import cache
-from redis.exceptions import RedisError
-
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.lag.rows import age_s
 from controlplane.history.metrics import Kind
@@ -33,26 +31,17 @@ FRESH = timedelta(seconds=60)
 LAG_FRESH_S = 3 * MINUTES.step_s
 MOST_GROUPS = 1_000
 """In one answer, those furthest behind."""
-_AWAY = (RedisError, OSError)
-"""What a cache says that is not there."""
 
 
 def exposition_get(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> str:
     """See `exposition`. Raises NotFound."""
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     key = f"exposition:{instance.pk}"
-    try:
-        kept = cache.get(key)
-    except _AWAY as error:
-        LOG.warning("figures of now are put together again: %s", error)
-        kept = None
-    if kept is not None:
-        return str(kept)
+    before = kept(key, LOG, "figures of now are put together again")
+    if before is not None:
+        return str(before)
     text = _text(instance, clock.now(), clock)
-    try:
-        cache.set(key, text, timeout=CACHED_S)
-    except _AWAY as error:
-        LOG.warning("figures of now are not kept: %s", error)
+    keep(key, text, CACHED_S, LOG, "figures of now are not kept")
     return text
 
 

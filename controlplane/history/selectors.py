@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from django.db import connection
 
@@ -12,12 +12,21 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
 from controlplane.history.metrics import METRICS, Kind, Metric
 from controlplane.history.models import Hour, Minute, Sample
-from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Plan, RangeError, Resolution, plan_of
+from controlplane.history.resolutions import (
+    HOURS,
+    MINUTES,
+    RESOLUTIONS,
+    SAMPLES,
+    Plan,
+    RangeError,
+    Resolution,
+    plan_of,
+)
 from controlplane.history.statements import COLUMNS, selected
 from controlplane.history.waiting import waited_by_step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controlplane.history.waiting import Waited
     from controlplane.instances.models import Instance
@@ -49,6 +58,34 @@ class History:
     times: list[datetime]
     series: list[Series]
 
+    @classmethod
+    def over(cls, plan: Plan, series: Iterable[Series]) -> Self:
+        """In the steps of a plan."""
+        return cls(
+            moment_at(plan.start),
+            moment_at(plan.end),
+            plan.step_s,
+            plan.resolution.step_s,
+            [moment_at(at) for at in plan.moments],
+            list(series),
+        )
+
+
+def planned(
+    start: datetime,
+    end: datetime,
+    step_s: int | None,
+    now: datetime,
+    resolutions: Sequence[Resolution] = RESOLUTIONS,
+) -> Plan:
+    """How a question of [start, end) is answered. Raises Invalid."""
+    try:
+        return plan_of(
+            int(start.timestamp()), -int(-min(end, now).timestamp() // 1), step_s, int(now.timestamp()), resolutions
+        )
+    except RangeError as error:
+        raise Invalid.field(error.field, str(error)) from error
+
 
 def history_get(
     *,
@@ -61,22 +98,12 @@ def history_get(
 ) -> History:
     """In the steps that were asked for, or the shortest of which not too many are needed. Raises Invalid."""
     now = clock.now()
-    try:
-        plan = plan_of(int(start.timestamp()), -int(-min(end, now).timestamp() // 1), step_s, int(now.timestamp()))
-    except RangeError as error:
-        raise Invalid.field(error.field, str(error)) from error
+    plan = planned(start, end, step_s, now)
     rows = _rows(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instance=instance.pk))
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
-    return History(
-        moment_at(plan.start),
-        moment_at(plan.end),
-        plan.step_s,
-        plan.resolution.step_s,
-        [moment_at(at) for at in plan.moments],
-        [_series(metric, plan, rows, known_to) for metric in metrics],
-    )
+    return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics])
 
 
 def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]:

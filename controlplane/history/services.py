@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.history.forgetting import forget
 from controlplane.history.models import Hour, Minute, RolledUp, Sample
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Resolution, floor
 from controlplane.history.rows import figures_of
@@ -158,8 +159,4 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         limit = resolution.oldest(now_s)
         if level is not None:  # what may be rolled up again stays whole
             limit = min(limit, done.get(level.resolution.step_s, 0) - level.again_s)
-        for _ in range(PORTIONS_AT_ONCE):
-            oldest = model.objects.filter(at__lt=limit).aggregate(least=Min("at"))["least"]
-            if oldest is None:
-                break
-            model.objects.filter(at__lt=min(limit, oldest + portion_s)).delete()
+        forget(model, limit, portion_s)

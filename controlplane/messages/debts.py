@@ -10,22 +10,20 @@ from __future__ import annotations
 import logging
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import BandwidthUsedUp
+from controlplane.core.kept import AWAY
 
 LONGEST_WAIT_S = 30.0
 LOG = logging.getLogger(__name__)
-_AWAY = (RedisError, OSError)
-"""What a cache says that is not there."""
 
 
 def check_paid(instance_id: str) -> None:
     """Raises BandwidthUsedUp while the instance has to wait."""
     try:
         until_s = cache.get(_key(instance_id))
-    except _AWAY:
+    except AWAY:
         LOG.warning("nobody waits for bandwidth: the cache does not answer")
         return
     left_s = 0.0 if until_s is None else until_s - SYSTEM_CLOCK.now().timestamp()
@@ -40,7 +38,7 @@ def keep(instance_id: str, wait_s: float) -> None:
         return
     try:
         cache.set(_key(instance_id), SYSTEM_CLOCK.now().timestamp() + wait_s, int(wait_s) + 1)
-    except _AWAY:
+    except AWAY:
         LOG.warning("nobody will wait for bandwidth: the cache does not answer")
 
 

@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
 from controlplane.clusters import master
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.core.kept import AWAY
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instances_by_cluster
 from quota.contracts.report import DIRECTIONS
@@ -41,8 +41,6 @@ AT_ONCE = 200
 BROKERS = "figures:brokers"
 NOT_YET = "allocation_unknown"
 """The master answers, and has not heard of the instance."""
-_AWAY = (RedisError, OSError)
-"""What a cache says that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +207,13 @@ def _keep(entries: dict[str, Any]) -> None:
     try:
         if entries:
             cache.set_many(entries, timeout=int(KEPT.total_seconds()))
-    except _AWAY as error:
+    except AWAY as error:
         LOG.warning("figures are not kept: %s", error)
 
 
 def _cached(keys: list[str]) -> dict[str, Any]:
     try:
         return cache.get_many(keys)
-    except _AWAY as error:
+    except AWAY as error:
         LOG.warning("the last figures cannot be read: %s", error)
         return {}

@@ -10,11 +10,11 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable
+from controlplane.core.kept import AWAY, keep, kept
 from controlplane.rebalancing.selectors import balance_of
 
 if TYPE_CHECKING:
@@ -65,20 +65,14 @@ def look(*, clock: Clock = SYSTEM_CLOCK) -> None:
             continue
         finally:
             _ends(cluster)
-        kept = {**document, "short": document["short"][:MOST_SHORT], "short_count": len(document["short"])}
-        try:
-            cache.set(_key(cluster), {"at": clock.now(), "document": kept}, timeout=KEPT_S)
-        except (RedisError, OSError) as error:
-            LOG.warning("how evenly %s is loaded is not kept: %s", cluster, error)
+        shown = {**document, "short": document["short"][:MOST_SHORT], "short_count": len(document["short"])}
+        seen = {"at": clock.now(), "document": shown}
+        keep(_key(cluster), seen, KEPT_S, LOG, f"how evenly {cluster} is loaded is not kept")
 
 
 def seen_last(cluster: PhysicalCluster) -> dict[str, Any] | None:
     """`at` and `document`; None: a cluster that nobody has looked at for an hour."""
-    try:
-        found: dict[str, Any] | None = cache.get(_key(cluster))
-    except (RedisError, OSError) as error:
-        LOG.warning("how evenly %s is loaded cannot be read: %s", cluster, error)
-        return None
+    found: dict[str, Any] | None = kept(_key(cluster), LOG, f"how evenly {cluster} is loaded cannot be read")
     return found
 
 
@@ -86,14 +80,14 @@ def _begins(cluster: PhysicalCluster) -> bool:
     """Whether nobody else is looking: with silent brokers a look takes longer than the minute until the next one."""
     try:
         return bool(cache.add(_looking(cluster), True, timeout=LONGEST_LOOK_S))
-    except (RedisError, OSError):
+    except AWAY:
         return True
 
 
 def _ends(cluster: PhysicalCluster) -> None:
     try:
         cache.delete(_looking(cluster))
-    except (RedisError, OSError) as error:
+    except AWAY as error:
         LOG.warning("the next look at %s has to wait: %s", cluster, error)
 
 

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, Min, OuterRef
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.history.forgetting import PORTIONS_AT_ONCE, forget
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S
 from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes
 from controlplane.history.resolutions import HOURS, MINUTES, floor
@@ -19,7 +20,6 @@ from controlplane.history.resolutions import HOURS, MINUTES, floor
 SETTLED_S = 180
 """After an hour's end: whoever has its last minute has written it."""
 HOURS_AT_ONCE = 48
-PORTIONS_AT_ONCE = 60
 GROUPS_AT_ONCE = 1000
 HOURS_MARK = "hours"
 
@@ -109,11 +109,7 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         (LagMinutes, min(floor(MINUTES.oldest(now_s), RUN_S[MINUTES]), rolled_s), HOURS.step_s),
         (LagHours, floor(HOURS.oldest(now_s), RUN_S[HOURS]), RUN_S[HOURS]),
     ):
-        for _ in range(PORTIONS_AT_ONCE):
-            oldest = model.objects.filter(at__lt=limit).aggregate(least=Min("at"))["least"]
-            if oldest is None:
-                break
-            model.objects.filter(at__lt=min(limit, oldest + portion_s)).delete()
+        forget(model, limit, portion_s)
     _groups_purged()
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q
-from redis.exceptions import RedisError
 
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.core.kept import keep, kept
 from controlplane.groups.rounds import round_of
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
@@ -35,8 +34,6 @@ AT_ONCE = 500
 DATED_FOR_S = 600
 AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
-_AWAY = (RedisError, OSError)
-"""What a cache says that is not there: records are then dated again."""
 
 Figures = tuple[int, int | None]
 """Records, and the timestamp of the oldest in ms, as `groups.rounds.Lag` has it."""
@@ -68,11 +65,11 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
         return 0
     key = f"lag:dated:{cluster.pk}"
     try:
-        found = round_of(cluster.address, names, known=_cached(key))
+        found = round_of(cluster.address, names, known=kept(key, LOG, "records are dated again") or {})
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
-    _keep(key, found.dated)
+    keep(key, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
     taken_s = int(clock.now().timestamp())
     lags = {
         (instance, group): _figures(lag, taken_s)
@@ -144,18 +141,3 @@ def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
 def _portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for first in range(0, len(items), AT_ONCE):
         yield items[first : first + AT_ONCE]
-
-
-def _cached(key: str) -> dict[Any, int]:
-    try:
-        return cache.get(key) or {}
-    except _AWAY as error:
-        LOG.warning("records are dated again: %s", error)
-        return {}
-
-
-def _keep(key: str, dated: Mapping[Any, int]) -> None:
-    try:
-        cache.set(key, dict(dated), timeout=DATED_FOR_S)
-    except _AWAY as error:
-        LOG.warning("records will be dated again: %s", error)

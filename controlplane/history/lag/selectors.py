@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid
 from controlplane.groups.selectors import group_known
 from controlplane.history.lag.rows import METRICS, RESOLUTIONS, RUN_S, Step, age_s, digest_of
 from controlplane.history.models import LagGroup, LagHours, LagMinutes
-from controlplane.history.resolutions import MINUTES, Plan, RangeError, floor, plan_of
-from controlplane.history.selectors import History, Series, moment_at
+from controlplane.history.resolutions import MINUTES, Plan, floor
+from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -51,26 +50,14 @@ def lag_get(
     clock: Clock = SYSTEM_CLOCK,
 ) -> History:
     """Whether or not there is such a group; the caller has the instance from its organisation's scope. Raises Invalid."""
-    now = clock.now()
-    now_s = int(now.timestamp())
-    try:
-        plan = plan_of(int(start.timestamp()), -int(-min(end, now).timestamp() // 1), step_s, now_s, RESOLUTIONS)
-    except RangeError as error:
-        raise Invalid.field(error.field, str(error)) from error
+    plan = planned(start, end, step_s, clock.now(), RESOLUTIONS)
     group = _rows_of(instance, name)
     steps: dict[int, Step] = {}
     if group is not None:
         for at, step in _known(group, plan):
             found = steps.setdefault(floor(at, plan.step_s), Step())
             found.add(step.samples, step.messages, step.messages_most, step.dated, step.seconds, step.seconds_most)
-    return History(
-        moment_at(plan.start),
-        moment_at(plan.end),
-        plan.step_s,
-        plan.resolution.step_s,
-        [moment_at(at) for at in plan.moments],
-        list(_series(plan, steps)),
-    )
+    return History.over(plan, _series(plan, steps))
 
 
 def _rows_of(instance: Instance, name: str) -> int | None:

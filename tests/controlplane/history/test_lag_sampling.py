@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.core import kept
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.groups import rounds
 from controlplane.history.lag import sampling
@@ -179,7 +180,7 @@ def test_without_a_cache_records_are_dated_again(hers, present, monkeypatch, cap
     def away(*_args, **_named):
         raise OSError("no cache")
 
-    monkeypatch.setattr(sampling, "cache", SimpleNamespace(get=away, set=away))
+    monkeypatch.setattr(kept, "cache", SimpleNamespace(get=away, set=away))
     with caplog.at_level(logging.WARNING):
         assert sampling.sample(clock=present) == 1
     assert "dated again" in caplog.text

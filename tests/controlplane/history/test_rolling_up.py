@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controlplane.history import services
+from controlplane.history import forgetting, services
 from controlplane.history.models import Hour, Minute, RolledUp, Sample
 from controlplane.quotas.models import RecordedInterval
 from tests.controlplane.fakes import ManualClock
@@ -232,7 +232,7 @@ def test_purging_removes_what_has_expired_and_nothing_else(at_noon):
 
 
 def test_purging_goes_in_portions(at_noon, monkeypatch):
-    monkeypatch.setattr(services, "PORTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(forgetting, "PORTIONS_AT_ONCE", 2)
     keep([sample(NOON + 10 * number) for number in range(60)])
     roll_up_to(at_noon, NOON + 86_400)
     services.purge(clock=at_noon)

@@ -1,0 +1,31 @@
+"""What is kept in the cache to be spared some work: a cache that is away costs that work, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+AWAY = (RedisError, OSError)
+"""What a cache says that is not there."""
+
+
+def kept(key: str, log: Logger, problem: str) -> Any:
+    """None: nothing, or the cache is away, which is logged as `problem`."""
+    try:
+        return cache.get(key)
+    except AWAY as error:
+        log.warning("%s: %s", problem, error)
+        return None
+
+
+def keep(key: str, value: object, timeout_s: int, log: Logger, problem: str) -> None:
+    """For so many seconds, unless the cache is away, which is logged as `problem`."""
+    try:
+        cache.set(key, value, timeout=timeout_s)
+    except AWAY as error:
+        log.warning("%s: %s", problem, error)
