@@ -6,6 +6,10 @@ turns. So a tenant with a thousand busy connections, or with one costly request,
 a thousand connections. An account that is not busy is not in any queue and costs nothing. The cluster's own account comes
 first in every turn: replication, the controller and the control plane do not stand behind tenants.
 
+Who goes first. An account that has used little of the loop lately stands before one that has used more, and what its
+requests have appended and answered leaves before an account that has had more than its share is served at all. So who asks
+for little waits for the turn that is under way, and not for a greedy neighbour's part of the next one, too.
+
 What else the loop does for an account (slices of long work, answers on their way out, its part of the writing at the end
 of the turn) is charged to it as well, by the clock.
 
@@ -17,7 +21,8 @@ connection that holds most of the account that holds most is ended, and counted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import exp
 from typing import TYPE_CHECKING, Protocol
 
 from quota.core.bucket import TokenBucket
@@ -29,6 +34,10 @@ TURN_S = 0.000_5
 """So long a turn serves what is ready, all accounts together."""
 LEAST_QUANTUM_S = 0.000_15
 """Of one account in a turn: less would be spent on going from one to the next."""
+LATELY_S = 0.02
+"""What an account has used of the loop fades in this time to 1/e."""
+GREEDY = 1.5
+"""So many times what the accounts of a turn have used on average lately is more than a share."""
 MOST_OVERDRAWN_S = 1.0
 """What is remembered of an account that used more than its part."""
 ACCOUNT_BYTES = 128 * 2**20
@@ -70,6 +79,8 @@ class Account:
         "insecure_told",
         "is_active",
         "is_gone",
+        "lately_at",
+        "lately_s",
         "left_at",
         "loop_bucket",
         "name",
@@ -88,6 +99,8 @@ class Account:
         self.is_gone = False  # its instance; forgotten when nothing is held any more
         self.deficit_s = 0.0  # what it may still use; below 0: what it has to give back
         self.left_at = 0.0  # when it had nothing to do any more
+        self.lately_s = 0.0  # of the loop, fading, as of `lately_at`
+        self.lately_at = 0.0
         self.spent_s = 0.0  # of the loop, since the beginning
         self.loop_bucket: TokenBucket | None = None  # what is spent is charged to it, in microseconds
         self.received_bytes = 0  # in this turn
@@ -102,6 +115,10 @@ class Account:
         self.handshakes: Handshakes | None = None  # made for the first connection that wants TLS
         self._holders: dict[Holder, int] = {}
         self._starved: deque[Callable[[], None]] = deque()
+
+    def used_lately(self, now: float) -> float:
+        """Seconds of the loop, those long ago for less."""
+        return self.lately_s * exp((self.lately_at - now) / LATELY_S)
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
@@ -233,6 +250,8 @@ class Accounts:
         most, longest_s = None, 0.0
         for account, seconds in self._used.items():
             account.spent_s += seconds
+            account.lately_s = account.used_lately(now) + seconds
+            account.lately_at = now
             if account.loop_bucket is not None:
                 account.loop_bucket.charge(int(seconds * MICROSECONDS), now)
             if seconds > longest_s:
@@ -245,19 +264,39 @@ class Accounts:
         """Whether answers may leave in this turn: not those of an account that has overdrawn while others wait."""
         return account.deficit_s > -TURN_S or not self._active
 
-    def serve(self) -> None:
-        """One round: each account that has something ready uses its part of a turn."""
+    def serve(self, send: Callable[[], None]) -> None:
+        """One round: each account that has something ready uses its part of a turn; `send` ends what was begun so far."""
         active = self._active
-        if self.internal.queue and active[0] is not self.internal:
-            active.remove(self.internal)
-            active.appendleft(self.internal)
         quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
-        for _ in range(len(active)):
-            account = active.popleft()
+        if len(active) == 1:
+            self._round((active.popleft(),), quantum_s)
+            return
+        modest, greedy = self._in_order()
+        active.clear()
+        active.extend(greedy)
+        self._round(modest, quantum_s)
+        if greedy:
+            send()
+            for _ in greedy:
+                active.popleft()
+            self._round(greedy, quantum_s)
+
+    def _in_order(self) -> tuple[list[Account], list[Account]]:
+        """Those that have something ready: the cluster's own, then who has used least lately; and who has had too much."""
+        now = self._clock()
+        lately = {account: account.used_lately(now) for account in self._active}
+        share_s = GREEDY * sum(lately.values()) / len(lately)
+        if self.internal in lately:
+            lately[self.internal] = -1.0
+        order = sorted(lately, key=lately.__getitem__)
+        return [each for each in order if lately[each] <= share_s], [each for each in order if lately[each] > share_s]
+
+    def _round(self, accounts: Iterable[Account], quantum_s: float) -> None:
+        for account in accounts:
             account.deficit_s = min(account.deficit_s + (TURN_S if account is self.internal else quantum_s), TURN_S)
             self._serve(account)
             if account.queue:
-                active.append(account)
+                self._active.append(account)
             else:
                 account.is_active = False
                 account.left_at = self._clock()

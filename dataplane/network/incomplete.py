@@ -16,7 +16,7 @@ from dataplane.network.memory import Mapped, grown, mapped
 
 WHOLE_BELOW_BYTES = 128 * 2**10
 """An incomplete frame of at most this size gets all its memory at once."""
-MAPPED_FROM_BYTES = 512 * 2**10
+MAPPED_FROM_BYTES = 256 * 2**10
 """Smaller memory comes from the heap, which has it from the frames before, but clears all of it at once."""
 AT_ONCE_BYTES = 128 * 2**10
 """Of a large frame no more is received in one call: it is memory that nobody has touched yet, 2.5 us a page on a virtual machine

@@ -4,7 +4,8 @@ A turn: what epoll reports is queued with the account of its connection (an inst
 accounts are served in rounds of about half a millisecond (`accounts`): bytes are received into one shared arena and cut into
 frames; each frame goes to its connection's protocol, which may answer at once or later. Then the turn-end callbacks run
 (group commit), then every connection with output sends. Frames are views into the arena, so they are valid until the end
-of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins. What was to be
+of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins, as it does
+before an account that has used more of the loop lately than its share: the others' answers have left by then. What was to be
 called soon, slices of long work above all, comes when all that has left: no connection served in a turn waits for its slice.
 
 How long turns are, and who had them, is kept (`turns`): one that was too long is a line on standard error.
@@ -399,7 +400,7 @@ class EpollLoop:
                 self._run_timers()
             due = len(self._soon)
             if accounts.is_busy:
-                accounts.serve()
+                accounts.serve(self.end_turn)
             self.end_turn()
             if due:  # long work above all: connections served in this turn have their answers before it
                 for _ in range(due):

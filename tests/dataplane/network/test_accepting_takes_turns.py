@@ -27,11 +27,11 @@ def test_those_that_take_long_to_let_in_are_accepted_one_after_the_other(takes_s
             clients.enter_context(socket.create_connection(listener.address))
         listener.ready(0)
         listener.ready(0)  # reported again while it stands in line
-        loop.accounts.serve()
+        loop.accounts.serve(loop.end_turn)
         assert len(came) == at_once or not takes_s  # a busy machine may end even the first turn early
         for _ in range(20):
             listener.ready(0)
-            loop.accounts.serve()
+            loop.accounts.serve(loop.end_turn)
         assert len(came) == 5
     listener.close()
     loop.close()
@@ -42,7 +42,7 @@ def test_those_who_come_are_paid_for_by_whose_port_they_come_to_let_in_or_not():
     listener = loop.listen("127.0.0.1", 0, lambda _connection: time.sleep(0.002), account="abcdefgh")
     with socket.create_connection(listener.address):
         listener.ready(0)
-        loop.accounts.serve()
+        loop.accounts.serve(loop.end_turn)
     loop.accounts.end_turn(time.monotonic())
     assert loop.accounts.of("abcdefgh").spent_s > 0.001
     assert loop.accounts.internal.spent_s < 0.001
@@ -56,7 +56,7 @@ def test_who_stands_in_line_when_the_listener_is_closed_is_not_accepted():
     with socket.create_connection(listener.address):
         listener.ready(0)
         listener.close()
-        loop.accounts.serve()
+        loop.accounts.serve(loop.end_turn)
     assert came == []
     loop.close()
 

@@ -51,7 +51,7 @@ def accounts(clock):
 def turn(accounts, clock):
     """One turn; how long it took."""
     began = clock.now
-    accounts.serve()
+    accounts.serve(lambda: None)
     accounts.end_turn(clock.now)
     return clock.now - began
 
@@ -113,6 +113,60 @@ def test_the_clusters_own_come_first(accounts, clock):
     Work(clock, accounts, accounts.internal, took, seconds=0.000_1, times=1)
     turn(accounts, clock)
     assert took == ["", "a", "b"]
+
+
+def test_who_has_used_least_of_the_loop_lately_is_served_first(accounts, clock):
+    took = []
+    for name, seconds in (("much", 0.000_4), ("little", 0.000_1), ("more", 0.000_2)):
+        Work(clock, accounts, accounts.of(name), took, seconds=seconds, times=1)
+        turn(accounts, clock)
+    clock.now += 0.01  # nobody owes anything any more, and nothing is forgotten
+    took.clear()
+    for name in ("much", "little", "more"):
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert took == ["little", "more", "much"]
+
+
+def test_what_was_used_long_ago_is_forgotten(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("a"), took, seconds=0.1, times=1)
+    turn(accounts, clock)
+    clock.now += 60.0
+    Work(clock, accounts, accounts.of("a"), took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    Work(clock, accounts, accounts.of("b"), took, seconds=0.000_2, times=1)
+    turn(accounts, clock)
+    took.clear()
+    for name in ("b", "a"):
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert took == ["a", "b"]
+
+
+def test_what_others_asked_for_has_left_before_one_that_had_more_than_its_share_is_served(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("greedy"), took, seconds=0.000_4, times=100)
+    for _ in range(20):
+        turn(accounts, clock)
+    took.clear()
+    for name in ("modest", "other"):
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_01, times=1)
+    for _ in range(2):  # it has overdrawn, and may have to wait for a turn
+        accounts.serve(lambda: took.append("sent"))
+    assert took == ["modest", "other", "sent", "greedy"]
+
+
+def test_equals_share_a_turn_that_ends_once(accounts, clock):
+    """Where nobody had more than a share, writing and sending are not done twice in a turn."""
+    took, sent = [], []
+    for name in ("a", "b", "c"):
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_1, times=50)
+    while accounts.is_busy:
+        accounts.serve(lambda: sent.append(len(took)))
+        accounts.end_turn(clock.now)
+    assert len(took) == 150
+    assert not sent
 
 
 def test_what_was_overdrawn_is_given_back_by_doing_without(accounts, clock):
