@@ -260,9 +260,14 @@ async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Want
 def _topics(
     found: Found, topic_type: Callable[..., T], partition_type: Callable[..., Any], pace: Pace
 ) -> Steps[tuple[T, ...]]:
-    """As messages, which for one group and for several differ in their types only."""
+    """As messages, which for one group and for several differ in their types only. Uses `found` up.
+
+    Freed whole, what was found of 20,000 topics would take 5 ms.
+    """
     topics = []
-    for name, answers in found:
+    found.reverse()
+    while found:
+        name, answers = found.pop()
         rows = yield from each(
             answers,
             lambda row: partition_type(row[0], row[1].offset, row[1].leader_epoch, row[1].metadata, row[2]),
