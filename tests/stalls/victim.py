@@ -21,6 +21,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Self
@@ -143,6 +144,8 @@ class Victim:
 
 
 def _run(address: Address, topic: str, pid: int | None, pipe: Connection) -> None:
+    with suppress(PermissionError):  # it has a processor when it asks for one, as on a machine of its own
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     Life(address, topic, pid, pipe).run()
 
 
