@@ -128,7 +128,7 @@ class Settings:
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_max_size: int = 5_000  # as group_max_size
     group_consumer_assignors: str = "uniform,range"
-    group_consumer_migration_policy: str = "disabled"  # of groups with members; or: bidirectional, upgrade, downgrade
+    group_consumer_migration_policy: str = "bidirectional"  # of groups with members; or: upgrade, downgrade, disabled
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000

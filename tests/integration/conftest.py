@@ -25,7 +25,6 @@ def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proces
     settings = {
         "group_min_session_timeout_ms": 1000,
         "offsets_topic_num_partitions": 4,
-        "group_consumer_migration_policy": "bidirectional",
     }
     settings |= {"group_consumer_session_timeout_ms": 6_000, "group_consumer_heartbeat_interval_ms": 500}
     with ProcessCluster(tmp_path_factory.mktemp("cluster"), settings) as cluster:

@@ -15,9 +15,9 @@ def test_what_a_policy_allows(policy, upgrades, downgrades):
     assert (rules.upgrades, rules.downgrades) == (upgrades, downgrades)
 
 
-def test_groups_with_members_keep_their_protocol_unless_a_broker_is_told_otherwise():
+def test_both_are_allowed_as_in_kafka():
     rules = group_settings(settings_from({})).consumer
-    assert (rules.upgrades, rules.downgrades) == (False, False)
+    assert (rules.upgrades, rules.downgrades) == (True, True)
 
 
 def test_another_policy_is_none():
