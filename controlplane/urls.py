@@ -25,6 +25,7 @@ from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates, scheduled
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
+from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
@@ -127,6 +128,8 @@ urlpatterns = [
     path(f"{INSTANCE}/cost", billing.CostApi.as_view()),
     path(f"{INSTANCE}/what-if", what_if.WhatIfApi.as_view()),
     path(f"{INSTANCE}/cost/topics", billing.TopicCostsApi.as_view()),
+    path(f"{INSTANCE}/policies", policies.PoliciesApi.as_view()),
+    path(f"{INSTANCE}/policies/disk", policies.DiskPolicyApi.as_view()),
     path(f"{V1}/budgets", budgets.BudgetsApi.as_view()),
     path(f"{V1}/budgets/<id:budget_id>", budgets.BudgetApi.as_view()),
     path(f"{V1}/budgets/<id:budget_id>/alerts", budgets.BudgetAlertsApi.as_view()),

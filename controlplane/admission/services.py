@@ -53,7 +53,7 @@ def admit(
     _check_caps(organisation, plan, instance, now, then)
     _check_cluster(cluster, instance, before, after, clock)
     if not is_price_confirmed:
-        _check_price(plan, now, then)
+        price_check(plan, now, then)
 
 
 def _check_caps(
@@ -89,7 +89,8 @@ def _check_cluster(
         raise ClusterFull("; ".join(said.values()), errors=_beside(said), members=_members(found))
 
 
-def _check_price(plan: Plan, before: Amounts | None, after: Amounts) -> None:
+def price_check(plan: Plan, before: Amounts | None, after: Amounts) -> None:
+    """Whether a price may be paid without a word that it is known. Raises PriceUnconfirmed."""
     price, threshold = after[rules.PRICE], installed.price_confirmed_above()
     if price <= threshold or (before and price <= before[rules.PRICE]):
         return

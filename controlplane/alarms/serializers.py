@@ -129,7 +129,7 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
     )
     object = serializers.CharField(help_text="its code or id")
     actor = serializers.CharField(help_text='an email, "system", or empty where nobody did it')
-    detail = serializers.CharField(help_text="why an operation failed; else empty")
+    detail = serializers.CharField(help_text="why an operation failed, or what a policy did; else empty")
 
 
 class InstanceEventPageSerializer(serializers.Serializer[Any]):

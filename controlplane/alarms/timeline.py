@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from controlplane.core.models import Operation
     from controlplane.tenants.models import Organisation
 
 KINDS = (
@@ -120,10 +121,16 @@ def _sources(organisation: Organisation, instance_id: str) -> list[_Source]:
         _Source(
             operations.exclude(state=OperationState.RUNNING),
             "finished_at",
-            lambda row: (f"operation.{row.state}", row.kind, row.pk, row.actor, row.error),
+            lambda row: (f"operation.{row.state}", row.kind, row.pk, row.actor, row.error or _said(row)),
         ),
         _Source(operations, "created_at", lambda row: ("operation.began", row.kind, row.pk, row.actor, "")),
     ]
+
+
+def _said(operation: Operation) -> str:
+    """What an operation of a policy has to say when it has done its work."""
+    said = (operation.result or {}).get("said", "")
+    return said if isinstance(said, str) else ""
 
 
 def _read(source: _Source, number: int, after: Place | None, oldest: datetime, most: int) -> Iterator[Event]:

@@ -74,6 +74,9 @@ INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
 INSTANCE_PROMETHEUS = Call("GET", f"{_INSTANCE}/prometheus")
 INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
 
+POLICIES = Call("GET", f"{_INSTANCE}/policies")
+DISK_POLICY = Call("PUT", f"{_INSTANCE}/policies/disk")
+
 TOPICS = Call("GET", f"{_INSTANCE}/topics")
 TOPIC_CREATE = Call("POST", f"{_INSTANCE}/topics")
 TOPIC = Call("GET", _TOPIC)

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "receiver": ("alarm receiver messages", _I, "receiver_id"),
     "instance_events": ("instance events", _I),
     "instance_settings": ("instance resize --bandwidth 10", _I),
+    "instance_policies": ("policy show", _I),
     "instance_config": ("instance config --default-partitions 6", _I),
     "instance_delete": ("instance delete", _I),
     "instance_access": ("instance whitelist", _I),

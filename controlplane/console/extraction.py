@@ -48,6 +48,11 @@ SPOKEN = (
     "controlplane/rebalancing/rounds.py",
     "controlplane/rebalancing/summaries.py",
     "controlplane/routes/validation.py",
+    "controlplane/policies/planning.py",
+    "controlplane/policies/outlook.py",
+    "controlplane/policies/retention.py",
+    "controlplane/policies/rules.py",
+    "controlplane/policies/storage.py",
     "controlplane/quotas/figures.py",
     "quota/core/explain.py",
     "quota/core/explain_access.py",
@@ -72,7 +77,19 @@ NOT_SPOKEN = {
 """Of them, modules that say nothing, or nothing that is translated."""
 REFUSING = (
     *("access", "accounts", "admission", "alarms", "billing", "budgets", "certificates", "clusters", "connections"),
-    *("core", "groups", "health", "instances", "kafka", "messages", "metering", "quotas", "rebalancing", "routes"),
+    *(
+        "core",
+        "groups",
+        "health",
+        "instances",
+        "kafka",
+        "messages",
+        "metering",
+        "policies",
+        "quotas",
+        "rebalancing",
+        "routes",
+    ),
     *("tenants", "throttle_rules", "token_issuers", "topics", "transactions", "what_if"),
 )
 """Apps: what their services raise is shown by pages."""
@@ -118,6 +135,8 @@ NO_WORDS = {
     *("everyone's figures are kept", "operators see every tenant's", "a cluster is its operators'"),
     *(
         "the operation names its target",
+        "an operation names its target",
+        "the caller has found the instance",
         "the last of SPANS is a minute",
         "shares need a weight above 0, and none below",
     ),

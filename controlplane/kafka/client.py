@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 CONTROLLER_TIMEOUT_S = 4.0
 """librdkafka waits for the controller that it knows, dead or not, and asks nobody for another: better to begin anew."""
+SETTINGS_AT_ONCE = 200
+"""Topics of which settings are asked for in one request: each answers some forty."""
 
 
 class ClusterChanging(ClusterUnavailable):
@@ -77,6 +79,14 @@ class Layout:
     def replicas(self) -> int:
         """All replicas of all partitions: what is counted against an instance's partitions."""
         return sum(len(partition.replicas) for partition in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is in force for a topic, and whether it was set for this topic."""
+
+    value: str
+    is_own: bool
 
 
 class Admin(Protocol):
@@ -112,6 +122,10 @@ class Admin(Protocol):
 
     def config(self, name: str) -> dict[str, str]:
         """What was set for this topic. Raises NotFound."""
+        ...
+
+    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+        """What is in force for these topics, defaults as well, without topics that are not there."""
         ...
 
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
@@ -196,13 +210,23 @@ class KafkaAdmin:
     def config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
-        entries = _result(next(iter(futures.values())), name)
-        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        return {
-            key: entry.value
-            for key, entry in sorted(entries.items())
-            if entry.source in (own, ConfigSource.DYNAMIC_TOPIC_CONFIG) and entry.value is not None
-        }
+        found = _settings_of(_result(next(iter(futures.values())), name))
+        return {key: setting.value for key, setting in found.items() if setting.is_own}
+
+    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+        found = {}
+        for start in range(0, len(names), SETTINGS_AT_ONCE):
+            resources = [
+                ConfigResource(ConfigResource.Type.TOPIC, name) for name in names[start : start + SETTINGS_AT_ONCE]
+            ]
+            futures = self._client.describe_configs(resources, request_timeout=TIMEOUT_S)
+            for resource, future in futures.items():
+                try:
+                    entries = _result(future, resource.name)
+                except NotFound:
+                    continue
+                found[resource.name] = _settings_of(entries)
+        return found
 
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         entries = [
@@ -307,6 +331,15 @@ def problem_of(error: KafkaError, physical: str) -> SluiceError:
 def bytes_of(field: str | bytes | None) -> bytes | None:
     """A key or a value, which librdkafka's types may make text."""
     return field.encode() if isinstance(field, str) else field
+
+
+def _settings_of(entries: Mapping[str, Any]) -> dict[str, Setting]:
+    own = (ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    return {
+        key: Setting(entry.value, entry.source in own)
+        for key, entry in sorted(entries.items())
+        if entry.value is not None
+    }
 
 
 def _layout_of(name: str, described: Any) -> Layout:

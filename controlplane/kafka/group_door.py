@@ -134,6 +134,10 @@ class GroupDoor(Protocol):
         """The first record of that time or later; None: there is none."""
         ...
 
+    def offsets_at_each(self, times: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The same with a time of each partition's own, in ms, in one round."""
+        ...
+
     def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         """The timestamp, in ms, of the first record from each offset on; NOTHING_LEFT; UNDATED; absent: no answer in time."""
         ...
@@ -238,11 +242,19 @@ class KafkaGroups:
 
     def offsets_at(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
         """See GroupDoor."""
-        found = self._offsets(self._list_offsets(places, OffsetSpec.for_timestamp(timestamp_ms)))
+        return self.offsets_at_each(dict.fromkeys(places, timestamp_ms))
+
+    def offsets_at_each(self, times: Mapping[Place, int]) -> dict[Place, int | None]:
+        """See GroupDoor."""
+        asked = {place: OffsetSpec.for_timestamp(timestamp_ms) for place, timestamp_ms in times.items()}
+        found = self._offsets(self._list_offsets_of(asked))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 
     def _list_offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[TopicPartition, Future[Any]]:
-        asked = {TopicPartition(*place): spec for place in places}
+        return self._list_offsets_of(dict.fromkeys(places, spec))
+
+    def _list_offsets_of(self, specs: Mapping[Place, OffsetSpec]) -> dict[TopicPartition, Future[Any]]:
+        asked = {TopicPartition(*place): spec for place, spec in specs.items()}
         return self._client.list_offsets(asked, request_timeout=ROUND_S) if asked else {}
 
     def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Place, int]:

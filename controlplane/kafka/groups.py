@@ -129,6 +129,13 @@ def offsets_at(
     return _by_tenants_names(cluster, instance_id, places, lambda door, asked: door.offsets_at(asked, timestamp_ms))
 
 
+def offsets_at_each(cluster: ClusterAddress, instance_id: str, times: Mapping[Place, int]) -> dict[Place, int | None]:
+    """The same with a time of each partition's own, in ms; without those that have no leader."""
+    names = names_of(instance_id)
+    asked = {(names.topic_in(topic), number): timestamp_ms for (topic, number), timestamp_ms in times.items()}
+    return _out(names, group_door.door(cluster).offsets_at_each(asked)) if asked else {}
+
+
 def oldest(cluster: ClusterAddress, instance_id: str, positions: Mapping[Place, int]) -> dict[Place, int]:
     """See `GroupDoor.oldest`."""
     names = names_of(instance_id)

@@ -196,6 +196,16 @@ def config(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock
     return patiently(cluster, lambda admin, _again: admin.config(physical), clock)
 
 
+def settings_all(
+    cluster: ClusterAddress, instance_id: str, *, clock: Clock = SYSTEM_CLOCK
+) -> dict[str, dict[str, client.Setting]]:
+    """What is in force for every topic of the instance, defaults as well, by name."""
+    names = names_of(instance_id)
+    owned = physical_names(zookeeper.tree(cluster), instance_id)
+    found = patiently(cluster, lambda admin, _again: admin.settings(owned), clock)
+    return {names.topic_out(name): settings for name, settings in found.items()}
+
+
 def config_set(
     cluster: ClusterAddress,
     instance_id: str,

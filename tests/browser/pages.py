@@ -43,6 +43,8 @@ def tenants(console: Console) -> dict[str, str]:
         "timeline": f"{one}/timeline",
         "instance-settings": f"{one}/settings",
         "instance-config": f"{one}/config",
+        "instance-policies": f"{one}/policies",
+        "instance-policies-none": f"{org}/instances/{console.instances['clickstream']}/policies",
         "instance-delete": f"{one}/delete",
         "instance-isolated": f"{org}/instances/{console.instances['archive']}",
         "instance-isolated-settings": f"{org}/instances/{console.instances['archive']}/settings",

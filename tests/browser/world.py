@@ -315,6 +315,7 @@ def prepare(world: World) -> None:
     propose(world, place)
     watch(made[1])
     spend(made[1])
+    fill_up(made[1])
     rebalance(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
@@ -755,6 +756,42 @@ def spend(instance: Any) -> None:
     for number, (kind, percent) in enumerate([("actual", 80), ("forecast", 100), ("actual", 50)]):
         at = now - timedelta(days=number)
         alert_row(made, month=f"{at:%Y-%m}", kind=kind, percent=percent, at=at, counted_until=at, messages=number % 2)
+
+
+def fill_up(instance: Any) -> None:
+    """A policy that shortens retention: topics of which it was shortened, what it did, and what it could not do."""
+    from datetime import UTC, datetime, timedelta
+
+    from controlplane.core.models import Operation
+    from controlplane.policies.models import DiskPolicy, ShortenedTopic
+
+    now, day_ms, owner = datetime.now(UTC), 24 * 3_600_000, {"organisation": instance.organisation}
+    problem = "all records are younger than the floor of 60 min: shorter retention deletes nothing"
+    about = {**owner, "instance": instance}
+    DiskPolicy(**about, policy="retention", problem=problem, problem_at=now - timedelta(hours=1)).save(
+        force_insert=True
+    )
+    for topic, own_ms in (("orders", None), ("payments", 10 * day_ms)):
+        before_ms = own_ms or 7 * day_ms
+        ShortenedTopic(
+            **about,
+            topic=topic,
+            own_ms=own_ms,
+            before_ms=before_ms,
+            now_ms=before_ms // 2,
+            since=now - timedelta(days=1),
+        ).save(force_insert=True)
+    said = (
+        "retention is shortened (steps: 2 of 10 %, topics: 2): up to 12000 records go, of which groups have not read 340: "
+        "billing (orders: 300), a-group-with-a-rather-long-name (payments: 40)"
+    )
+    for number, (state, result) in enumerate([("failed", None), ("succeeded", {"said": said})]):
+        at = now - timedelta(hours=1 + number)
+        Operation(
+            id=f"op-00000000pol{number}", **owner, kind="policies.shorten", target=instance.pk, actor="system", state=state,
+            steps=[{"name": "find out what goes", "state": state, "note": ""}], result=result, arguments={"revision": 1},
+            error="" if result else problem, runnable_at=at, created_at=at, finished_at=at,
+        ).save(force_insert=True)  # fmt: skip
 
 
 class Quiet(WSGIRequestHandler):

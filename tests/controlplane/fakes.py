@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
-from controlplane.kafka.client import ClusterChanging, Layout, Partition
+from controlplane.kafka.client import ClusterChanging, Layout, Partition, Setting
 from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
 from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from controlplane.kafka.placing import Refusal
 
 
+DEFAULT_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
 LARGEST_REQUEST = 1_048_575  # bytes: ZooKeeper's jute.maxbuffer
 
 
@@ -268,6 +269,7 @@ class FakeAdmin:
             tree.listed[TOPICS_PATH] = self.topics
         self.asked = 0
         self.configs: dict[str, dict[str, str]] = {}
+        self.before_setting: Callable[[str, Mapping[str, str | None]], None] = lambda _name, _changes: None
         self.away = False
         self.groups = FakeGroups(self)
         self.messages = FakeMessages(self)
@@ -329,8 +331,20 @@ class FakeAdmin:
             raise NotFound("no such topic")
         return self.configs[name]
 
+    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+        self._check()
+        return {
+            name: {
+                key: Setting(self.configs.get(name, {}).get(key, default), key in self.configs.get(name, {}))
+                for key, default in {**DEFAULT_SETTINGS, **self.configs.get(name, {})}.items()
+            }
+            for name in names
+            if name in self.topics
+        }
+
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         self._check()
+        self.before_setting(name, changes)
         if validate_only:
             return
         for key, value in changes.items():
@@ -653,6 +667,15 @@ class FakeGroups:
         for place in places:
             start, timestamps = self.logs.get(place, (0, []))
             found[place] = next((start + n for n, at in enumerate(timestamps) if at >= timestamp_ms), None)
+        return found
+
+    def offsets_at_each(self, times: Mapping[Place, int]) -> dict[Place, int | None]:
+        self._round("offsets_at_each")
+        found: dict[Place, int | None] = {}
+        for place, timestamp_ms in times.items():
+            if self._leader(place) is not None:
+                start, timestamps = self.logs.get(place, (0, []))
+                found[place] = next((start + n for n, at in enumerate(timestamps) if at >= timestamp_ms), None)
         return found
 
     def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:

@@ -65,6 +65,7 @@ BODIES = {
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
     ("post", "api-keys/<id:key_id>/rotate"): {"overlap_s": 60},
     ("patch", "budgets/<id:budget_id>"): {"name": "mine"},
+    ("put", "instances/<id:instance_id>/policies/disk"): {"policy": "retention"},
     ("post", "instances/<id:instance_id>/receivers"): {
         "name": "mine",
         "kind": "webhook",

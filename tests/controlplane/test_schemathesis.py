@@ -111,6 +111,7 @@ RULED = {
     "amount": "above 0",
     "bandwidth_mib_per_s": "above 0, and not beyond what is sold",
     "storage_gib": "the same",
+    "max_storage_gib": "not less than the instance has, and needed by a policy that buys storage",
     "plan": "sold in that month",
     "actual_percents": "each once",
     "forecast_percents": "the same",

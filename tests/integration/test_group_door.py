@@ -16,7 +16,7 @@ from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.groups import rounds
-from controlplane.kafka import client, group_door, groups
+from controlplane.kafka import client, group_door, groups, topics
 from quota.contracts.identity import credential
 from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
@@ -257,3 +257,30 @@ def test_reading_lag_leaves_no_trace(tenant):
     assert not any(group.name == "sluice-lag" for group in group_door.door(CLUSTER).listed(lambda _name: True))
     asks = admin(tenant)
     assert asks.list_consumer_groups(request_timeout=10).result(15).valid == []
+
+
+def test_cuts_are_asked_with_a_time_of_each_partition(tenant):
+    create_topic(tenant, "orders", 2)
+    old, middle, new = stamped(tenant, [300.0, 200.0, 100.0])
+    times = {("orders", 0): int(1000 * middle), ("orders", 1): int(1000 * old)}
+    assert groups.offsets_at_each(CLUSTER, tenant.id, times) == {("orders", 0): 1, ("orders", 1): None}
+    assert groups.offsets_at_each(CLUSTER, tenant.id, {("orders", 0): int(1000 * new) + 1}) == {("orders", 0): None}
+
+
+def test_settings_in_force_are_read_with_whose_they_are(tenant, new_tenant):
+    other = new_tenant()
+    for one in (tenant, other):
+        create_topic(one, "orders", 1)
+    create_topic(tenant, "logs", 1)
+    topics.config_set(CLUSTER, tenant.id, "orders", {"retention.ms": "3600000"})
+
+    def found(name):
+        return topics.settings_all(CLUSTER, tenant.id)[name]["retention.ms"]
+
+    wait_for(lambda: found("orders") == client.Setting("3600000", is_own=True), 20, "the setting on every broker")
+    assert found("logs").is_own is False
+    assert int(found("logs").value) > 0
+    assert set(topics.settings_all(CLUSTER, tenant.id)) == {"orders", "logs"}
+    assert topics.settings_all(CLUSTER, other.id)["orders"]["retention.ms"].is_own is False
+    topics.config_set(CLUSTER, tenant.id, "orders", {"retention.ms": None})
+    wait_for(lambda: found("orders") == found("logs"), 20, "the default on every broker")

@@ -116,6 +116,10 @@ AREAS = {
         tuple(f"tests/controlplane/billing/test_{name}_rules.py" for name in ("forecast", "sharing", "what_if")),
     ),
     "budgets": Area(("controlplane/budgets/rules.py",), ("tests/controlplane/budgets/test_rules.py",)),
+    "policies": Area(
+        tuple(f"controlplane/policies/{name}.py" for name in ("planning", "rules")),
+        tuple(f"tests/controlplane/policies/test_{name}.py" for name in ("planning", "rules")),
+    ),
     "jobs": Area(
         tuple(f"controlplane/metering/pipeline/{name}.py" for name in ("quota_days", "schedule")),
         tuple(f"tests/controlplane/metering/test_{name}.py" for name in ("quota_days", "schedule")),

@@ -2,6 +2,7 @@
 
 table calls                     the actions that are answered; what every one of them gets and gives
 instances places routes tasks   buying and changing, regions and prices, who may connect, what has become of a change
+policies                        what an instance does when its disk fills up
 datahub                         topics that are named without an instance
 rankings                        which topics take in or give out most
 topics groups throttle_rules    what a tenant manages within an instance

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
+
 from controlplane.admission import purchases
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
+from controlplane.ckafka_api.actions.policies import disk_policy_shown, disk_policy_wanted
 from controlplane.ckafka_api.actions.routes import addresses_of, hosts_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.health.rules import HealthState
@@ -15,6 +18,7 @@ from controlplane.health.selectors import health_get
 from controlplane.instances import lifecycle, selectors
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
+from controlplane.policies.services import policy_set
 from controlplane.routes.selectors import routes_shown
 from controlplane.topics.selectors import topic_list
 
@@ -97,12 +101,12 @@ def scale_down(call: Call) -> dict[str, Any]:
 
 
 def change(call: Call) -> dict[str, Any]:
-    """ModifyInstanceAttributes: name, config, deletion protection."""
+    """ModifyInstanceAttributes: name, config, deletion protection, the policy of the disk. All of it, or nothing."""
     asked = call.parameters
     offered(
         asked,
         {
-            "MsgRetentionTime": (), "DynamicRetentionConfig": (), "DynamicDiskConfig": (), "RebalanceTime": (),
+            "MsgRetentionTime": (), "RebalanceTime": (),
             "PublicNetwork": (0,), "UncleanLeaderElectionEnable": (0,), "RetentionBytes": (-1,), "AdminSecurity": (False,),
             "TransactionalIdExpirationMs": (),
         },
@@ -111,7 +115,13 @@ def change(call: Call) -> dict[str, Any]:
     changes = renamed(asked, {"InstanceName": "name"}) | ({"config": config} if config else {})
     if "DeleteProtectionEnable" in asked:
         changes["deletion_protection"] = _switched(asked, "DeleteProtectionEnable")
-    _, operation = purchases.instance_change(**call.place, changes=changes)
+    wanted = disk_policy_wanted(call)
+    with transaction.atomic():
+        if wanted is not None:
+            policy_set(**call.place, wanted=wanted, **renamed(asked, {"ConfirmPrice": "confirm_price"}))
+        if wanted is not None and not changes:
+            return done()
+        _, operation = purchases.instance_change(**call.place, changes=changes)
     return done(flow_id(operation))
 
 
@@ -191,6 +201,7 @@ def attributes(call: Call) -> dict[str, Any]:
         "InstanceChargeType": "POSTPAID_BY_HOUR",
         "ElasticBandwidthOpenStatus": 1,
         "DeleteProtectionEnable": int(instance.deletion_protection),
+        **disk_policy_shown(instance),
     }
 
 

@@ -134,6 +134,12 @@ def duration(seconds: float) -> str:
     raise AssertionError("the last of SPANS is a minute")
 
 
+@register.filter
+def retention(milliseconds: int) -> str:
+    """How long records are kept."""
+    return duration(milliseconds / 1000)
+
+
 GROUP_STATES = {
     "Stable": ("running", "Stable"),
     "Empty": ("deleted", "No members"),
@@ -334,6 +340,9 @@ OPERATIONS = {
     "instance.isolate": "Isolate an instance",
     "instance.restore": "Restore an instance",
     "instance.delete": "Delete an instance",
+    "policies.shorten": "Shorten retention",
+    "policies.put_back": "Put retention back",
+    "policies.expand": "Buy storage",
     "route.create": "Open a route",
     "route.update": "Change a route",
     "route.delete": "Remove a route",

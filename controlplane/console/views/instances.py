@@ -40,6 +40,8 @@ from controlplane.instances import lifecycle, selectors, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.instances.windows import hours_text
+from controlplane.policies.rules import KINDS
+from controlplane.policies.selectors import problem_get
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, flows_get
 
@@ -149,6 +151,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         if bootstrap
         else [],
         "firing": alarms_firing(instance),
+        "policy_problem": problem_get(instance),
         "scheduled": scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
         .filter(state=ScheduledState.WAITING)
         .order_by("at")
@@ -344,8 +347,12 @@ def _running(caller: Caller, instance: Instance) -> Operation | None:
 
 
 def _last(caller: Caller, instance: Instance) -> Operation | None:
-    """What is being done, or was done last: a running one before any that came after it."""
+    """What is being done, or was done last: a running one before any that came after it.
+
+    Of what a policy did or could not do, only what is under way: no person has asked for it.
+    """
     rows = operation_list(organisation=caller.organisation).filter(target=instance.id)
+    rows = rows.exclude(~Q(state=OperationState.RUNNING), kind__in=KINDS)
     running = Case(When(state=OperationState.RUNNING, then=0), default=1)
     return rows.order_by(running, "-created_at").first()
 

@@ -18,6 +18,7 @@ from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
+from controlplane.policies.selectors import shortened_get
 from controlplane.topics import selectors, services
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
         "tab": "topics",
         "view": view,
         "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
+        "shortened": shortened_get(instance, topic),
     }
     return render(request, "console/topic.html", context)
 

@@ -24,6 +24,7 @@ from controlplane.cli.commands import (
     group,
     instance,
     operation,
+    policy,
     receiver,
     route,
     rule,
@@ -182,6 +183,7 @@ def of(function, parameter):
         (words(alarm.Comparison), "AlarmComparisonEnum"),
         (of(receiver.add, "kind"), "ReceiverKindEnum"),
         (of(instance.window, "day"), "DayEnum"),
+        (words(policy.Policy), "PolicyEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

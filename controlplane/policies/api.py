@@ -1,0 +1,72 @@
+"""REST of policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import dry_runs
+from controlplane.policies import outlook, services
+from controlplane.policies.selectors import disk_get
+from controlplane.policies.serializers import (
+    DiskPolicySerializer,
+    DiskPolicySetSerializer,
+    PoliciesSerializer,
+    disk_body,
+    rule_of,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["policies"]
+
+
+class PoliciesApi(APIView):
+    """/api/v1/instances/{id}/policies."""
+
+    @extend_schema(responses=PoliciesSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """What the instance does by itself, and how that stands: topics whose retention is shortened, why it could not act."""
+        view = disk_get(organisation=caller_of(request).organisation, instance_id=instance_id)
+        return Response({"disk": disk_body(view)})
+
+
+class DiskPolicyApi(APIView):
+    """/api/v1/instances/{id}/policies/disk."""
+
+    dry_run_methods: ClassVar = ("PUT",)
+
+    @extend_schema(
+        request=DiskPolicySetSerializer,
+        responses=PolymorphicProxySerializer(
+            component_name="DiskPolicyChanged",
+            serializers=[DiskPolicySerializer, dry_runs.DryRunSerializer],
+            resource_type_field_name=None,
+        ),
+        tags=TAGS,
+    )
+    def put(self, request: Request, instance_id: str) -> Response:
+        """What is done when the disk fills up: shorten retention, buy storage, or nothing. Looked at once a minute.
+
+        With `dry_run` it says which groups would lose unread records, or up to which price storage would be bought. Retention
+        that was shortened is put back where the new policy does not shorten, or not so far.
+        """
+        body = DiskPolicySetSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        asked: dict[str, Any] = {
+            "organisation": caller.organisation,
+            "actor": caller.actor,
+            "instance_id": instance_id,
+            "wanted": rule_of(body.validated_data),
+            "confirm_price": body.validated_data["confirm_price"],
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(outlook.setting(**asked))
+        services.policy_set(**asked)
+        return Response(disk_body(disk_get(organisation=caller.organisation, instance_id=instance_id)))

@@ -1,0 +1,111 @@
+"""Buying more storage: one kind of operation, which buys as a person would, by `purchases.instance_change`.
+
+So the room of the cluster, the caps of the organisation and the price are judged as ever, the change is on record, and an
+operation of its own brings it to brokers. Budgets, which only tell people otherwise, stop it: nobody is there to be told first.
+What is refused ends the operation, and the policy says why.
+
+The purchase and the mark that it was made are one transaction, under the lock of the policy's row: a worker that dies has bought
+nothing, or everything, and the step that is repeated finds which.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from controlplane.admission import purchases
+from controlplane.admission import rules as sizes
+from controlplane.admission.selectors import plan_counted
+from controlplane.billing.costs import cost_list
+from controlplane.billing.pricing.rating import Month
+from controlplane.budgets.selectors import budget_list, stand_of, stands_of
+from controlplane.core import audit, operations
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Conflict, OperationFailed, SluiceError
+from controlplane.core.operations import Finished, OperationKind, Step
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_fresh
+from controlplane.policies import measuring, rules, telling
+from controlplane.policies.rules import EXPANSION
+from controlplane.policies.services import amounts_at, most_of
+from quota.contracts.instance import GIB
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from controlplane.core.models import Operation
+    from controlplane.instances.models import Instance
+    from controlplane.policies.models import DiskPolicy
+
+
+def register() -> None:
+    """Make the kind of operation known."""
+    operations.register(OperationKind(rules.EXPANDING, (Step("buy storage", buy),), failed=telling.stuck))
+
+
+def buy(operation: Operation) -> Finished:
+    """One step more, where the level is still reached. What is refused ends the operation."""
+    used = measuring.used_bytes(instance_fresh(operation.target))
+    try:
+        return _bought(operation, used)
+    except SluiceError as error:
+        if error.retriable or isinstance(error, OperationFailed):
+            raise
+        raise OperationFailed(error.detail, code=error.code) from error
+
+
+@transaction.atomic
+def _bought(operation: Operation, used: int) -> Finished:
+    policy = telling.policy_locked(operation.target)
+    if policy is None or policy.revision != operation.arguments["revision"] or policy.policy != EXPANSION:
+        return _nothing("there is another policy since: nothing was done")
+    if policy.expanded_by == operation.id:
+        return Finished("", operation.result or {"said": "more storage was bought"})
+    instance = instance_fresh(operation.target)
+    if instance.state != InstanceState.RUNNING:
+        return _nothing("the instance does not run any more: nothing was done")
+    if not rules.is_reached(policy.level_percent, used, round(instance.storage_gib * GIB)):
+        return _nothing("storage is below the level again: nothing was done")
+    before, most = instance.storage_gib, most_of(policy.rule)
+    wanted = rules.expanded(before, step_percent=policy.step_percent, most_gib=most)
+    if wanted is None:
+        raise OperationFailed(f"storage is at the most that the policy buys: {most:g} GiB", code=telling.AT_ITS_MOST)
+    price = _check_budgets(policy, instance, wanted)
+    _, begun = purchases.instance_change(
+        organisation=policy.organisation,
+        actor=audit.SYSTEM,
+        instance_id=policy.pk,
+        changes={"storage_gib": wanted},
+        confirm_price=policy.confirm_price,
+    )
+    policy.expanded_by, policy.problem, policy.problem_at = operation.id, "", None
+    policy.save(update_fields=["expanded_by", "problem", "problem_at"])
+    telling.expanded_tell(policy, before_gib=before, after_gib=wanted, price=price, at=SYSTEM_CLOCK.now())
+    said = f"storage was raised from {before:g} to {wanted:g} GiB"
+    return Finished("", {"said": said, "storage_gib": wanted, "operation_id": begun.id})
+
+
+def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float) -> str:
+    """What the instance costs a month then. Raises Conflict where a budget of this month does not suffice."""
+    organisation, now = policy.organisation, SYSTEM_CLOCK.now()
+    currency = plan_counted(organisation).currency
+    price: Decimal = amounts_at(instance, wanted, SYSTEM_CLOCK)[sizes.PRICE]  # type: ignore[assignment]  # a price is a Decimal
+    more = price - amounts_at(instance, instance.storage_gib, SYSTEM_CLOCK)[sizes.PRICE]  # type: ignore[operator]
+    month = Month.of(now)
+    left = (month.end - now) / (month.end - month.start)
+    stands = stands_of(cost_list(organisation=organisation, month=month))
+    for budget in budget_list(organisation=organisation).filter(currency=currency):
+        stand = stand_of(budget, stands)
+        if stand is None or budget.instance_id not in (None, instance.id):
+            continue
+        if rules.is_over_budget(amount=budget.amount, forecast=stand.forecast, more_per_month=more, left=left):
+            raise Conflict(
+                f"with more storage this month would cost more than the budget {budget.name} of {currency} {budget.amount}",
+                code="over_budget",
+            )
+    return f"{currency} {price:,.2f}"
+
+
+def _nothing(why: str) -> Finished:
+    return Finished(why, {"said": why})
