@@ -9,10 +9,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.alarms import selectors, services, timeline
-from controlplane.alarms.delivery.words import amount, duration_text
+from controlplane.alarms.delivery.words import duration_text, name_shown, value_text
 from controlplane.alarms.evaluation import is_silenced
 from controlplane.alarms.models import Alarm
-from controlplane.alarms.rules import FIGURES, REASONS
+from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
@@ -55,7 +55,11 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Choose what is watched, and who is told."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}
     instance = instance_get(**place)
-    form = AlarmForm(request.POST or None, receivers=list(selectors.receiver_list(**place).order_by("created_at")))
+    form = AlarmForm(
+        request.POST or None,
+        receivers=list(selectors.receiver_list(**place).order_by("created_at")),
+        suggested=_suggested(request),
+    )
     if request.method == "POST" and form.is_valid():
         try:
             made = services.alarm_create(**caller.place(instance.id), **form.wanted())
@@ -143,6 +147,12 @@ def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     return render(request, "console/instance_events.html", context)
 
 
+def _suggested(request: HttpRequest) -> dict[str, str]:
+    """A figure of a group, which its page has a link with."""
+    watch, group = request.GET.get("watch", ""), request.GET.get("group", "")
+    return {"watch": watch, "group": group} if watch in OF_GROUPS and group else {}
+
+
 def _page(instance: Instance, part: str) -> dict[str, Any]:
     running = instance.state == InstanceState.RUNNING
     return {"instance": instance, "tab": "alarms", "part": part, "running": running}
@@ -151,14 +161,17 @@ def _page(instance: Instance, part: str) -> dict[str, Any]:
 def _row(alarm: Alarm) -> dict[str, Any]:
     """What a list says of it: an alarm that fires and has no value says both."""
     rule = alarm.rule
-    is_reason = rule.comparison is None
-    value = None if alarm.value is None else amount(alarm.value, rule.unit)
+    value = None
+    if alarm.value is not None:
+        is_figure = rule.watch in FIGURES
+        value = value_text(rule.watch, alarm.value) if is_figure else "there" if alarm.value else "not there"
     return {
         "alarm": alarm,
         "rule": _rule_words(rule),
         "state": alarm.phase if alarm.enabled else "off",
         "word": WORDS[alarm.phase] if alarm.enabled else "Off",
-        "value": ("there" if alarm.value else "not there") if is_reason and value is not None else value,
+        "value": value,
+        "missing": MISSING[Missing(alarm.missing)] if alarm.missing and alarm.enabled else "",
         "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
     }
 
@@ -168,9 +181,11 @@ def _rule_words(rule: Rule) -> str:
     if rule.watch in REASONS:
         said = str(worded(REASONS[rule.watch]))
     else:
-        figure = FIGURES[rule.watch]
+        title = str(worded(FIGURES[rule.watch].title))
+        if rule.group is not None:
+            title = filled("{title} of group {name}", title=title, name=name_shown(rule.group))
         compared = worded((rule.comparison or "").replace("_", " "))
-        said = f"{worded(figure.title)} {compared} {amount(rule.threshold or 0, figure.unit)}"
+        said = f"{title} {compared} {worded(value_text(rule.watch, rule.threshold or 0))}"
     return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said
 
 
