@@ -35,6 +35,8 @@ KINDS = (
     "broker.back",
     "rebalance.began",
     "rebalance.ended",
+    "unread.expiring",
+    "unread.safe",
 )
 MARKED = ("instance.resized", "throttling.began", "throttling.ended", "broker.away", "alarm.fired")
 """What charts of the history have marks of."""

@@ -144,9 +144,12 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
 
 
 def _with_group(reading: Reading, group: str, lag: LatestLag | None) -> Reading:
-    messages = Missing.NO_GROUP if lag is None else float(lag.messages)
-    seconds = Missing.NO_GROUP if lag is None else Missing.NO_AGE if lag.seconds is None else lag.seconds
-    of_group = {("group_lag_messages", group): messages, ("group_lag_seconds", group): seconds}
+    of_group: dict[Watched, float | Missing] = dict.fromkeys(
+        (("group_lag_messages", group), ("group_lag_seconds", group)), Missing.NO_GROUP
+    )
+    if lag is not None:
+        of_group["group_lag_messages", group] = float(lag.messages)
+        of_group["group_lag_seconds", group] = Missing.NO_AGE if lag.seconds is None else lag.seconds
     return Reading({**reading.values, **of_group}, reading.details)
 
 

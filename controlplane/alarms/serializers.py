@@ -152,13 +152,15 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=list(EVENTS_OF_INSTANCES))
     subject = serializers.CharField(
         source="told.subject",
-        help_text="what it happened to: a reason, a kind of operation, the name of an alarm or the instance, clients, a broker",
+        help_text="what it happened to: a reason, a kind of operation, an alarm, the instance, clients, a broker, a group",
     )
-    object = serializers.CharField(source="told.object", help_text="its code or id; of throttling the direction")
+    object = serializers.CharField(
+        source="told.object", help_text="its code or id; of throttling the direction; of unread records the topic"
+    )
     actor = serializers.CharField(source="told.actor", help_text='an email, "system", or empty where nobody did it')
     detail = serializers.CharField(
         source="told.detail",
-        help_text="why an operation failed, what sizes were and are, how long clients were throttled; else empty",
+        help_text="more about it: why an operation failed, what sizes were and are, when unread records may expire; or empty",
     )
     before = EventSizesSerializer(
         source="told.before", allow_null=True, help_text="of a resize; null: not known, or no resize"

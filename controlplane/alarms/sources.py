@@ -10,6 +10,7 @@ resizes                sizes before and after: `instances.SpecChange`, which the
 throttling             times in which its own limits made clients wait: `ThrottledSpell` (`throttling`)
 brokers                away, so that others lead its partitions, and back: `clusters.BrokerAbsence`
 moved partitions       what operators have moved between brokers, counted: `rebalancing.RebalanceMove`
+unread records         of a group, about to expire: `history.ExpiringUnread`
 =====================  ===========================================================================================
 
 What nobody writes down is not here: single elections of leaders, and rebalances of consumer groups.
@@ -29,6 +30,7 @@ from controlplane.alarms.throttling import OVER_AFTER
 from controlplane.clusters.models import BrokerAbsence
 from controlplane.core.models import Operation, OperationState
 from controlplane.health.models import HealthSpell
+from controlplane.history.models import ExpiringUnread
 from controlplane.instances.history import SIZES
 from controlplane.instances.models import SpecChange, SpecChangeKind
 from controlplane.rebalancing.models import ACTIVE, MoveState, RebalanceMove
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 OF_TEXT = (3, 4, 10, 11)
 """Sources by their number, those whose keys are texts: operations and rebalances."""
-NUMBERS = {str(number): number for number in range(12)}
+NUMBERS = {str(number): number for number in range(14)}
 """Of sources. They stay as they are: cursors have them."""
 SIZE_WORDS = {
     "bandwidth_mib_per_s": ("bandwidth", " MiB/s"),
@@ -67,6 +69,7 @@ def sources_of(instance: Instance, span: Span, now: datetime) -> list[Source]:
         *_of_brokers(instance),
         Few("rebalance.ended", ended),
         Few("rebalance.began", begun),
+        *_of_unread(instance),
     ]
 
 
@@ -134,6 +137,20 @@ def _of_brokers(instance: Instance) -> list[Source]:
     return [
         Rows({"broker.back": Q()}, rows, "ended_at", lambda row: told("broker.back", row)),
         Rows({"broker.away": Q()}, rows, "began_at", lambda row: told("broker.away", row)),
+    ]
+
+
+def _of_unread(instance: Instance) -> list[Source]:
+    rows = ExpiringUnread.objects.filter(instance=instance.pk)
+
+    def expiring(row: ExpiringUnread) -> Told:
+        number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
+        said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
+        return Told("unread.expiring", row.group, topic, detail=said)
+
+    return [
+        Rows({"unread.safe": Q()}, rows, "ended_at", lambda row: Told("unread.safe", row.group, row.topic)),
+        Rows({"unread.expiring": Q()}, rows, "began_at", expiring),
     ]
 
 

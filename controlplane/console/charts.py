@@ -142,12 +142,12 @@ def _cleaned(root: ET.Element, chart: Chart) -> None:
 
 def _marks(view: pygal.view.View, chart: Chart) -> ET.Element:
     """A line for each, in the middle of its step, with a head: colours are not all that tells them apart."""
-    marks = ET.Element("g", {"class": "marks"})
+    marks = ET.Element("g", {"class": "event-marks"})
     top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
     for at in chart.moments:
         if at in chart.marks:
             middle = view.x(at)
-            mark = ET.SubElement(marks, "g", {"class": f"mark {chart.marks[at].kind}"})
+            mark = ET.SubElement(marks, "g", {"class": f"event-mark {chart.marks[at].kind}"})
             ET.SubElement(mark, "path", {"d": f"M{middle:.1f} {top:.1f}V{bottom:.1f}"})
             ET.SubElement(mark, "circle", {"cx": f"{middle:.1f}", "cy": f"{top:.1f}", "r": "4"})
     return marks

@@ -71,10 +71,11 @@ def latest_get(
     oldest = floor(now_s - FRESH_S, step_s)
     found = {}
     for name in names:
-        ours, newest = samples.get(name, {}), None
-        if ours and max(ours) >= floor(now_s - fresh_s, step_s):
-            newest = max(ours)
-        values = {} if newest is None else {metric: ours[newest][metric] for metric in (*MEASURED, *SET)}
+        ours = samples.get(name, {})
+        newest = max((at for at in ours if at >= floor(now_s - fresh_s, step_s)), default=None)
+        values: dict[str, Number] = {}
+        if newest is not None:
+            values = {metric: ours[newest][metric] for metric in (*MEASURED, *SET)}
         throttled = _throttled(ours, waited.get(name, {}), range(oldest, known_to, step_s), waited_s)
         found[name] = Latest(newest, {**values, **throttled})
     return found

@@ -68,7 +68,7 @@ def test_what_happened_is_marked_told_to_the_pointer_and_in_the_table(open_page,
     page = open_page("alice")
     page.goto(f"{history}?range=24h")
     card = page.locator(".plot-card").first
-    expect(card.locator(".mark.fired").first).to_be_visible()
+    expect(card.locator(".event-mark.fired").first).to_be_visible()
     expect(card.locator(".legend").get_by_text("Alarm fired")).to_be_visible()
     card.get_by_text("Produced as a table").click()
     row = card.get_by_role("row").filter(has_text="Alarm fired: A third of the storage").first

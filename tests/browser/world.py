@@ -700,7 +700,7 @@ def watch(instance: Any) -> None:
     from controlplane.alarms.delivery.outbox import delivery_of
     from controlplane.alarms.models import Delivery
     from controlplane.health.models import HealthSpell
-    from tests.controlplane.alarms.rows import alarm_row, event_row, receiver_row, throttled
+    from tests.controlplane.alarms.rows import alarm_row, event_row, expiring, receiver_row, throttled
 
     now = datetime.now(UTC)
     pager = receiver_row(instance, name="On-call pager")
@@ -734,6 +734,7 @@ def watch(instance: Any) -> None:
     assert Delivery.objects.unscoped("a test").count() == 12
     alarm_row(instance, "alm-000000000005", name="Billing falls behind", watch="group_lag_seconds", group="not-there-yet",
               threshold=60, phase="no_data", missing="no_group", seen_at=now - timedelta(minutes=5))  # fmt: skip
+    expiring(instance, now - timedelta(minutes=50))
     for number in range(4):
         began = now - timedelta(minutes=20, hours=7 * number)
         throttled(instance, began, began + timedelta(minutes=8), direction="consume" if number % 2 else "produce")

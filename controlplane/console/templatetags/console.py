@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 
-from controlplane.alarms.delivery.words import value_text
+from controlplane.alarms.delivery.words import name_shown, value_text
 from controlplane.alarms.rules import FIGURES
 from controlplane.alarms.sources import SIZE_WORDS, sizes_changed
 from controlplane.billing.exports.document import TITLES, unit_name
@@ -387,6 +387,8 @@ EVENTS = {
     "broker.back": ("healthy", "Broker {broker} is back"),
     "rebalance.began": ("", "Moving partitions between brokers: begun"),
     "rebalance.ended": ("succeeded", "Moving partitions between brokers: done"),
+    "unread.expiring": ("warning", "Unread records of group {group} are about to expire"),
+    "unread.safe": ("healthy", "No unread records of group {group} are about to expire any more"),
 }
 
 
@@ -395,7 +397,11 @@ def event_words(event: Event) -> str:
     """What happened to an instance."""
     subject = event.told.subject
     return filled(
-        EVENTS[event.kind][1], subject=worded(subject), operation=operation_title(subject), broker=event.told.object
+        EVENTS[event.kind][1],
+        subject=worded(subject),
+        operation=operation_title(subject),
+        broker=event.told.object,
+        group=name_shown(subject),
     )
 
 

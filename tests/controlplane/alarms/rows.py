@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from controlplane.alarms.delivery import secrets
 from controlplane.alarms.models import Alarm, AlarmEvent, Receiver, ThrottledSpell
 from controlplane.clusters.models import BrokerAbsence
+from controlplane.history.lag.expiry import digest_of
+from controlplane.history.models import ExpiringUnread
 from controlplane.instances.models import SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.rebalancing.rows import rebalance_row
@@ -83,6 +85,14 @@ def resized(instance: Instance, at: datetime, bandwidth: float = 10.0, kind: str
     SpecChange.objects.unscoped("a test").create(
         organisation=instance.organisation, instance=instance, kind=kind, at=at, bandwidth_mib_per_s=bandwidth,
         **{"storage_gib": 10.0, "partitions": 60, **sizes},
+    )  # fmt: skip
+
+
+def expiring(instance: Instance, began: datetime, ended: datetime | None = None, group: str = "billing") -> None:
+    """Of a group, in topic `orders`."""
+    ExpiringUnread.objects.create(
+        instance=instance.pk, digest=digest_of(group, "orders"), group=group, topic="orders", messages=1204,
+        expires_at=began, began_at=began, seen_at=began, ended_at=ended,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.test_instances_api import problem
 
-from .rows import absence, alarm_row, event_row, moved, resized, throttled
+from .rows import absence, alarm_row, event_row, expiring, moved, resized, throttled
 
 ROWS = "a test"
 
@@ -154,6 +154,14 @@ def test_moved_partitions_are_counted_and_neither_brokers_nor_the_rebalance_are_
     assert b"orders" not in answer.content
 
 
+def test_unread_records_that_are_about_to_expire_are_told_with_group_and_topic(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    expiring(instance, hour(3), hour(2))
+    expiring(Instance(pk="ins-another1"), hour(3))
+    said = f"1204 records of topic orders may expire unread from {hour(3):%Y-%m-%d %H:%M} UTC on"
+    assert told(alice, url) == [("unread.safe", "billing", ""), ("unread.expiring", "billing", said)]
+
+
 def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):
     SpecChange.objects.unscoped(ROWS).all().delete()
     alarm = alarm_row(instance)
@@ -180,6 +188,7 @@ def test_every_kind_is_told_of(alice, instance, url, hour):
     throttled(instance, hour(9), hour(8))
     absence(instance, hour(9), hour(8))
     moved(instance, "reb-000000000007", hour(9), hour(8))
+    expiring(instance, hour(9), hour(8))
     assert {kind for kind, _, _ in told(alice, url, limit=100)} == set(KINDS)
 
 
@@ -197,6 +206,7 @@ def test_over_pages_nothing_comes_twice_and_nothing_is_left_out(alice, instance,
         absence(instance, at, source.choice([*moments, None]), broker=10 + number)
         resized(instance, at, bandwidth=number + 1)
         moved(instance, f"reb-{number:012}", at, source.choice(moments))
+        expiring(instance, at, source.choice(moments), group=f"group {number}")
     for number in range(10):
         began = source.choice(moments)
         operation(instance, f"op-{number:012}", began, source.choice(moments))
@@ -210,7 +220,7 @@ def test_over_pages_nothing_comes_twice_and_nothing_is_left_out(alice, instance,
         assert len(page["items"]) <= limit
         found += [(each["time"], each["kind"], each["object"]) for each in page["items"]]
         cursor = page["next"]
-    assert [(kind, key) for _, kind, key in found] == [(each.kind, each.object) for each in whole]
+    assert [(kind, key) for _, kind, key in found] == [(each.kind, each.told.object) for each in whole]
 
 
 @pytest.mark.parametrize(

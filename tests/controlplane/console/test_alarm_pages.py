@@ -8,9 +8,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.alarms.events import KINDS
 from controlplane.alarms.models import Alarm, Delivery, Receiver
+from controlplane.console.views.alarms import SHOWN, kinds_shown
 from controlplane.instances.models import Instance
-from tests.controlplane.alarms.rows import absence, alarm_row, event_row, moved, receiver_row, resized, throttled
+from tests.controlplane.alarms.rows import (
+    absence,
+    alarm_row,
+    event_row,
+    expiring,
+    moved,
+    receiver_row,
+    resized,
+    throttled,
+)
 
 from .conftest import problem_beside, text_of
 
@@ -257,6 +268,11 @@ def test_without_a_value_it_is_said_why(at_alice, at, instance):
     alarm = alarm_row(instance, watch="group_lag_seconds", group="billing", phase="no_data", missing="no_group")
     for path in (f"{at}/alarms", f"{at}/alarms/{alarm.pk}"):
         assert "The group was not seen in the last three minutes" in text_of(at_alice.get(path))
+    alarm.delete()
+    alarm_row(instance, missing="no_sample")
+    text = text_of(at_alice.get(f"{at}/alarms"))
+    assert "No data" in text
+    assert "OK" not in text, "nobody knows that, though it has not been so for long"
 
 
 def test_what_is_beside_the_choice_shows_itself_in_every_language(at_alice, at):
@@ -264,6 +280,23 @@ def test_what_is_beside_the_choice_shows_itself_in_every_language(at_alice, at):
     for language in ("en", "zh-hans"):
         page = at_alice.get(f"{at}/new-alarm", headers={"Accept-Language": language}).content.decode()
         assert re.findall(r'<optgroup label="[^"]+" class="([^"]+)">', page) == ["watch-0", "watch-1", "watch-2"]
+
+
+def test_events_of_some_kinds_are_chosen_and_every_kind_is_among_them(at_alice, at, instance):
+    alarm, now = alarm_row(instance), datetime.now(UTC)
+    for number in range(60):
+        event_row(alarm, "fired", now - timedelta(minutes=number))
+    throttled(instance, now - timedelta(hours=3), now - timedelta(hours=2))
+    page = at_alice.get(f"{at}/timeline?show=throttling")
+    assert "Producers throttled" in text_of(page)
+    assert "Alarm fired" not in text_of(page)
+    page = at_alice.get(f"{at}/timeline?show=alarm")
+    older = re.search(r'rel="next" href="([^"]+)"', page.content.decode())[1].replace("&amp;", "&")
+    assert "show=alarm" in older
+    assert "Producers throttled" not in text_of(at_alice.client.get(older))
+    assert "Nothing has happened" in text_of(at_alice.get(f"{at}/timeline?show=unread"))
+    assert at_alice.get(f"{at}/timeline?show=weather").status_code == 404
+    assert {kind for show in SHOWN if show != "all" for kind in kinds_shown(show)} == set(KINDS)
 
 
 def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
@@ -274,8 +307,11 @@ def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
     throttled(instance, now - timedelta(hours=3), now - timedelta(hours=2))
     absence(instance, now - timedelta(hours=2), now - timedelta(hours=1))
     moved(instance, "reb-000000000001", now - timedelta(hours=2), now - timedelta(hours=1))
+    expiring(instance, now - timedelta(hours=1), now, group="Storage is full")
     text = text_of(at_alice.get(f"{at}/timeline"))
     for said in (
+        "Unread records of group Storage is full are about to expire 1204 records of topic orders may expire unread from",
+        "No unread records of group Storage is full are about to expire any more",
         "Resized Bandwidth 5 → 10 MiB/s.",
         "Producers throttled",
         "Producers no longer throttled It lasted 1 h.",

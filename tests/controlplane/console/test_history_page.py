@@ -10,10 +10,10 @@ import pytest
 
 from controlplane.console.over_time import BYTES_PER_S, RANGES, levels, ticks
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.models import Sample
+from controlplane.history.models import Minute, Sample
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
-from tests.controlplane.history.conftest import MIB, keep, sample
+from tests.controlplane.history.conftest import MIB, keep, rolled, sample
 
 from .conftest import text_of
 
@@ -108,7 +108,7 @@ def test_it_is_linked_beside_the_others_and_outlives_the_instance(at_alice, page
 def test_one_page_is_a_few_questions(page, instance, last, django_assert_max_num_queries):
     keep([sample(last - 10 * number, instance.id) for number in range(360)])
     assert Sample.objects.count() == 360
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(17):  # five of them of events
         assert page().status_code == 200
 
 
@@ -153,8 +153,14 @@ def eventful(instance, last):
 
 def test_what_happened_is_marked_in_every_chart_with_a_text_for_the_pointer(page, eventful):
     for drawing in pictures(page()).values():
-        marks = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("mark ")]
-        assert marks == ["mark resized", "mark throttling", "mark failover", "mark throttling", "mark fired"]
+        marks = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
+        assert marks == [
+            "event-mark resized",
+            "event-mark throttling",
+            "event-mark failover",
+            "event-mark throttling",
+            "event-mark fired",
+        ]
         titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
         for said in (
             " · Resized: bandwidth 5 → 10 MiB/s",
@@ -185,10 +191,11 @@ def test_without_events_there_is_no_column_of_them(page, instance, last):
 
 def test_events_of_one_step_are_one_mark_as_serious_as_the_worst(page, instance, last, eventful):
     for number in range(6):
-        event_row(alarm_row(instance, f"alm-{number:012}", name=f"alarm {number}"), "fired", ago(last, 1000))
+        event_row(alarm_row(instance, f"alm-9{number:011}", name=f"alarm {number}"), "fired", ago(last, 1000))
+    Minute.objects.bulk_create(rolled(Minute, last // 60 * 60 - 60 * number, instance.id) for number in range(2, 60))
     drawing = pictures(page("?range=24h"))["produce"]
-    kinds = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("mark ")]
-    assert "mark failover" in kinds
+    kinds = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
+    assert "event-mark failover" in kinds
     assert len(kinds) <= 8
     titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
     assert re.search(r"\d more", titles)
