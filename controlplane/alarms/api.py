@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms import receivers, selectors, services, timeline
+from controlplane.alarms.events import MARKED
 from controlplane.alarms.serializers import (
     AlarmChangeSerializer,
     AlarmCreateSerializer,
@@ -30,10 +32,12 @@ from controlplane.alarms.serializers import (
     ReceiverSerializer,
 )
 from controlplane.api import pagination
+from controlplane.api.ranges import moment_of
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.alarms.events import Event
     from controlplane.alarms.models import Receiver
 
 TAGS = ["alarms"]
@@ -118,14 +122,33 @@ class AlarmEventsApi(APIView):
 class InstanceEventsApi(APIView):
     """/api/v1/instances/{id}/events."""
 
-    @extend_schema(responses=InstanceEventPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(
+        responses=InstanceEventPageSerializer,
+        parameters=[
+            OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: 90 days ago"),
+            OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
+            OpenApiParameter(
+                "kinds",
+                OpenApiTypes.STR,
+                description=f"names with commas between; default: all. Charts of the history have marks of {', '.join(MARKED)}",
+            ),
+            *pagination.PARAMETERS,
+        ],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str) -> Response:
-        """What happened to an instance in the last 90 days, the newest first: health, operations, alarms."""
-        organisation = caller_of(request).organisation
+        """What happened to an instance in the last 90 days, or in a range of them, the newest first."""
+        wanted: dict[str, Any] = {
+            "organisation": caller_of(request).organisation,
+            "instance_id": instance_id,
+            "start": moment_of(request, "from"),
+            "end": moment_of(request, "to"),
+            "kinds": timeline.kinds_named(request.query_params.get("kinds")),
+        }
 
-        def fetch(after: Any | None, most: int) -> list[timeline.Event]:
+        def fetch(after: Any | None, most: int) -> list[Event]:
             place = None if after is None else timeline.place_of(*after)
-            return timeline.events_get(organisation=organisation, instance_id=instance_id, after=place, most=most)
+            return timeline.events_get(**wanted, after=place, most=most)
 
         page, following = pagination.fetched_page(
             request, fetch, key=lambda event: timeline.place_text(event.place), shape=(str, str, str)

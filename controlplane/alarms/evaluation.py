@@ -27,6 +27,7 @@ from controlplane.alarms.delivery.limits import held_back
 from controlplane.alarms.machine import EventKind, Look, Telling, looked, set_back
 from controlplane.alarms.models import STATE, Alarm, AlarmEvent
 from controlplane.alarms.readings import NOTHING, readings_get
+from controlplane.alarms.rules import Missing
 from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances.models import Instance, InstanceState
@@ -70,8 +71,11 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
             if instance.cluster_id not in observed:
                 observed[instance.cluster_id] = cluster_observe(instance.cluster)
         at = clock.now()
-        readings = readings_get(part, observed=observed, clock=clock)
-        wanted = list(alarms.filter(instance__in=[each.pk for each in part]).values_list("pk", flat=True))
+        ours = alarms.filter(instance__in=[each.pk for each in part])
+        of_groups = ours.exclude(group=None).values_list("instance_id", "group")
+        groups = {(instance, group) for instance, group in of_groups if group is not None}
+        readings = readings_get(part, groups=sorted(groups), observed=observed, clock=clock)
+        wanted = list(ours.values_list("pk", flat=True))
         found += _looked_at(wanted, {each.pk: each for each in part}, readings, at, clock)
     return found
 
@@ -130,15 +134,17 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
         step = _step(alarm, readings, at, is_silenced=True) if alarm.pk in held else loud
         reading = readings.get(alarm.instance_id, NOTHING)
         alarm.take(step.condition)
-        before, alarm.value = alarm.value, reading.values.get(alarm.watch)
-        done.append(Looked(alarm, step, reading.details.get(alarm.watch, ""), has_new_value=before != alarm.value))
+        before, found = (alarm.value, alarm.missing), reading.of(alarm.rule)
+        alarm.value, alarm.missing = (None, found.value) if isinstance(found, Missing) else (found, "")
+        has_new_value = before != (alarm.value, alarm.missing)
+        done.append(Looked(alarm, step, reading.details.get(alarm.watch, ""), has_new_value))
     return done
 
 
 def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_silenced: bool) -> Step:
     rule = alarm.rule
-    value = readings.get(alarm.instance_id, NOTHING).values.get(alarm.watch)
-    look = Look(at, rule.holds(value), is_silenced=is_silenced)
+    found = readings.get(alarm.instance_id, NOTHING).of(rule)
+    look = Look(at, None if isinstance(found, Missing) else rule.holds(found), is_silenced=is_silenced)
     return looked(alarm.condition, look, duration_s=rule.duration_s, repeat_s=rule.repeat_s)
 
 
@@ -150,7 +156,9 @@ def _keep(done: Sequence[Looked], at: datetime) -> None:
     rows.bulk_update(changed, STATE, batch_size=WRITTEN_AT_ONCE)
     rows.filter(pk__in=[each.alarm.pk for each in same]).update(looked_at=at)
     rows.filter(pk__in=[each.alarm.pk for each in same if each.alarm.seen_at == at]).update(seen_at=at)
-    rows.bulk_update([each.alarm for each in same if each.has_new_value], ["value"], batch_size=WRITTEN_AT_ONCE)
+    rows.bulk_update(
+        [each.alarm for each in same if each.has_new_value], ["value", "missing"], batch_size=WRITTEN_AT_ONCE
+    )
 
 
 def is_silenced(alarm: Alarm, at: datetime) -> bool:

@@ -63,6 +63,7 @@ class Alarm(models.Model):
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     name = models.CharField(max_length=128)
     watch = models.CharField(max_length=40)  # one of rules.WATCHED
+    group = models.CharField(max_length=1000, null=True)  # noqa: DJ001  # of one of OF_GROUPS; null: it is the instance's
     comparison = models.CharField(max_length=8, null=True)  # noqa: DJ001  # null is no text: a reason is not compared
     threshold = models.FloatField(null=True)
     duration_s = models.PositiveIntegerField(default=0)
@@ -81,6 +82,9 @@ class Alarm(models.Model):
     told = models.BooleanField(default=False)
     told_at = models.DateTimeField(null=True)
     value = models.FloatField(null=True)  # the last one; null: there was none, or there is none now
+    missing = models.CharField(
+        max_length=16, blank=True, default=""
+    )  # rules.Missing: why there is none; empty: there is
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
@@ -96,7 +100,7 @@ class Alarm(models.Model):
     def rule(self) -> Rule:
         """What its tenant has said."""
         comparison = None if self.comparison is None else Comparison(self.comparison)
-        return Rule(self.watch, comparison, self.threshold, self.duration_s, self.repeat_s)
+        return Rule(self.watch, comparison, self.threshold, self.duration_s, self.repeat_s, self.group)
 
     @property
     def condition(self) -> Condition:
@@ -112,7 +116,7 @@ class Alarm(models.Model):
         self.told, self.told_at = condition.told, condition.told_at
 
 
-STATE = ("phase", "since", "seen_at", "looked_at", "firing_since", "told", "told_at", "value")
+STATE = ("phase", "since", "seen_at", "looked_at", "firing_since", "told", "told_at", "value", "missing")
 """What `evaluation` writes of an alarm."""
 
 
@@ -197,3 +201,39 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} to {self.address} ({self.state})"
+
+
+class ThrottledSpell(models.Model):
+    """A time in which an instance's own limit made somebody wait again and again: intervals of the flight recorder, joined.
+
+    Reached through an instance that was looked up in its organisation's scope, as the intervals are. Written by `throttling`.
+    """
+
+    instance = models.CharField(max_length=32)
+    direction = models.CharField(max_length=8)  # produce, consume
+    began_at = models.DateTimeField()
+    until_at = models.DateTimeField(db_index=True)  # the end of the last interval that is known
+
+    class Meta:
+        """Once, whoever joins; the timeline reads it by instance and time."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "direction", "began_at"], name="one_throttled_spell")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["instance", "began_at"], name="throttled_spells_by_beginning"),
+            models.Index(fields=["instance", "until_at"], name="throttled_spells_by_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.direction} from {self.began_at:%Y-%m-%d %H:%M:%S}"
+
+
+class ThrottledMark(models.Model):
+    """Up to when intervals have been joined. There is one row, whose key is 1."""
+
+    id = models.SmallIntegerField(primary_key=True)
+    at = models.BigIntegerField()  # seconds since 1970
+
+    def __str__(self) -> str:
+        return f"joined up to {self.at}"

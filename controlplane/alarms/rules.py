@@ -1,19 +1,25 @@
 """What an alarm can watch, and what its rule may say. Pure.
 
 Two kinds of things are watched. A *health reason* is there or not (`controlplane.health.rules` has the table): its value is
-1 or 0, and a rule about it has neither comparison nor threshold. A *figure* is a number that is compared with a threshold:
+1 or 0, and a rule about it has neither comparison nor threshold. A *figure* is a number that is compared with a threshold. Every
+metric that there is a history of (`history.metrics`, and `history.lag.rows` for a group) is a figure, by the same name and in the
+same unit; beside them there are:
 
-====================  =====  ==================================================================================
-figure                unit   what it is
-====================  =====  ==================================================================================
-storage_used_percent  %      bytes on disk, all replicas, of the storage that was bought
-produce_percent       %      what flows in, of the produce limit; over 100 where a limit was lowered just now
-consume_percent       %      what flows out, of the consume limit
-connections                  open connections of clients, over all brokers
-health_level                 0 healthy, 1 degraded, 2 critical
-====================  =====  ==================================================================================
+==========================  =====  ============================================================================
+figure                      unit   what it is
+==========================  =====  ============================================================================
+storage_used_percent        %      bytes on disk, all replicas, of the storage that was bought
+produce_percent             %      what flows in, of the produce limit; over 100 where a limit was lowered just now
+consume_percent             %      what flows out, of the consume limit
+under_replicated_partitions        partitions of which not all replicas are in sync
+offline_partitions                 partitions without a leader
+health_level                       0 healthy, 1 degraded, 2 critical
+==========================  =====  ============================================================================
 
-A value of None is no data: the flow master or ZooKeeper does not answer, or a limit that a percentage would be of is not there.
+A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group. Throttled time is
+that of the last minute that is known.
+
+A value of None is no data, and `Missing` says why there is none. It is never taken for good, nor for bad.
 """
 
 from __future__ import annotations
@@ -35,7 +41,8 @@ MOST_RULES, MOST_RECEIVERS = 50, 10
 LONGEST_DURATION_S = 24 * 3600
 LEAST_REPEAT_S, MOST_REPEAT_S = 300, 7 * 24 * 3600
 LONGEST_SILENCE_S = 30 * 24 * 3600
-MOST_THRESHOLD = 1_000_000_000
+LONGEST_GROUP = 1000
+"""As Kafka's door has it (`kafka.groups`)."""
 
 
 class Comparison(StrEnum):
@@ -56,22 +63,91 @@ _HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {
 }
 
 
+class Missing(StrEnum):
+    """Why there is no value."""
+
+    NO_SAMPLE = "no_sample"  # the history has no fresh sample: the flow master does not answer, or just began to
+    NO_LIMIT = "no_limit"  # unlimited, or nothing is allocated: neither a limit nor a share of it is a number
+    NO_MASTER = "no_master"  # the flow master says nothing of the instance now
+    NO_ROUTES = "no_routes"  # ZooKeeper does not answer
+    NO_GROUP = "no_group"  # the history has no fresh minute of the group
+    NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
+    NOT_READ = "not_read"  # the instance could not be read
+
+
+MISSING: Mapping[Missing, str] = {
+    Missing.NO_SAMPLE: "Nothing was sampled in the last 30 seconds",
+    Missing.NO_LIMIT: "There is no such limit now",
+    Missing.NO_MASTER: "No flow master knows the instance now",
+    Missing.NO_ROUTES: "Routes are not known now",
+    Missing.NO_GROUP: "The group was not seen in the last three minutes",
+    Missing.NO_AGE: "The oldest unread record has no known time",
+    Missing.NOT_READ: "The instance could not be read",
+}
+"""In words."""
+MISSINGS = [missing.value for missing in Missing]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """In what people say a value: one `unit` is so many of the figure's own."""
+
+    unit: str
+    size: float
+
+
+PERCENT, MANY = 1_000, 1_000_000_000
+MOST_BYTES = 2**50
+"""As a sample of the history has it."""
+MIB_PER_S, GIB, PERCENT_OF_TIME = Scale("MiB/s", 2**20), Scale("GiB", 2**30), Scale("%", 10)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that can be watched. `title` is what a sentence about it begins with, and `verb` goes on."""
+    """A number that can be watched. `title` is what a sentence about it begins with, and `verb` goes on.
+
+    A threshold is from 0 to `most`, in `unit`. `scale`: in what forms ask for it, and sentences tell it; None: in `unit`.
+    """
 
     title: str
     unit: str
+    most: float
     verb: str = "is"
+    scale: Scale | None = None
+    of_group: bool = False
+
+    @property
+    def typed(self) -> Scale:
+        """In what people type a threshold."""
+        return self.scale or Scale(self.unit, 1)
+
+
+def _bytes_per_s(title: str) -> Figure:
+    return Figure(title, "bytes/s", MOST_BYTES, scale=MIB_PER_S)
 
 
 FIGURES = {
-    "storage_used_percent": Figure("Storage used", "%"),
-    "produce_percent": Figure("Produce flow", "%"),
-    "consume_percent": Figure("Consume flow", "%"),
-    "connections": Figure("Connections", "", "are"),
-    "health_level": Figure("Health level", ""),
+    "storage_used_percent": Figure("Storage used", "%", PERCENT),
+    "produce_percent": Figure("Produce flow", "%", PERCENT),
+    "consume_percent": Figure("Consume flow", "%", PERCENT),
+    "connections": Figure("Connections", "", MANY, "are"),
+    "produce_bytes_per_s": _bytes_per_s("Produce flow"),
+    "consume_bytes_per_s": _bytes_per_s("Consume flow"),
+    "produce_throttled_ms_per_s": Figure("Throttled time of producers", "ms/s", 1_000, scale=PERCENT_OF_TIME),
+    "consume_throttled_ms_per_s": Figure("Throttled time of consumers", "ms/s", 1_000, scale=PERCENT_OF_TIME),
+    "produce_limit_bytes_per_s": _bytes_per_s("Produce limit"),
+    "consume_limit_bytes_per_s": _bytes_per_s("Consume limit"),
+    "produce_allocated_bytes_per_s": _bytes_per_s("Allocated produce bandwidth"),
+    "consume_allocated_bytes_per_s": _bytes_per_s("Allocated consume bandwidth"),
+    "storage_used_bytes": Figure("Storage used", "bytes", MOST_BYTES, scale=GIB),
+    "storage_limit_bytes": Figure("Storage bought", "bytes", MOST_BYTES, scale=GIB),
+    "under_replicated_partitions": Figure("Under-replicated partitions", "", MANY, "are"),
+    "offline_partitions": Figure("Partitions without a leader", "", MANY, "are"),
+    "health_level": Figure("Health level", "", 2),
+    "group_lag_messages": Figure("Lag", "records", MOST_BYTES, of_group=True),
+    "group_lag_seconds": Figure("Age of the oldest unread record", "s", MANY, of_group=True),
 }
+OF_GROUPS = tuple(name for name, figure in FIGURES.items() if figure.of_group)
 REASONS = {
     "storage_full": "Storage is full",
     "partitions_without_leader": "Partitions without a leader",
@@ -97,6 +173,7 @@ class Rule:
     threshold: float | None = None
     duration_s: int = 0  # for so long it must hold
     repeat_s: int | None = None  # None: it is said once
+    group: str | None = None  # whose figure it is; None: the instance's
 
     @property
     def unit(self) -> str:
@@ -117,6 +194,7 @@ def rule_problems(members: Mapping[str, Any], *, receivers: Iterable[str] = ()) 
     problems = [
         *_named(members),
         *_watched(members),
+        *_of_group(members),
         *_whole("duration_s", members["duration_s"], 0, LONGEST_DURATION_S),
         *_receivers(members["receivers"], set(receivers)),
     ]
@@ -144,10 +222,22 @@ def _watched(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
             yield FieldProblem("comparison", f"{watch} is compared: say how")
         elif comparison not in COMPARISONS:
             yield FieldProblem("comparison", f"must be one of {', '.join(COMPARISONS)}")
+        most = FIGURES[watch].most
         if threshold is None:
             yield FieldProblem("threshold", f"{watch} is compared: say with what")
-        elif not math.isfinite(threshold) or not 0 <= threshold <= MOST_THRESHOLD:
-            yield FieldProblem("threshold", f"must be from 0 to {MOST_THRESHOLD}")
+        elif not math.isfinite(threshold) or not 0 <= threshold <= most:
+            yield FieldProblem("threshold", f"must be from 0 to {most}")
+
+
+def _of_group(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
+    watch, group = members["watch"], members["group"]
+    if watch in OF_GROUPS:
+        if not group:
+            yield FieldProblem("group", f"{watch} is of a consumer group: say of which")
+        elif len(group) > LONGEST_GROUP or "\0" in group or any("\ud800" <= letter <= "\udfff" for letter in group):
+            yield FieldProblem("group", "is no name that a consumer group can have")
+    elif group is not None and watch in WATCHED:
+        yield FieldProblem("group", f"{watch} is of the instance: leave it out")
 
 
 def _whole(name: str, value: int, least: int, most: int) -> Iterable[FieldProblem]:

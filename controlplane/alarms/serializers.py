@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.alarms.delivery.targets import LONGEST_URL
+from controlplane.alarms.events import KINDS as EVENTS_OF_INSTANCES
 from controlplane.alarms.machine import EVENT_KINDS, PHASES
 from controlplane.alarms.models import DeliveryKind, DeliveryState, Receiver, ReceiverKind
 from controlplane.alarms.rules import (
     COMPARISONS,
+    FIGURES,
     LEAST_REPEAT_S,
     LONGEST_DURATION_S,
+    LONGEST_GROUP,
+    MISSINGS,
     MOST_RECEIVERS,
     MOST_REPEAT_S,
-    MOST_THRESHOLD,
+    OF_GROUPS,
     WATCHED,
 )
-from controlplane.alarms.timeline import KINDS as EVENTS_OF_INSTANCES
 from controlplane.api.serializers import (
     NumberField,
     StrictBooleanField,
@@ -30,6 +34,9 @@ from controlplane.core.text import LONGEST_NAME
 
 LONGEST_CODE = 64
 _OF_A_FIGURE = "of a figure; a health reason is there or not"
+_MOST = f"0 to {max(figure.most for figure in FIGURES.values())}, of a percentage, a level or a share of time less"
+_THRESHOLD = f"{_OF_A_FIGURE}; in the figure's unit; {_MOST}"
+_GROUP = f"the consumer group whose figure it is, of {' and '.join(OF_GROUPS)}; of the others null"
 
 
 class AlarmChangeSerializer(StrictSerializer):
@@ -40,7 +47,10 @@ class AlarmChangeSerializer(StrictSerializer):
     name = StrictCharField(max_length=LONGEST_NAME, required=False)
     watch = serializers.ChoiceField(choices=list(WATCHED), required=False, help_text="a health reason, or a figure")
     comparison = serializers.ChoiceField(choices=COMPARISONS, required=False, allow_null=True, help_text=_OF_A_FIGURE)
-    threshold = NumberField(required=False, allow_null=True, help_text=f"{_OF_A_FIGURE}; 0 to {MOST_THRESHOLD}")
+    threshold = NumberField(required=False, allow_null=True, help_text=_THRESHOLD)
+    group = StrictCharField(
+        max_length=LONGEST_GROUP, required=False, allow_null=True, trim_whitespace=False, help_text=_GROUP
+    )
     duration_s = StrictIntegerField(
         min_value=0, max_value=LONGEST_DURATION_S, required=False, help_text="for so long it must hold; by default 0"
     )
@@ -80,6 +90,7 @@ class AlarmSerializer(serializers.Serializer[Any]):
     watch = serializers.ChoiceField(choices=list(WATCHED))
     comparison = serializers.ChoiceField(choices=COMPARISONS, allow_null=True)
     threshold = NumberField(allow_null=True)
+    group = serializers.CharField(allow_null=True, help_text=_GROUP)
     duration_s = serializers.IntegerField()
     repeat_s = serializers.IntegerField(allow_null=True)
     receivers = serializers.ListField(child=serializers.CharField())
@@ -91,9 +102,16 @@ class AlarmSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="null: it does not fire. One that fires when its values go missing goes on firing"
     )
     value = NumberField(allow_null=True, help_text="the last one; of a health reason 1 or 0; null: there is none")
+    missing = serializers.SerializerMethodField(
+        help_text="why there is no value; null: there is one, or nobody has looked"
+    )
     unit = serializers.CharField(source="rule.unit")
     looked_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
+
+    @extend_schema_field(serializers.ChoiceField(choices=MISSINGS, allow_null=True))
+    def get_missing(self, row: Any) -> str | None:
+        return row.missing or None
 
 
 class AlarmPageSerializer(serializers.Serializer[Any]):
@@ -119,17 +137,36 @@ class AlarmEventPageSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
+class EventSizesSerializer(serializers.Serializer[Any]):
+    """The sizes of an instance."""
+
+    bandwidth_mib_per_s = NumberField()
+    storage_gib = NumberField()
+    partitions = serializers.IntegerField()
+
+
 class InstanceEventSerializer(serializers.Serializer[Any]):
     """Something that happened to an instance."""
 
     time = serializers.DateTimeField()
     kind = serializers.ChoiceField(choices=list(EVENTS_OF_INSTANCES))
     subject = serializers.CharField(
-        help_text="what it happened to: a reason, a kind of operation, the name of an alarm"
+        source="told.subject",
+        help_text="what it happened to: a reason, a kind of operation, an alarm, the instance, clients, a broker, a group",
     )
-    object = serializers.CharField(help_text="its code or id")
-    actor = serializers.CharField(help_text='an email, "system", or empty where nobody did it')
-    detail = serializers.CharField(help_text="why an operation failed, or what a policy did; else empty")
+    object = serializers.CharField(
+        source="told.object", help_text="its code or id; of throttling the direction; of unread records the topic"
+    )
+    actor = serializers.CharField(source="told.actor", help_text='an email, "system", or empty where nobody did it')
+    detail = serializers.CharField(
+        source="told.detail",
+        help_text="more about it: why an operation failed, what a policy did, what sizes were and are, when unread records may "
+        "expire; or empty",
+    )
+    before = EventSizesSerializer(
+        source="told.before", allow_null=True, help_text="of a resize; null: not known, or no resize"
+    )
+    after = EventSizesSerializer(source="told.after", allow_null=True, help_text="of a resize; else null")
 
 
 class InstanceEventPageSerializer(serializers.Serializer[Any]):

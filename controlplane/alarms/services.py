@@ -16,7 +16,7 @@ from django.db import transaction
 from controlplane.alarms.evaluation import happened, is_silenced, stepped
 from controlplane.alarms.machine import reset
 from controlplane.alarms.models import Alarm, Receiver
-from controlplane.alarms.rules import FIGURES, LONGEST_SILENCE_S, MOST_RULES, rule_problems
+from controlplane.alarms.rules import FIGURES, LONGEST_SILENCE_S, MOST_RULES, OF_GROUPS, rule_problems
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 DEFAULTS: Mapping[str, Any] = {
     "comparison": None,
     "threshold": None,
+    "group": None,
     "duration_s": 0,
     "repeat_s": None,
     "receivers": (),
     "enabled": True,
 }
 RULE = ("name", "watch", *DEFAULTS)
-BEGINS_ANEW = ("watch", "comparison", "threshold", "duration_s", "enabled")
+BEGINS_ANEW = ("watch", "comparison", "threshold", "group", "duration_s", "enabled")
 """Members of a rule by which another one it becomes another alarm."""
 
 
@@ -86,6 +87,8 @@ def alarm_update(
     if "watch" in changes and wanted["watch"] not in FIGURES:
         # What was compared with the figure before means nothing for a reason.
         wanted |= {name: changes.get(name) for name in ("comparison", "threshold")}
+    if "watch" in changes and wanted["watch"] not in OF_GROUPS:
+        wanted["group"] = changes.get("group")
     after = _checked(instance, wanted)
     if after == before:
         return alarm
@@ -159,7 +162,7 @@ def _begin_anew(alarm: Alarm, instance: Instance, actor: str, at: datetime) -> N
     """With the rule that it had so far: messages speak of that one. It is the caller's to save."""
     step = reset(alarm.condition, at, is_silenced=is_silenced(alarm, at))
     looked = stepped(alarm, step)
-    alarm.value = None
+    alarm.value, alarm.missing = None, ""
     happened([looked], {instance.pk: instance}, at, actor=actor)
 
 

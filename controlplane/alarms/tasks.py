@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.alarms import evaluation, upkeep
+from controlplane.alarms import evaluation, throttling, upkeep
 from controlplane.alarms.delivery import outbox
 from controlplane.celery import app
 
@@ -11,6 +11,12 @@ from controlplane.celery import app
 def alarms_evaluate() -> None:
     """Look at every alarm. Beat calls it every 30 s."""
     evaluation.evaluate()
+
+
+@app.task(name="alarms.throttling")
+def alarms_throttling() -> None:
+    """Make spells of throttled intervals, for the timeline. Beat calls it every 30 s."""
+    throttling.spells_join()
 
 
 @app.task(name="alarms.send")

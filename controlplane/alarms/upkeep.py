@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from controlplane.alarms.delivery import secrets
-from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, DeliveryState, Receiver
+from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, DeliveryState, Receiver, ThrottledSpell
+from controlplane.clusters.services import absences_purge
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.health import services as health
@@ -37,6 +38,8 @@ def keep_up(*, clock: Clock = SYSTEM_CLOCK) -> int:
     )
     gone += purged(AlarmEvent.objects.unscoped(_REASON).filter(at__lt=oldest))
     gone += purged(Alarm.objects.unscoped(_REASON).filter(deleted_at__lt=oldest))
+    gone += purged(ThrottledSpell.objects.filter(until_at__lt=oldest))
+    gone += absences_purge(before=oldest)
     return gone + health.changes_purge(before=oldest, portion=PORTION, portions=PORTIONS)
 
 

@@ -50,6 +50,31 @@ class Broker(models.Model):
         return f"broker {self.broker_id} of {self.cluster}"
 
 
+class BrokerAbsence(models.Model):
+    """A time in which a broker was not registered: the history of `Broker.away_since`, which goes when the broker is back."""
+
+    cluster = models.ForeignKey(PhysicalCluster, models.PROTECT, related_name="+")
+    broker_id = models.PositiveIntegerField()
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)  # null: it is still away
+
+    class Meta:
+        """Read by cluster and time; a broker is away once at a time, whoever looks."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["cluster", "began_at"], name="absences_by_beginning"),
+            models.Index(fields=["cluster", "ended_at"], name="absences_by_end"),
+        ]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["cluster", "broker_id"], condition=models.Q(ended_at=None), name="one_absence_at_a_time"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} from {self.began_at:%Y-%m-%d %H:%M:%S}"
+
+
 class PortState(models.TextChoices):
     """A port that was ever given out."""
 

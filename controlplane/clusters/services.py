@@ -15,12 +15,13 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation, PortState
+from controlplane.clusters.models import Broker, BrokerAbsence, PhysicalCluster, PortAllocation, PortState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -66,15 +67,33 @@ def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> lis
 
 
 def brokers_watch(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock: Clock = SYSTEM_CLOCK) -> None:
-    """Write down which brokers are registered now, and since when the others have been away."""
+    """Write down which brokers are registered now, and since when the others have been away; and when they were, for events."""
     rows = brokers_sync(cluster=cluster, live=live)
     there = {broker.id for broker in live}
     back = [row.pk for row in rows if row.broker_id in there and row.away_since is not None]
     gone = [row.pk for row in rows if row.broker_id not in there and row.away_since is None]
+    now = clock.now()
     if back:
         Broker.objects.filter(pk__in=back).update(away_since=None)
     if gone:
-        Broker.objects.filter(pk__in=gone, away_since__isnull=True).update(away_since=clock.now())
+        Broker.objects.filter(pk__in=gone, away_since__isnull=True).update(away_since=now)
+    _absences_kept(cluster, {row.broker_id: row.away_since or now for row in rows if row.broker_id not in there}, now)
+
+
+def _absences_kept(cluster: PhysicalCluster, away: Mapping[int, datetime], now: datetime) -> None:
+    """`away`: since when. Whoever was away before there were rows of it has one from then on."""
+    rows = BrokerAbsence.objects.filter(cluster=cluster, ended_at=None)
+    begun = set(rows.values_list("broker_id", flat=True))
+    if begun - away.keys():
+        rows.filter(broker_id__in=begun - away.keys()).update(ended_at=now)
+    new = [BrokerAbsence(cluster=cluster, broker_id=each, began_at=away[each]) for each in sorted(away.keys() - begun)]
+    if new:
+        BrokerAbsence.objects.bulk_create(new, ignore_conflicts=True)  # of two workers that see it one begins it
+
+
+def absences_purge(*, before: datetime) -> int:
+    """Forget when brokers were away, of those that have been back since before then; how many rows went."""
+    return BrokerAbsence.objects.filter(ended_at__lt=before).delete()[0]
 
 
 def port_ensure(*, broker: Broker, owner: str, route: str, clock: Clock = SYSTEM_CLOCK) -> PortAllocation:

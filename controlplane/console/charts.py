@@ -3,13 +3,14 @@
 Pages allow neither inline styles nor scripts, and fetch nothing from elsewhere, so of what pygal makes its style sheet, its
 script and its comments are taken out, and its classes are ours: static/console/console.css has the colours, of light and dark.
 Added is a strip for each step, with the values of all lines as its title: what a pointer rests on. static/console/history.js
-shows the same at once and in all charts of a page; without it browsers show the title by themselves.
+shows the same at once and in all charts of a page; without it browsers show the title by themselves. What happened in a step is a
+mark behind its strip, and stands in the title as well.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -17,7 +18,7 @@ import pygal
 from pygal.style import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 # pygal puts a finder of its plug-ins among Python's own, in a form that Python warns of at each import; we have none of them.
 sys.meta_path[:] = [each for each in sys.meta_path if type(each).__module__ != pygal.__name__]
@@ -40,6 +41,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What happened in a step: how it is drawn, and what is said of it, each once."""
+
+    kind: str  # a class of console.css: resized, throttling, failover, fired; of several, the most serious
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """What is drawn. `moments` are seconds since 1970, one for each value of each line."""
 
@@ -54,10 +63,15 @@ class Chart:
     tick_text: Callable[[int], str]
     moment_text: Callable[[int], str]
     summary: str  # what a screen reader says of it
+    marks: Mapping[int, Mark] = field(default_factory=dict)  # by the moment of their step
 
     def texts(self, step: int) -> list[str]:
         """Of one step, the value of each line."""
         return [self.value_text(line.values[step]) for line in self.lines]
+
+    def is_told(self, step: int) -> bool:
+        """Whether anything is known of a step, or happened in it."""
+        return self.moments[step] in self.marks or any(line.values[step] is not None for line in self.lines)
 
 
 def svg(chart: Chart) -> str:
@@ -90,7 +104,8 @@ def svg(chart: Chart) -> str:
     def ours(root: ET.Element) -> ET.Element:
         _cleaned(root, chart)
         plot = next(each for each in root.iter() if each.get("class") == "plot")
-        plot.append(_strips(graph.view, chart))  # it has one only while it draws
+        plot.append(_marks(graph.view, chart))  # it has a view only while it draws
+        plot.append(_strips(graph.view, chart))
         return root
 
     graph.add_xml_filter(ours)
@@ -125,18 +140,32 @@ def _cleaned(root: ET.Element, chart: Chart) -> None:
     root.set("aria-label", chart.summary)
 
 
+def _marks(view: pygal.view.View, chart: Chart) -> ET.Element:
+    """A line for each, in the middle of its step, with a head: colours are not all that tells them apart."""
+    marks = ET.Element("g", {"class": "event-marks"})
+    top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
+    for at in chart.moments:
+        if at in chart.marks:
+            middle = view.x(at)
+            mark = ET.SubElement(marks, "g", {"class": f"event-mark {chart.marks[at].kind}"})
+            ET.SubElement(mark, "path", {"d": f"M{middle:.1f} {top:.1f}V{bottom:.1f}"})
+            ET.SubElement(mark, "circle", {"cx": f"{middle:.1f}", "cy": f"{top:.1f}", "r": "4"})
+    return marks
+
+
 def _strips(view: pygal.view.View, chart: Chart) -> ET.Element:
-    """One for each step of which anything is known, as wide as the step."""
+    """One for each step of which there is anything to tell, as wide as the step."""
     strips = ET.Element("g", {"class": "strips"})
     top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
     half = (view.x(chart.moments[0] + chart.step_s) - view.x(chart.moments[0])) / 2
     for step, at in enumerate(chart.moments):
-        if all(line.values[step] is None for line in chart.lines):
+        if not chart.is_told(step):
             continue
         middle = view.x(at)
         strip = ET.SubElement(strips, "g", {"class": "strip", "data-at": str(at)})
         said = ", ".join(f"{line.title} {text}" for line, text in zip(chart.lines, chart.texts(step), strict=True))
-        ET.SubElement(strip, "title").text = f"{chart.moment_text(at)}: {said}"
+        happened = chart.marks[at].texts if at in chart.marks else ()
+        ET.SubElement(strip, "title").text = " · ".join([f"{chart.moment_text(at)}: {said}", *happened])
         ET.SubElement(
             strip,
             "rect",

@@ -34,6 +34,7 @@ SPOKEN = (
     "controlplane/health/rules.py",
     "controlplane/health/selectors.py",
     "controlplane/alarms/rules.py",
+    "controlplane/alarms/sources.py",
     "controlplane/admission/rules.py",
     "controlplane/billing/exports/document.py",
     "controlplane/billing/pricing/plans.py",
@@ -132,7 +133,12 @@ NO_WORDS = {
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
     *("int | str", "Java properties", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
-    *("everyone's figures are kept", "operators see every tenant's", "a cluster is its operators'"),
+    *(
+        "everyone's figures are kept",
+        "the caller found the instance in its organisation",
+        "operators see every tenant's",
+        "a cluster is its operators'",
+    ),
     *(
         "the operation names its target",
         "an operation names its target",

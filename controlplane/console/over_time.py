@@ -1,6 +1,7 @@
 """The history of an instance, or of a group, as charts: which lines belong together, in which units, over which range of time.
 
-Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days.
+Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days. What happened to
+the instance meanwhile is marked in each of its charts, all that happened in one step by one mark.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from controlplane.console.charts import Chart, Line
-from controlplane.console.templatetags.console import DASH, amount, duration, in_bytes, rate
-from controlplane.console.wording import filled, worded
+from controlplane.console.charts import Chart, Line, Mark
+from controlplane.console.templatetags.console import DASH, amount, detail_of, duration, event_words, in_bytes, rate
+from controlplane.console.wording import filled, joined, worded
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from controlplane.alarms.events import Event
     from controlplane.history.selectors import History, Series
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -70,8 +72,62 @@ RECORDS = _Unit(lambda value: amount(None if value is None else round(value, 1))
 AGE = _Unit(lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
 
 
-def charts_of(history: History, chosen: Range) -> list[Chart]:
-    """In the order in which the page shows them."""
+MARKS = {
+    "instance.resized": "resized",
+    "throttling.ended": "throttling",
+    "throttling.began": "throttling",
+    "alarm.fired": "fired",
+    "broker.away": "failover",
+}
+"""How events are drawn: of several in one step, as the last of these kinds."""
+MARK_WORDS = {"resized": "Resized", "throttling": "Throttled", "fired": "Alarm fired", "failover": "Failover"}
+MOST_TOLD = 4
+"""Of one step; what is more is counted."""
+
+
+def charts_of(history: History, chosen: Range, events: Sequence[Event] = ()) -> list[Chart]:
+    """In the order in which the page shows them. `events` are of its time, of kinds that have a mark."""
+    marks = marks_of(history, events)
+    return [
+        replace(chart, marks=marks, summary=_with_marks(chart.summary, marks)) for chart in _charts(history, chosen)
+    ]
+
+
+def marks_of(history: History, events: Sequence[Event]) -> dict[int, Mark]:
+    """By the beginning of the step in which each happened."""
+    by_step: dict[int, list[Event]] = {}
+    for event in sorted(events, key=lambda event: event.time):
+        if history.start <= event.time < history.end:
+            step = int(event.time.timestamp()) // history.step_s * history.step_s
+            by_step.setdefault(step, []).append(event)
+    return {step: _mark(some) for step, some in by_step.items()}
+
+
+def _mark(events: Sequence[Event]) -> Mark:
+    texts = list(dict.fromkeys(event_text(event) for event in events))
+    more = len(texts) - MOST_TOLD
+    if more > 0:
+        texts = [*texts[:MOST_TOLD], filled("{number} more", number=more)]
+    return Mark(MARKS[max((event.kind for event in events), key=list(MARKS).index)], tuple(texts))
+
+
+def event_text(event: Event) -> str:
+    """As a chart and its table tell it: ``Resized: bandwidth 5 → 10 MiB/s``."""
+    more = event.told.subject if event.kind.startswith("alarm.") else detail_of(event)
+    return f"{event_words(event)}: {more}" if more else event_words(event)
+
+
+def legend_of(chart: Chart) -> list[tuple[str, str]]:
+    """Of marks that are there: how they are drawn, and what they are."""
+    there = {mark.kind for mark in chart.marks.values()}
+    return [(kind, words) for kind, words in MARK_WORDS.items() if kind in there]
+
+
+def _with_marks(summary: str, marks: Mapping[int, Mark]) -> str:
+    return joined(summary, filled("{number} marks of events.", number=len(marks))) if marks else summary
+
+
+def _charts(history: History, chosen: Range) -> list[Chart]:
     series = {each.metric.name: each for each in history.series}
     flows = [
         (title, f"{direction}_", direction)

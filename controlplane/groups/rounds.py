@@ -61,10 +61,14 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """By instance and group, both as tenants name them; and what was dated, for the next round."""
+    """By instance and group, both as tenants name them; and what was dated, for the next round.
+
+    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them.
+    """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
     dated: Mapping[Spot, int] = field(default_factory=dict)
+    by_topic: Mapping[str, Mapping[str, Mapping[str, Lag]]] = field(default_factory=dict)
 
 
 def round_of(cluster: ClusterAddress, instance_ids: Sequence[str], *, known: Mapping[Spot, int]) -> Round:
@@ -86,11 +90,13 @@ def round_of(cluster: ClusterAddress, instance_ids: Sequence[str], *, known: Map
     behind = {name: spots for name, found in offsets.items() if (spots := _behind(found, spans)) is not None}
     dated = _dated(door, behind, known)
     lags: defaultdict[str, dict[str, Lag]] = defaultdict(dict)
+    by_topic: defaultdict[str, dict[str, Mapping[str, Lag]]] = defaultdict(dict)
     for name, spots in behind.items():
         _, group = split_physical(name) or ("", "")
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
             lags[owners[_key(name)]][group] = _lag(spots, dated)
-    return Round(dict(lags), dated)
+            by_topic[owners[_key(name)]][group] = _by_topic(spots, dated)
+    return Round(dict(lags), dated, dict(by_topic))
 
 
 def _key(name: str) -> str:
@@ -205,3 +211,10 @@ def _lag(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> Lag:
     known = [stamp for stamp in stamps if stamp not in (NOTHING_LEFT, UNDATED)]
     nothing = not spots or (len(stamps) == len(spots) and all(stamp == NOTHING_LEFT for stamp in stamps))
     return Lag(sum(left for left, _ in spots), NOTHING_LEFT if nothing else min(known, default=None))
+
+
+def _by_topic(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> dict[str, Lag]:
+    found: defaultdict[str, list[tuple[int, Spot]]] = defaultdict(list)
+    for each in spots:
+        found[each[1][0]].append(each)
+    return {topic: _lag(some, dated) for topic, some in found.items()}

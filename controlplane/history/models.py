@@ -162,3 +162,37 @@ class LagMark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} up to {self.at}"
+
+
+class ExpiringUnread(models.Model):
+    """A time in which records that a group had not read were about to expire, or did: `lag.expiry`.
+
+    It outlives the group and the topic. Reached through an instance that was looked up in its organisation's scope.
+    """
+
+    instance = models.CharField(max_length=32)
+    digest = models.CharField(max_length=32)  # of group and topic: both names may be longer than what an index takes
+    group = models.CharField(max_length=1000)
+    topic = models.CharField(max_length=249)
+    messages = models.BigIntegerField()  # that were unread when it was noticed
+    expires_at = models.DateTimeField()  # the oldest of them, at the earliest, as it was then
+    began_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)  # null: they still are
+
+    class Meta:
+        """Once at a time, whoever looks; the timeline reads it by instance and time."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["instance", "digest"], condition=models.Q(ended_at=None), name="one_expiry_at_a_time"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["instance", "began_at"], name="expiring_by_beginning"),
+            models.Index(fields=["instance", "ended_at"], name="expiring_by_end"),
+            models.Index(fields=["ended_at"], name="expiring_that_ended"),
+        ]
+
+    def __str__(self) -> str:
+        return f"unread of a group of {self.instance} from {self.began_at:%Y-%m-%d %H:%M:%S}"

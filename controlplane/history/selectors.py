@@ -101,7 +101,7 @@ def history_get(
     plan = planned(start, end, step_s, now)
     rows = _rows(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
-        _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instance=instance.pk))
+        _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instances=[instance.pk]))
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics])
 

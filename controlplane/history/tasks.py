@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.celery import app
 from controlplane.history import services
-from controlplane.history.lag import rolling, sampling
+from controlplane.history.lag import expiry, rolling, sampling
 
 
 @app.task(name="history.sample")
@@ -36,3 +36,4 @@ def lag_keep_up() -> None:
     """Make hours of the groups' minutes, and remove what has expired. Beat calls it every five minutes."""
     rolling.roll_up()
     rolling.purge()
+    expiry.expiry_purge()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controlplane.quotas.history import waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controlplane.quotas.history import Wait
 
@@ -21,9 +21,9 @@ Waited = dict[tuple[str, str, int], int]
 MS = 1000
 
 
-def waited_by_step(start: int, end: int, step_s: int, *, instance: str | None = None) -> Waited:
-    """Of the steps in [start, end), which begins with one; of one instance, or all."""
-    found = spread(waits(start_ms=start * MS, end_ms=end * MS, instance=instance), step_s)
+def waited_by_step(start: int, end: int, step_s: int, *, instances: Sequence[str] | None = None) -> Waited:
+    """Of the steps in [start, end), which begins with one; of these instances, or all."""
+    found = spread(waits(start_ms=start * MS, end_ms=end * MS, instances=instances), step_s)
     return {key: waited for key, waited in found.items() if start <= key[2] < end}
 
 

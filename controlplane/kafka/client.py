@@ -128,6 +128,10 @@ class Admin(Protocol):
         """What is in force for these topics, defaults as well, without topics that are not there."""
         ...
 
+    def retentions(self, names: Sequence[str]) -> dict[str, int | None]:
+        """For how many ms topics keep records, brokers' defaults where nothing was set; None: for ever. Absent: they are gone."""
+        ...
+
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         """Set members; None takes one back to its default. Raises NotFound, Invalid, Unsupported."""
         ...
@@ -228,6 +232,20 @@ class KafkaAdmin:
                 found[resource.name] = _settings_of(entries)
         return found
 
+    def retentions(self, names: Sequence[str]) -> dict[str, int | None]:
+        if not names:
+            return {}
+        resources = {ConfigResource(ConfigResource.Type.TOPIC, name): name for name in names}
+        found = {}
+        for resource, future in self._client.describe_configs(list(resources), request_timeout=TIMEOUT_S).items():
+            name = resources[resource]
+            try:
+                entries = _result(future, name)
+            except NotFound:
+                continue
+            found[name] = retention_of({key: entry.value for key, entry in entries.items()})
+        return found
+
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         entries = [
             ConfigEntry(
@@ -242,6 +260,14 @@ class KafkaAdmin:
             [resource], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
         )
         _result(next(iter(futures.values())), name)
+
+
+def retention_of(config: Mapping[str, str | None]) -> int | None:
+    """Of a topic's whole configuration, in ms; None: what is compacted alone, or kept without end, does not expire."""
+    if "delete" not in (config.get("cleanup.policy") or "delete"):
+        return None
+    retention_ms = int(config.get("retention.ms") or -1)
+    return retention_ms if retention_ms >= 0 else None
 
 
 _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {

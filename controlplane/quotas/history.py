@@ -96,16 +96,16 @@ def throttled_under_limit(*, instances: Sequence[str], start: datetime, end: dat
     return {row["instance"]: row["waited"] for row in sums}
 
 
-def waits(*, start_ms: int, end_ms: int, instance: str | None = None) -> Iterator[Wait]:
-    """Where an instance's own limit made somebody wait in [start, end): of one instance, or for the machinery of all."""
+def waits(*, start_ms: int, end_ms: int, instances: Sequence[str] | None = None) -> Iterator[Wait]:
+    """Where an instance's own limit made somebody wait in [start, end): of these instances, or for the machinery of all."""
     rows = RecordedInterval.objects.filter(
         started_at__gte=text_of_ms(start_ms - LONGEST_MS),
         started_at__lt=text_of_ms(end_ms),
         rule="",
         throttled_ms__gt=0,
     )
-    if instance is not None:
-        rows = rows.filter(instance=instance)
+    if instances is not None:
+        rows = rows.filter(instance__in=instances)
     for row in rows.values_list(
         "instance", "direction", "document__started_at_ms", "document__ended_at_ms", "throttled_ms"
     ).iterator():

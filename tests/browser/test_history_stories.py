@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from playwright.sync_api import expect
 
@@ -60,3 +62,18 @@ def test_without_scripts_ranges_are_links_and_moments_have_titles(open_page, his
     expect(page.get_by_role("heading", name="The last 7 days")).to_be_visible()
     expect(page.get_by_role("img")).to_have_count(CHARTS)
     assert "average" in page.locator(".strip title").first.text_content()
+
+
+def test_what_happened_is_marked_told_to_the_pointer_and_in_the_table(open_page, history):
+    page = open_page("alice")
+    page.goto(f"{history}?range=24h")
+    card = page.locator(".plot-card").first
+    expect(card.locator(".event-mark.fired").first).to_be_visible()
+    expect(card.locator(".legend").get_by_text("Alarm fired")).to_be_visible()
+    card.get_by_text("Produced as a table").click()
+    row = card.get_by_role("row").filter(has_text="Alarm fired: A third of the storage").first
+    expect(row).to_be_visible()
+    stamp = row.get_by_role("rowheader").inner_text()
+    moment = int(datetime.strptime(f"{stamp} +0000", "%Y-%m-%d %H:%M %z").timestamp())
+    card.locator(f'.strip[data-at="{moment}"]').hover()
+    expect(card.locator(".readout")).to_contain_text("Alarm fired: A third of the storage")

@@ -701,7 +701,7 @@ def watch(instance: Any) -> None:
     from controlplane.alarms.delivery.outbox import delivery_of
     from controlplane.alarms.models import Delivery
     from controlplane.health.models import HealthSpell
-    from tests.controlplane.alarms.rows import alarm_row, event_row, receiver_row
+    from tests.controlplane.alarms.rows import alarm_row, event_row, expiring, receiver_row, throttled
 
     now = datetime.now(UTC)
     pager = receiver_row(instance, name="On-call pager")
@@ -733,6 +733,12 @@ def watch(instance: Any) -> None:
             row.state, row.error = "failed", "hooks.example.com has no public address"
         row.save(force_insert=True)
     assert Delivery.objects.unscoped("a test").count() == 12
+    alarm_row(instance, "alm-000000000005", name="Billing falls behind", watch="group_lag_seconds", group="not-there-yet",
+              threshold=60, phase="no_data", missing="no_group", seen_at=now - timedelta(minutes=5))  # fmt: skip
+    expiring(instance, now - timedelta(minutes=50))
+    for number in range(4):
+        began = now - timedelta(minutes=20, hours=7 * number)
+        throttled(instance, began, began + timedelta(minutes=8), direction="consume" if number % 2 else "produce")
     for number in range(3):
         at = now - timedelta(days=number, hours=3)
         HealthSpell.objects.create(instance=instance.pk, code="throttled_under_limit", title="Throttled below its limit",

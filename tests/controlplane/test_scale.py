@@ -27,7 +27,7 @@ from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity.links import link_make
 from controlplane.accounts.models import ApiKey, LinkPurpose, User
-from controlplane.alarms.models import AlarmEvent, Delivery, Receiver
+from controlplane.alarms.models import AlarmEvent, Delivery, Receiver, ThrottledSpell
 from controlplane.alarms.rules import MOST_RECEIVERS, MOST_RULES
 from controlplane.api import pagination
 from controlplane.billing.closing import invoice_close
@@ -251,6 +251,13 @@ def alarms(instance):
             document={"type": "alarm.test"}, created_at=now - timedelta(seconds=number), next_attempt_at=now, **place,
         )
         for number in range(1_000)
+    )  # fmt: skip
+    ThrottledSpell.objects.bulk_create(
+        ThrottledSpell(
+            instance=instance.pk, direction="produce", began_at=now - timedelta(minutes=10 * number + 8),
+            until_at=now - timedelta(minutes=10 * number),
+        )
+        for number in range(2_000)
     )  # fmt: skip
     HealthSpell.objects.bulk_create(
         HealthSpell(

@@ -315,7 +315,12 @@ def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant
     )
     door.grow(name, 3)
     wait_for(lambda: len(door.layout(name).partitions) == 3, 30, "the partitions")
-    door.config_set(name, {"retention.ms": "3600000", "cleanup.policy": "compact"})
+    door.config_set(name, {"retention.ms": "3600000"})
+    wait_for(
+        lambda: door.retentions([name, f"{tenant.key}.ghost"]) == {name: 3_600_000}, 30, "how long records are kept"
+    )
+    door.config_set(name, {"cleanup.policy": "compact"})
+    wait_for(lambda: door.retentions([name]) == {name: None}, 30, "what does not expire")
     wait_for(lambda: door.config(name) == {"retention.ms": "3600000", "cleanup.policy": "compact"}, 30, "the change")
     door.config_set(name, {"retention.ms": None})
     wait_for(lambda: door.config(name) == {"cleanup.policy": "compact"}, 30, "the change")

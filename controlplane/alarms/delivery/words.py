@@ -4,7 +4,7 @@
 
     {"type": "alarm.firing", "timestamp": "2026-11-24T03:16:31Z", "data": {
        "organisation": {"id", "name"}, "instance": {"id", "name"},
-       "alarm": {"id", "name", "watch", "comparison", "threshold", "unit", "duration_s"},
+       "alarm": {"id", "name", "watch", "group", "comparison", "threshold", "unit", "duration_s"},
        "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "text": "Storage used is 93.1 %. …"}}
 
 `type` is ``alarm.firing``, ``alarm.resolved``, ``budget.reached`` (`budget_document`) or ``alarm.test``; receivers
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved"}
 TEST, CONFIRM, BUDGET = "alarm.test", "receiver.confirm", "budget.reached"
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+STEP = 1024
 _COMPARED = {"above": "above", "at_least": "at least", "below": "below", "at_most": "at most"}
 
 
@@ -46,14 +48,42 @@ def amount(value: float, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
+def value_text(watch: str, value: float) -> str:
+    """Of a figure, as people say it: ``4.5 MiB/s``, ``12.5 %`` of the time, ``90 min``, ``1204 records``."""
+    figure = FIGURES[watch]
+    if figure.unit.startswith("bytes"):
+        return bytes_text(value) + figure.unit.removeprefix("bytes")
+    if figure.unit == "s":
+        return duration_text(round(value))
+    return amount(value / figure.typed.size, figure.typed.unit)
+
+
+def bytes_text(value: float) -> str:
+    """``1.5 GiB``: in the largest unit of which there is one."""
+    power = 0
+    while value >= STEP and power < len(UNITS) - 1:
+        value, power = value / STEP, power + 1
+    return amount(value, UNITS[power])
+
+
+def name_shown(name: str) -> str:
+    """A group may be called anything, and forges no line of a message."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
+
+
+def title_text(rule: Rule) -> str:
+    """Of a figure, with its group: ``Lag of group billing``."""
+    title = FIGURES[rule.watch].title
+    return title if rule.group is None else f"{title} of group {name_shown(rule.group)}"
+
+
 def rule_text(rule: Rule) -> str:
     """``Storage used at least 75 % for 5 min``."""
     lasting = f" for {duration_text(rule.duration_s)}" if rule.duration_s else ""
     if rule.watch in REASONS:
         return REASONS[rule.watch] + lasting
-    figure = FIGURES[rule.watch]
     compared = _COMPARED[rule.comparison or ""]
-    return f"{figure.title} {compared} {amount(rule.threshold or 0, figure.unit)}{lasting}"
+    return f"{title_text(rule)} {compared} {value_text(rule.watch, rule.threshold or 0)}{lasting}"
 
 
 def duration_text(seconds: int) -> str:
@@ -92,6 +122,7 @@ def alarm_document(
                 "id": alarm_id,
                 "name": name,
                 "watch": rule.watch,
+                "group": rule.group,
                 "comparison": rule.comparison,
                 "threshold": rule.threshold,
                 "unit": rule.unit,
@@ -211,8 +242,7 @@ def _text(telling: Telling, rule: Rule, value: float | None, detail: str) -> str
         title = REASONS[rule.watch]
         over = f"No longer: {title[0].lower()}{title[1:]}."
         return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
-    known = "not known now" if value is None else amount(value, rule.unit)
+    known = "not known now" if value is None else value_text(rule.watch, value)
     state = "The alarm fires at" if telling is Telling.FIRING else "The alarm is over; it fires at"
     condition = rule_text(rule)
-    figure = FIGURES[rule.watch]
-    return f"{figure.title} {figure.verb} {known}. {state}: {condition[0].lower()}{condition[1:]}."
+    return f"{title_text(rule)} {FIGURES[rule.watch].verb} {known}. {state}: {condition[0].lower()}{condition[1:]}."

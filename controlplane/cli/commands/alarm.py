@@ -16,17 +16,26 @@ from controlplane.cli.tables import columns
 
 app = Commands("Alarms: who is told when something is the matter.")
 app.add_typer(receiver.app, name="receiver")
-LISTED = columns("id", "name", "state", "since", "value", "watch", "comparison", "threshold", "silenced_until")
+LISTED = columns(
+    "id", "name", "state", "since", "value", "missing", "watch", "group", "comparison", "threshold", "silenced_until"
+)
 EVENTS = columns("time", "kind", "value", "actor")
 Watch = Literal[
     "storage_full", "partitions_without_leader", "route_down", "storage_nearly_full", "partitions_under_replicated",
     "throttled_under_limit", "change_not_in_force", "flow_unknown", "cluster_unknown", "metering_behind",
-    "storage_used_percent", "produce_percent", "consume_percent", "connections", "health_level",
+    "storage_used_percent", "produce_percent", "consume_percent", "connections",
+    "produce_bytes_per_s", "consume_bytes_per_s", "produce_throttled_ms_per_s", "consume_throttled_ms_per_s",
+    "produce_limit_bytes_per_s", "consume_limit_bytes_per_s", "produce_allocated_bytes_per_s", "consume_allocated_bytes_per_s",
+    "storage_used_bytes", "storage_limit_bytes", "under_replicated_partitions", "offline_partitions", "health_level",
+    "group_lag_messages", "group_lag_seconds",
 ]  # fmt: skip
 Comparison = Literal["above", "at_least", "below", "at_most"]
 Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.")]
 Compared = Annotated[Comparison | None, typer.Option("--comparison", help="Of a figure.")]
 Threshold = Annotated[str | None, typer.Option("--threshold", help="Of a figure, in its unit.")]
+Group = Annotated[
+    str | None, typer.Option("--group", help="The consumer group, of group_lag_messages and group_lag_seconds.")
+]
 Duration = Annotated[int | None, typer.Option("--duration", help="Seconds for which it must hold; by default 0.")]
 Repeat = Annotated[str | None, typer.Option("--repeat", help="Seconds until it is told again; null: told once.")]
 Receivers = Annotated[list[str] | None, typer.Option("--receiver", help="The id of one; again for more.")]
@@ -53,13 +62,14 @@ def create(
     watch: Annotated[Watch, typer.Argument(help="A health reason, or a figure.")],
     comparison: Compared = None,
     threshold: Threshold = None,
+    group: Group = None,
     duration: Duration = None,
     repeat: Repeat = None,
     receivers: Receivers = None,
     enabled: Enabled = None,
 ) -> None:
     """Watch something: it is looked at within 30 s."""
-    members = _members(comparison, threshold, duration, repeat, receivers, enabled)
+    members = said(group=group) | _members(comparison, threshold, duration, repeat, receivers, enabled)
     of(ctx).change(ops.ALARM_CREATE, body={"name": name, "watch": watch, **members}, instance_id=instance)
 
 
@@ -72,6 +82,7 @@ def alter(
     watch: Annotated[Watch | None, typer.Option(help="Something else.")] = None,
     comparison: Compared = None,
     threshold: Threshold = None,
+    group: Group = None,
     duration: Duration = None,
     repeat: Repeat = None,
     receivers: Receivers = None,
@@ -80,7 +91,9 @@ def alter(
 ) -> None:
     """Another rule. Receivers that are given replace those before."""
     wanted = [] if no_receivers else receivers
-    body = said(name=name, watch=watch) | _members(comparison, threshold, duration, repeat, wanted, enabled)
+    body = said(name=name, watch=watch, group=group) | _members(
+        comparison, threshold, duration, repeat, wanted, enabled
+    )
     if not body:
         raise Misused("name what is to be different")
     of(ctx).change(ops.ALARM_CHANGE, body=body, instance_id=instance, alarm_id=alarm)

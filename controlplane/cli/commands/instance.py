@@ -363,6 +363,20 @@ def authority(ctx: typer.Context, instance: Instance) -> None:
 
 
 @app.add("events")
-def events(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
-    """What happened in the last 90 days, the newest first: health, operations, alarms."""
-    of(ctx).listed(ops.EVENTS, EVENTS, limit=limit, instance_id=instance)
+def events(
+    ctx: typer.Context,
+    instance: Instance,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Ago, such as -6h; or a date or RFC 3339, in UTC.")
+    ] = None,
+    end: Until = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between, such as instance.resized,alarm.fired; by default all."),
+    ] = None,
+    limit: Limit = None,
+) -> None:
+    """What happened in the last 90 days, the newest first: health, operations, alarms, resizes, throttling, brokers."""
+    now = datetime.now(UTC)
+    query = said(**{"from": start and since(start, now), "to": end and since(end, now), "kinds": kinds})
+    of(ctx).listed(ops.EVENTS, EVENTS, limit=limit, query=query, instance_id=instance)

@@ -10,13 +10,14 @@ from django import forms
 from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.delivery.words import duration_text
 from controlplane.alarms.models import ReceiverKind
-from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, REASONS
+from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, LONGEST_GROUP, OF_GROUPS, REASONS
 from controlplane.console.forms.base import ConsoleForm, in_words, ruled
+from controlplane.console.templatetags.console import amount
 from controlplane.console.wording import filled, worded
 from controlplane.core.text import LONGEST_NAME, name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controlplane.alarms.models import Alarm, Receiver
 
@@ -31,14 +32,18 @@ def _plain(**attributes: str) -> forms.TextInput:
     return forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", **attributes})
 
 
+def _figures(*, of_groups: bool) -> list[tuple[str, str]]:
+    """With the units in which a threshold is typed."""
+    return [(name, _figure(name)) for name, figure in FIGURES.items() if figure.of_group is of_groups]
+
+
 def _figure(name: str) -> str:
-    figure = FIGURES[name]
-    title = str(worded(figure.title))
-    return f"{title}, {figure.unit}" if figure.unit else title
+    title, unit = str(worded(FIGURES[name].title)), FIGURES[name].typed.unit
+    return f"{title}, {worded(unit)}" if unit else title
 
 
 class WatchSelect(forms.Select):
-    """A select whose groups have a class each: what is beside it shows itself for figures only."""
+    """A select whose groups have a class each, by their numbers: what is beside it shows itself for figures only."""
 
     template_name = "console/parts/watch_select.html"
 
@@ -53,7 +58,8 @@ class AlarmForm(ConsoleForm):
         label="Fires when",
         choices=[
             ("Health", list(REASONS.items())),
-            ("Figures", [(name, _figure(name)) for name in FIGURES]),
+            ("Figures", _figures(of_groups=False)),
+            ("Figures of a consumer group", _figures(of_groups=True)),
         ],
         initial="storage_nearly_full",
         widget=WatchSelect,
@@ -61,6 +67,14 @@ class AlarmForm(ConsoleForm):
     comparison = forms.ChoiceField(label="Is", choices=COMPARED, required=False)
     threshold = forms.FloatField(
         label="Threshold", required=False, widget=forms.NumberInput({"step": "any", "inputmode": "decimal"})
+    )
+    group = forms.CharField(
+        label="Consumer group",
+        max_length=LONGEST_GROUP,
+        required=False,
+        strip=False,
+        help_text="Its name as consumers give it. It need not be there yet.",
+        widget=_plain(),
     )
     duration_min = forms.FloatField(
         label="For at least",
@@ -74,13 +88,22 @@ class AlarmForm(ConsoleForm):
     receivers = forms.MultipleChoiceField(label="Who is told", required=False, widget=forms.CheckboxSelectMultiple)
     enabled = forms.BooleanField(label="Switched on", required=False, initial=True)
 
-    def __init__(self, data: Any = None, *, receivers: Sequence[Receiver], alarm: Alarm | None = None) -> None:
-        super().__init__(data, initial=None if alarm is None else _initial(alarm))
+    def __init__(
+        self,
+        data: Any = None,
+        *,
+        receivers: Sequence[Receiver],
+        alarm: Alarm | None = None,
+        suggested: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(data, initial=suggested if alarm is None else _initial(alarm))
         self.fields["watch"].choices = [  # type: ignore[attr-defined]
             (worded("Health"), in_words(REASONS.items())),
-            (worded("Figures"), [(name, _figure(name)) for name in FIGURES]),
+            (worded("Figures"), _figures(of_groups=False)),
+            (worded("Figures of a consumer group"), _figures(of_groups=True)),
         ]
-        self.fields["threshold"].needed_by_choice = True  # type: ignore[attr-defined]  # of a figure
+        for name in ("threshold", "group"):  # of a figure; of a group's
+            self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
         repeats = sorted({*REPEATS, *([alarm.repeat_s] if alarm is not None and alarm.repeat_s else [])})
         self.fields["repeat_s"].choices = [  # type: ignore[attr-defined]
             (NEVER, worded("Never")),
@@ -91,6 +114,16 @@ class AlarmForm(ConsoleForm):
             for each in receivers
         ]
 
+    def clean_threshold(self) -> float | None:
+        """In its figure's own unit. What is too much is said in the unit in which it was typed."""
+        typed, figure = self.cleaned_data["threshold"], FIGURES.get(self.cleaned_data.get("watch", ""))
+        if typed is None or figure is None:
+            return typed
+        size = figure.typed.size
+        if not 0 <= typed * size <= figure.most:
+            raise forms.ValidationError(filled("Must be from 0 to {most}.", most=amount(figure.most / size)))
+        return float(typed) if size == 1 else round(typed * size, 3)
+
     def wanted(self) -> dict[str, Any]:
         """What `alarm_create` takes."""
         data = self.cleaned_data
@@ -100,6 +133,7 @@ class AlarmForm(ConsoleForm):
             "watch": data["watch"],
             "comparison": data["comparison"] if is_figure else None,
             "threshold": data["threshold"] if is_figure else None,
+            "group": data["group"] if data["watch"] in OF_GROUPS else None,
             "duration_s": round(data["duration_min"] * MINUTE_S),
             "repeat_s": data["repeat_s"] or None,
             "receivers": data["receivers"],
@@ -109,11 +143,17 @@ class AlarmForm(ConsoleForm):
 
 def _initial(alarm: Alarm) -> dict[str, Any]:
     minutes = alarm.duration_s / MINUTE_S
+    typed = None
+    if alarm.threshold is not None:
+        typed = round(
+            alarm.threshold / FIGURES[alarm.watch].typed.size, 14
+        )  # so that it is the same when it comes back
     return {
         "name": alarm.name,
         "watch": alarm.watch,
         "comparison": alarm.comparison,
-        "threshold": _short(alarm.threshold),
+        "threshold": _short(typed),
+        "group": alarm.group or "",
         "duration_min": _short(round(minutes, 4)),
         "repeat_s": alarm.repeat_s or NEVER,
         "receivers": alarm.receivers,

@@ -13,6 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 
+from controlplane.alarms.delivery.words import name_shown, value_text
+from controlplane.alarms.rules import FIGURES
+from controlplane.alarms.sources import SIZE_WORDS, sizes_changed
 from controlplane.billing.exports.document import TITLES, unit_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
     from django.template import Context
 
-    from controlplane.alarms.timeline import Event
+    from controlplane.alarms.events import Event
     from controlplane.console.flow import Bar
     from controlplane.core.errors import SluiceError
     from controlplane.core.models import Operation
@@ -386,13 +389,52 @@ EVENTS = {
     "operation.failed": ("failed", "{operation}: failed"),
     "alarm.fired": ("firing", "Alarm fired"),
     "alarm.resolved": ("ok", "Alarm resolved"),
+    "instance.resized": ("succeeded", "Resized"),
+    "throttling.began": ("warning", "{subject} throttled"),
+    "throttling.ended": ("healthy", "{subject} no longer throttled"),
+    "broker.away": ("degraded", "Failover: broker {broker} went away"),
+    "broker.back": ("healthy", "Broker {broker} is back"),
+    "rebalance.began": ("", "Moving partitions between brokers: begun"),
+    "rebalance.ended": ("succeeded", "Moving partitions between brokers: done"),
+    "unread.expiring": ("warning", "Unread records of group {group} are about to expire"),
+    "unread.safe": ("healthy", "No unread records of group {group} are about to expire any more"),
 }
 
 
 @register.filter
 def event_words(event: Event) -> str:
     """What happened to an instance."""
-    return filled(EVENTS[event.kind][1], subject=worded(event.subject), operation=operation_title(event.subject))
+    subject = event.told.subject
+    return filled(
+        EVENTS[event.kind][1],
+        subject=worded(subject),
+        operation=operation_title(subject),
+        broker=event.told.object,
+        group=name_shown(subject),
+    )
+
+
+@register.filter
+def event_detail(event: Event) -> str:
+    """More about it, as a sentence; empty: there is no more."""
+    return detail_of(event) and sentence(detail_of(event))
+
+
+def detail_of(event: Event) -> str:
+    """What the event says; of a resize its sizes, in the words of the page."""
+    told = event.told
+    if told.after is None:
+        return str(worded(told.detail))
+    changed = sizes_changed(told.before, told.after)
+    return "; ".join(f"{worded(SIZE_WORDS[name][0])} {text}" for name, text in changed)
+
+
+@register.filter
+def watched(value: float | None, watch: str) -> str:
+    """A value of what an alarm watches, with its unit; of a health reason whether it is there."""
+    if value is None:
+        return DASH
+    return str(worded(value_text(watch, value) if watch in FIGURES else "there" if value else "not there"))
 
 
 @register.filter

@@ -9,16 +9,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.alarms import selectors, services, timeline
-from controlplane.alarms.delivery.words import amount, duration_text
+from controlplane.alarms.delivery.words import duration_text, name_shown, value_text
 from controlplane.alarms.evaluation import is_silenced
+from controlplane.alarms.events import KINDS
+from controlplane.alarms.machine import Phase
 from controlplane.alarms.models import Alarm
-from controlplane.alarms.rules import FIGURES, REASONS
+from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.wording import filled, worded
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Invalid, SluiceError
+from controlplane.core.errors import Invalid, NotFound, SluiceError
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_get
 
@@ -31,6 +33,19 @@ if TYPE_CHECKING:
     from controlplane.alarms.rules import Rule
 
 HISTORY_ROWS, EVENT_ROWS = 20, 50
+ALL = "all"
+SHOWN = {
+    ALL: "All",
+    "health": "Health",
+    "operation": "Operations",
+    "alarm": "Alarms",
+    "instance": "Sizes",
+    "throttling": "Throttling",
+    "broker": "Brokers",
+    "unread": "Groups",
+}
+"""What of the events, by how their kinds begin."""
+WITH_BROKERS = ("broker", "rebalance")
 WORDS = {"ok": "OK", "pending": "Pending", "firing": "Firing", "no_data": "No data"}
 
 
@@ -55,7 +70,11 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Choose what is watched, and who is told."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}
     instance = instance_get(**place)
-    form = AlarmForm(request.POST or None, receivers=list(selectors.receiver_list(**place).order_by("created_at")))
+    form = AlarmForm(
+        request.POST or None,
+        receivers=list(selectors.receiver_list(**place).order_by("created_at")),
+        suggested=_suggested(request),
+    )
     if request.method == "POST" and form.is_valid():
         try:
             made = services.alarm_create(**caller.place(instance.id), **form.wanted())
@@ -128,19 +147,34 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str
 def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What happened to the instance, the newest first."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    show = request.GET.get("show", ALL)
+    if show not in SHOWN:
+        raise NotFound("there is nothing at this address")
     names = ("at", "of", "key")
     after = timeline.place_of(*(request.GET[name] for name in names)) if set(names) <= set(request.GET) else None
-    found = timeline.events_get(
-        organisation=caller.organisation, instance_id=instance.id, after=after, most=EVENT_ROWS + 1
-    )
+    found = timeline.events_of(instance, after=after, most=EVENT_ROWS + 1, kinds=kinds_shown(show))
     rows, more = found[:EVENT_ROWS], len(found) > EVENT_ROWS
     context = {
         **_page(instance, "events"),
         "rows": rows,
         "older": dict(zip(names, timeline.place_text(rows[-1].place), strict=True)) if more else None,
         "further": after is not None,
+        "shown": SHOWN,
+        "show": show,
     }
     return render(request, "console/instance_events.html", context)
+
+
+def kinds_shown(show: str) -> list[str]:
+    """Of one of SHOWN."""
+    beginnings = WITH_BROKERS if show == "broker" else (show,)
+    return [kind for kind in KINDS if show == ALL or kind.partition(".")[0] in beginnings]
+
+
+def _suggested(request: HttpRequest) -> dict[str, str]:
+    """A figure of a group, which its page has a link with."""
+    watch, group = request.GET.get("watch", ""), request.GET.get("group", "")
+    return {"watch": watch, "group": group} if watch in OF_GROUPS and group else {}
 
 
 def _page(instance: Instance, part: str) -> dict[str, Any]:
@@ -149,16 +183,20 @@ def _page(instance: Instance, part: str) -> dict[str, Any]:
 
 
 def _row(alarm: Alarm) -> dict[str, Any]:
-    """What a list says of it: an alarm that fires and has no value says both."""
+    """What a list says of it: an alarm that fires and has no value says both; one without is not said to be OK."""
     rule = alarm.rule
-    is_reason = rule.comparison is None
-    value = None if alarm.value is None else amount(alarm.value, rule.unit)
+    value = None
+    if alarm.value is not None:
+        is_figure = rule.watch in FIGURES
+        value = value_text(rule.watch, alarm.value) if is_figure else "there" if alarm.value else "not there"
+    phase = Phase.NO_DATA.value if alarm.missing and alarm.phase == Phase.OK else alarm.phase
     return {
         "alarm": alarm,
         "rule": _rule_words(rule),
-        "state": alarm.phase if alarm.enabled else "off",
-        "word": WORDS[alarm.phase] if alarm.enabled else "Off",
-        "value": ("there" if alarm.value else "not there") if is_reason and value is not None else value,
+        "state": phase if alarm.enabled else "off",
+        "word": WORDS[phase] if alarm.enabled else "Off",
+        "value": value,
+        "missing": MISSING[Missing(alarm.missing)] if alarm.missing and alarm.enabled else "",
         "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
     }
 
@@ -168,9 +206,11 @@ def _rule_words(rule: Rule) -> str:
     if rule.watch in REASONS:
         said = str(worded(REASONS[rule.watch]))
     else:
-        figure = FIGURES[rule.watch]
+        title = str(worded(FIGURES[rule.watch].title))
+        if rule.group is not None:
+            title = filled("{title} of group {name}", title=title, name=name_shown(rule.group))
         compared = worded((rule.comparison or "").replace("_", " "))
-        said = f"{worded(figure.title)} {compared} {amount(rule.threshold or 0, figure.unit)}"
+        said = f"{title} {compared} {worded(value_text(rule.watch, rule.threshold or 0))}"
     return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said
 
 

@@ -9,8 +9,10 @@ from django.shortcuts import render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
+from controlplane.alarms.events import MARKED
+from controlplane.alarms.timeline import events_of
 from controlplane.console.charts import svg
-from controlplane.console.over_time import RANGES, charts_of, is_empty
+from controlplane.console.over_time import RANGES, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from controlplane.console.over_time import Range
 
 
+MOST_MARKS = 500
+"""The newest ones."""
+
+
 @require_safe
 @tenant_page
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
@@ -38,14 +44,16 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     found = history_get(
         instance=instance, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
     )
+    marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=MARKED)
     context = {
         "instance": instance,
         "tab": "history",
         "gone": instance.state == InstanceState.DELETED,
+        "too_many_marks": MOST_MARKS if len(marks) == MOST_MARKS else None,
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen)],
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks)],
     }
     return render(request, "console/instance_history.html", context)
 
@@ -61,13 +69,18 @@ def range_chosen(request: HttpRequest, ranges: Sequence[Range]) -> Range:
 
 def drawn(chart: Chart) -> dict[str, Any]:
     """What parts/plots.html shows of a chart."""
-    steps = [step for step in range(len(chart.moments)) if any(line.values[step] is not None for line in chart.lines)]
+    steps = [step for step in range(len(chart.moments)) if chart.is_told(step)]
     titles = [line.title for line in chart.lines]
     return {
         "chart": chart,
         "svg": mark_safe(svg(chart)),  # noqa: S308  # made of numbers and our own words, and escaped
+        "legend": legend_of(chart),
         "rows": [
-            (chart.moment_text(chart.moments[step]), list(zip(titles, chart.texts(step), strict=True)))
+            (
+                chart.moment_text(chart.moments[step]),
+                list(zip(titles, chart.texts(step), strict=True)),
+                chart.marks[chart.moments[step]].texts if chart.moments[step] in chart.marks else (),
+            )
             for step in reversed(steps)
         ],
     }

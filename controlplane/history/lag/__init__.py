@@ -3,5 +3,6 @@
 rows         what a step of a group has (pure)
 sampling     one round of each cluster's groups a minute
 rolling      hours of minutes, and forgetting
+expiry       what a group has not read and is about to expire
 selectors    a group's history in some steps
 """

@@ -17,6 +17,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
 from controlplane.groups.rounds import round_of
+from controlplane.history.lag.expiry import expiry_keep
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
 from controlplane.history.resolutions import MINUTES, floor
@@ -78,6 +79,7 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     }
     ids = _ids(lags)
     _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
+    expiry_keep(cluster.address, found, clock.now())
     return len(lags)
 
 

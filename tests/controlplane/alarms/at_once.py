@@ -42,7 +42,7 @@ def main(directory: str, database: str) -> None:
     percent = [0.0]
     evaluation.cluster_observe = lambda _cluster: None
     evaluation.readings_get = lambda rows, **_options: {
-        row.pk: Reading({"storage_used_percent": percent[0]}) for row in rows
+        row.pk: Reading({("storage_used_percent", None): percent[0]}) for row in rows
     }
     failed: list[str] = []
     with WebhookServer() as server:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from controlplane.history.models import Sample
+from controlplane.history.resolutions import SAMPLES, floor
+from controlplane.history.rows import figures_of
+from controlplane.instances.models import Instance
 from tests.support.smtp import MailServer, mailing_by
 from tests.support.webhooks import WebhookServer
 
 GIB = 2**30
+FLOW = {"limit": 1000, "flow": 100, "brokers": [{"flow": 100, "allocation": 1000}]}
 
 
 @pytest.fixture
@@ -53,8 +59,8 @@ class Storage:
                 "storage_full": value >= 100,
                 "partitions_without_leader": 0,
                 "partitions_under_replicated": 0,
-                "produce": {"limit": 1000, "flow": 100},
-                "consume": {"limit": 1000, "flow": 100},
+                "produce": FLOW,
+                "consume": FLOW,
                 "connections": 3,
             }
 
@@ -62,3 +68,19 @@ class Storage:
 @pytest.fixture
 def storage(instance, flow_master):
     return Storage(flow_master.answers, instance.id)
+
+
+@pytest.fixture
+def sampled(flow_master):
+    """`sampled(clock)`: be the history's sampler, of what the flow master says now. What it does not understand is a gap."""
+
+    def sampled(clock) -> None:
+        at = floor(int(clock.now().timestamp()), SAMPLES.step_s)
+        rows = []
+        for instance in Instance.objects.unscoped("a test").filter(pk__in=list(flow_master.answers)):
+            with suppress(KeyError, TypeError, ValueError, AttributeError):
+                figures = figures_of(flow_master.answers[instance.pk], instance.storage_gib)
+                rows.append(Sample(instance=instance.pk, at=at, **figures))
+        Sample.objects.bulk_create(rows, ignore_conflicts=True)
+
+    return sampled

@@ -1,4 +1,4 @@
-"""Alarms and receivers of an instance as rows, without anybody who made them."""
+"""Alarms, receivers and events of an instance as rows, without anybody who made them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controlplane.alarms.delivery import secrets
-from controlplane.alarms.models import Alarm, AlarmEvent, Receiver
+from controlplane.alarms.models import Alarm, AlarmEvent, Receiver, ThrottledSpell
+from controlplane.clusters.models import BrokerAbsence
+from controlplane.history.lag.expiry import digest_of
+from controlplane.history.models import ExpiringUnread
+from controlplane.instances.models import SpecChange
+from controlplane.rebalancing.models import RebalanceMove
+from tests.controlplane.rebalancing.rows import rebalance_row
 
 if TYPE_CHECKING:
     from controlplane.instances.models import Instance
@@ -62,3 +68,40 @@ def event_row(alarm: Alarm, kind: str = "fired", at: datetime = LONG_AGO, **memb
     )
     row.save(force_insert=True)
     return row
+
+
+def throttled(instance: Instance, began: datetime, until: datetime, direction: str = "produce") -> None:
+    """A spell of it."""
+    ThrottledSpell.objects.create(instance=instance.pk, direction=direction, began_at=began, until_at=until)
+
+
+def absence(instance: Instance, began: datetime, ended: datetime | None = None, broker: int = 2) -> None:
+    """A broker of its cluster was away."""
+    BrokerAbsence.objects.create(cluster=instance.cluster, broker_id=broker, began_at=began, ended_at=ended)
+
+
+def resized(instance: Instance, at: datetime, bandwidth: float = 10.0, kind: str = "resized", **sizes: float) -> None:
+    """Another size; where it is not said, that of the tests' instance."""
+    SpecChange.objects.unscoped("a test").create(
+        organisation=instance.organisation, instance=instance, kind=kind, at=at, bandwidth_mib_per_s=bandwidth,
+        **{"storage_gib": 10.0, "partitions": 60, **sizes},
+    )  # fmt: skip
+
+
+def expiring(instance: Instance, began: datetime, ended: datetime | None = None, group: str = "billing") -> None:
+    """Of a group, in topic `orders`."""
+    ExpiringUnread.objects.create(
+        instance=instance.pk, digest=digest_of(group, "orders"), group=group, topic="orders", messages=1204,
+        expires_at=began, began_at=began, seen_at=began, ended_at=ended,
+    )  # fmt: skip
+
+
+def moved(instance: Instance, key: str, began: datetime, ended: datetime | None = None, **members: object) -> None:
+    """A rebalance that copied one partition of the instance, and had another replica lead one."""
+    row = rebalance_row(instance.cluster, key, moves=0)
+    for number, copies in enumerate((True, False)):
+        RebalanceMove.objects.create(
+            rebalance=row, number=number, topic=f"{instance.pk.removeprefix('ins-')}.orders", partition=number,
+            instance=instance.pk, before=[1, 2], after=[2, 3], size_bytes=1, copies=copies, bytes_to_copy=1,
+            begun_at=began, finished_at=ended, state="moving" if ended is None else "done", **members,
+        )  # fmt: skip

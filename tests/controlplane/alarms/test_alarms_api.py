@@ -80,6 +80,10 @@ def test_one_is_made_shown_and_listed(alice, bob, url, made):
         ({"repeat_s": 299}, "repeat_s"),
         ({"receivers": ["rcv-000000000009"]}, "receivers.0"),
         ({"enabled": 1}, "enabled"),
+        ({"threshold": 1001}, "threshold"),
+        ({"group": "billing"}, "group"),
+        ({"watch": "group_lag_messages", "group": "x" * 1001}, "group"),
+        ({"watch": "group_lag_messages", "group": 7}, "group"),
         ({"treshold": 9}, "treshold"),
     ],
 )
@@ -87,6 +91,23 @@ def test_what_is_wrong_is_named_by_its_field(alice, url, members, field):
     found = problem(alice.api.post(f"{url}/alarms", RULE | members), 400, "invalid")
     assert field in {each["field"] for each in found["errors"]}
     assert Alarm.objects.unscoped(ROWS).count() == 0
+
+
+def test_an_alarm_about_a_group_names_it_and_begins_anew_with_another(alice, url):
+    body = {"name": "lag", "watch": "group_lag_messages", "comparison": "above", "threshold": 1000}
+    assert {each["field"] for each in problem(alice.api.post(f"{url}/alarms", body), 400, "invalid")["errors"]} == {
+        "group"
+    }
+    made = alice.api.post(f"{url}/alarms", body | {"group": " billing "}).json()
+    assert (made["group"], made["unit"], made["missing"]) == (" billing ", "records", None)
+    path = f"{url}/alarms/{made['id']}"
+    Alarm.objects.unscoped(ROWS).update(phase="firing", firing_since=datetime.now(UTC), value=5000, missing="no_group")
+    assert alice.api.get(path).json()["missing"] == "no_group"
+    changed = alice.api.patch(path, {"group": "shipping"}).json()
+    assert (changed["group"], changed["state"], changed["value"], changed["missing"]) == ("shipping", "ok", None, None)
+    changed = alice.api.patch(path, {"watch": "connections"}).json()
+    assert (changed["watch"], changed["group"], changed["threshold"]) == ("connections", None, 1000)
+    problem(alice.api.patch(path, {"group": "billing"}), 400, "invalid")
 
 
 def test_there_are_fifty_at_most(alice, url, instance):
@@ -132,13 +153,16 @@ def test_the_same_key_makes_one(alice, url):
     assert Alarm.objects.unscoped(ROWS).count() == 1
 
 
-def test_a_change_of_the_name_leaves_the_state_and_one_of_the_threshold_begins_anew(alice, url, storage, clock):
+def test_a_change_of_the_name_leaves_the_state_and_one_of_the_threshold_begins_anew(
+    alice, url, storage, clock, sampled
+):
     receiver = alice.api.post(f"{url}/receivers", HOOK).json()["id"]
     made = alice.api.post(f"{url}/alarms", RULE | {"receivers": [receiver]}).json()["id"]
     path = f"{url}/alarms/{made}"
     clock.time = datetime.now(UTC)
     storage.percent = 95
     clock.advance(30)
+    sampled(clock)
     evaluate(clock=clock)
     assert alice.api.get(path).json()["state"] == "firing"
     assert alice.api.patch(path, {"name": "disk", "repeat_s": 600}).json()["state"] == "firing"

@@ -14,6 +14,8 @@ from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
 from controlplane.instances.models import Instance
 from tests.controlplane.console.test_cost_of_pages import populate
+from tests.controlplane.history.conftest import keep_waits
+from tests.controlplane.history.test_lag_api import lag_of
 
 from .rows import STORAGE, alarm_row, receiver_row
 
@@ -21,12 +23,13 @@ ROWS = "a test"
 
 
 @pytest.fixture
-def look(clock):
-    """Looks at every alarm, 30 s later each time."""
+def look(clock, sampled):
+    """Looks at every alarm, 30 s later each time, of what was sampled just before."""
 
     def look(times: int = 1):
         for _ in range(times):
             clock.advance(30)
+            sampled(clock)
             found = evaluate(clock=clock)
         return found
 
@@ -74,7 +77,7 @@ def test_a_message_says_what_is_the_matter_and_where(look, storage, alarm, insta
     data = document["data"]
     assert data["organisation"] == {"id": instance.organisation_id, "name": "alice's"}
     assert data["instance"] == {"id": instance.id, "name": "events"}
-    assert data["alarm"] == {"id": alarm.id, "name": "storage", "unit": "%", "duration_s": 0, **STORAGE}
+    assert data["alarm"] == {"id": alarm.id, "name": "storage", "unit": "%", "group": None, "duration_s": 0, **STORAGE}
     assert (data["value"], data["is_repeated"]) == (93.12, False)
     assert data["text"] == "Storage used is 93.12 %. The alarm fires at: storage used at least 90 %."
 
@@ -295,3 +298,94 @@ def test_two_workers_at_once_make_the_same_of_it_once(look, storage, alarm, cloc
     monkeypatch.setattr(evaluation, "_written", interrupted)
     look()
     assert (kinds(), told()) == (["fired"], ["firing"])
+
+
+# --- figures of the history, and why there is no value --------------------------------------------------------------------
+
+
+def watch(alarm, name, threshold=1.0, **members) -> None:
+    Alarm.objects.unscoped(ROWS).filter(pk=alarm.pk).update(watch=name, threshold=threshold, **members)
+
+
+def test_a_group_that_falls_behind_fires_and_is_named(look, storage, alarm, instance, clock):
+    watch(alarm, "group_lag_messages", 1000.0, group="billing")
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of(instance.id, "other", minute(clock), 1, 1)
+    look()
+    assert (now(alarm).phase, now(alarm).value) == ("firing", 1204.0)
+    data = Delivery.objects.unscoped(ROWS).get().document["data"]
+    assert (data["alarm"]["group"], data["alarm"]["unit"]) == ("billing", "records")
+    assert (
+        data["text"]
+        == "Lag of group billing is 1204 records. The alarm fires at: lag of group billing at least 1000 records."
+    )
+
+
+def test_a_group_that_is_gone_is_no_data_neither_ok_nor_firing(look, storage, alarm, instance, clock):
+    watch(alarm, "group_lag_seconds", 60.0, group="billing")
+    lag_of(instance.id, "billing", minute(clock), 5, 90)
+    look()
+    assert now(alarm).phase == "firing"
+    look(12)
+    assert (now(alarm).phase, now(alarm).value, now(alarm).missing) == ("no_data", None, "no_group")
+    assert now(alarm).firing_since is not None
+    assert told() == ["firing"]
+
+
+def test_a_group_whose_oldest_record_has_no_time_has_no_age(look, storage, alarm, instance, clock):
+    watch(alarm, "group_lag_seconds", 60.0, group="billing")
+    lag_of(instance.id, "billing", minute(clock), 5, None)
+    look()
+    assert (now(alarm).value, now(alarm).missing) == (None, "no_age")
+
+
+def test_a_group_of_the_same_name_of_another_instance_is_not_seen(look, storage, alarm, clock):
+    watch(alarm, "group_lag_messages", 1.0, group="billing")
+    lag_of("ins-another1", "billing", minute(clock), 5, 90)
+    look(5)
+    assert (now(alarm).phase, now(alarm).missing) == ("no_data", "no_group")
+
+
+def test_throttled_time_fires_by_the_last_minute_that_is_known(look, storage, alarm, instance, clock):
+    watch(alarm, "produce_throttled_ms_per_s", 100.0)
+    look(4)
+    assert (now(alarm).phase, now(alarm).value) == ("ok", 0.0)
+    ended_ms = int(clock.now().timestamp()) * 1000
+    keep_waits([(instance.id, "produce", ended_ms - 30_000, ended_ms, 20_000)])
+    look(2)
+    assert (now(alarm).phase, now(alarm).missing) == ("firing", "")
+    assert now(alarm).value >= 100
+
+
+def test_a_sampler_that_stands_still_is_no_data_though_the_master_answers(storage, alarm, clock, sampled):
+    watch(alarm, "connections", 1.0)
+    sampled(clock)
+    evaluate(clock=clock)
+    assert (now(alarm).phase, now(alarm).value) == ("firing", 3.0)
+    for _ in range(5):
+        clock.advance(30)
+        evaluate(clock=clock)
+    assert (now(alarm).phase, now(alarm).value, now(alarm).missing) == ("no_data", None, "no_sample")
+
+
+def test_partitions_are_what_the_master_counts(look, storage, alarm, flow_master, instance):
+    watch(alarm, "under_replicated_partitions", 1.0)
+    look()
+    assert (now(alarm).phase, now(alarm).value) == ("ok", 0.0)
+    flow_master.answers[instance.id]["partitions_under_replicated"] = 4
+    look()
+    assert (now(alarm).phase, now(alarm).value) == ("firing", 4.0)
+
+
+def test_a_value_that_is_there_again_has_no_reason_why_it_is_not(look, storage, alarm, flow_master):
+    storage.percent = None
+    look()
+    assert now(alarm).missing == "no_sample"
+    storage.percent = 10
+    look()
+    assert (now(alarm).value, now(alarm).missing) == (10.0, "")
+
+
+def minute(clock) -> int:
+    """The beginning of the present one."""
+    return int(clock.now().timestamp()) // 60 * 60

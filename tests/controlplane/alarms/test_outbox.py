@@ -258,7 +258,7 @@ def test_one_that_dies_between_sending_and_writing_that_down_sends_it_twice_with
 
 
 def test_one_that_dies_in_the_midst_of_a_transaction_has_written_neither_event_nor_message(
-    instance, storage, clock, monkeypatch
+    instance, storage, clock, sampled, monkeypatch
 ):
     from controlplane.alarms.evaluation import evaluate
     from controlplane.alarms.models import Alarm, AlarmEvent
@@ -273,6 +273,7 @@ def test_one_that_dies_in_the_midst_of_a_transaction_has_written_neither_event_n
         raise Died
 
     clock.advance(30)
+    sampled(clock)
     monkeypatch.setattr(outbox, "write", killed)
     with pytest.raises(Died):
         evaluate(clock=clock)
@@ -280,6 +281,7 @@ def test_one_that_dies_in_the_midst_of_a_transaction_has_written_neither_event_n
     assert Alarm.objects.unscoped(ROWS).get().phase == "ok"
     monkeypatch.setattr(outbox, "write", real)
     clock.advance(30)
+    sampled(clock)
     evaluate(clock=clock)
     assert (AlarmEvent.objects.unscoped(ROWS).count(), rows().count()) == (1, 1)
 

@@ -7,14 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.alarms.timeline import KINDS, events_get
+from controlplane.alarms.events import KINDS
+from controlplane.alarms.timeline import events_get
+from controlplane.clusters import coordination
+from controlplane.clusters.models import Broker, BrokerAbsence
+from controlplane.clusters.services import brokers_sync, brokers_watch
 from controlplane.core.models import Operation
 from controlplane.health import services as health
 from controlplane.health.models import HealthReason, HealthSpell
-from controlplane.instances.models import Instance
+from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.test_instances_api import problem
 
-from .rows import alarm_row, event_row
+from .rows import absence, alarm_row, event_row, expiring, moved, resized, throttled
 
 ROWS = "a test"
 
@@ -60,7 +64,6 @@ def test_what_happened_is_listed_the_newest_first(alice, instance, url):
         ("health.began", "Storage is full", "storage_full"),
     ]
     assert (found[1]["detail"], found[5]["actor"]) == ("it gave up", "bob@example.com")
-    assert {each["kind"] for each in found} == set(KINDS)
 
 
 def test_what_is_of_another_instance_or_older_than_90_days_is_not(alice, instance, url):
@@ -74,6 +77,121 @@ def test_what_is_of_another_instance_or_older_than_90_days_is_not(alice, instanc
     assert alice.api.get(url).json() == {"items": [], "next": None}
 
 
+def told(alice, url, **query):
+    """Kind, subject, detail of each."""
+    query = {key.rstrip("_"): value for key, value in query.items()}
+    found = alice.api.get(url, query).json()["items"]
+    return [(each["kind"], each["subject"], each["detail"]) for each in found]
+
+
+@pytest.fixture
+def hour(instance):
+    """`hour(3)`: three hours ago; the instance is a day old, and nothing has happened to it."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    Operation.objects.unscoped(ROWS).all().delete()
+    Instance.objects.unscoped(ROWS).update(created_at=now - timedelta(days=1))
+    return lambda hours: now - timedelta(hours=hours)
+
+
+def test_a_resize_has_what_was_and_what_is(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    resized(instance, hour(6), 5.0, kind="opened")
+    resized(instance, hour(4), 10.0, storage_gib=20.5)
+    resized(instance, hour(3), 10.0, storage_gib=20.5)
+    resized(instance, hour(2), 10.0, storage_gib=20.5, partitions=90)
+    assert told(alice, url) == [
+        ("instance.resized", "events", "partitions 60 → 90"),
+        ("instance.resized", "events", "bandwidth 5 → 10 MiB/s; storage 10 → 20.5 GiB"),
+    ]
+    found = alice.api.get(url).json()["items"][1]
+    assert found["before"] == {"bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60}
+    assert found["after"] == {"bandwidth_mib_per_s": 10, "storage_gib": 20.5, "partitions": 60}
+
+
+def test_a_resize_of_which_nobody_knows_what_was_says_what_is(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    resized(instance, hour(4), 10.0)
+    (found,) = alice.api.get(url).json()["items"]
+    assert (found["before"], found["detail"]) == (None, "bandwidth 10 MiB/s; storage 10 GiB; partitions 60")
+
+
+def test_throttling_began_and_ended_once_and_has_not_ended_while_it_may_go_on(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    throttled(instance, hour(3), hour(2))
+    throttled(instance, hour(1), hour(0) - timedelta(seconds=30), direction="consume")
+    throttled(Instance(pk="ins-another1"), hour(5), hour(4))
+    assert told(alice, url) == [
+        ("throttling.began", "Consumers", ""),
+        ("throttling.ended", "Producers", "it lasted 1 h"),
+        ("throttling.began", "Producers", ""),
+    ]
+
+
+def test_a_broker_that_went_away_is_a_failover_and_one_of_before_the_instance_or_of_another_cluster_is_not(
+    alice, instance, url, hour
+):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    absence(instance, hour(3), hour(2))
+    absence(instance, hour(1), broker=3)
+    absence(instance, hour(48), hour(1), broker=4)
+    other = type(instance.cluster).objects.create(name="another", zookeeper_hosts="zk:2181")
+    BrokerAbsence.objects.create(cluster=other, broker_id=9, began_at=hour(1))
+    assert told(alice, url) == [("broker.away", "3", ""), ("broker.back", "2", ""), ("broker.away", "2", "")]
+
+
+def test_moved_partitions_are_counted_and_neither_brokers_nor_the_rebalance_are_named(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    moved(instance, "reb-000000000007", hour(3), hour(2))
+    moved(instance, "reb-000000000008", hour(1))
+    moved(Instance(pk="ins-another1", cluster=instance.cluster), "reb-000000000009", hour(1), hour(1))
+    answer = alice.api.get(url)
+    assert told(alice, url) == [
+        ("rebalance.began", "", ""),
+        ("rebalance.ended", "", "1 copied to other brokers, 1 led by another replica"),
+        ("rebalance.began", "", ""),
+    ]
+    assert b"reb-" not in answer.content
+    assert b"orders" not in answer.content
+
+
+def test_unread_records_that_are_about_to_expire_are_told_with_group_and_topic(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    expiring(instance, hour(3), hour(2))
+    expiring(Instance(pk="ins-another1"), hour(3))
+    said = f"1204 records of topic orders may expire unread from {hour(3):%Y-%m-%d %H:%M} UTC on"
+    assert told(alice, url) == [("unread.safe", "billing", ""), ("unread.expiring", "billing", said)]
+
+
+def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    alarm = alarm_row(instance)
+    for hours in (1, 2, 3):
+        event_row(alarm, "fired", hour(hours))
+        event_row(alarm, "resolved", hour(hours) + timedelta(minutes=5))
+        absence(instance, hour(hours), hour(hours) + timedelta(minutes=1), broker=hours)
+    found = told(alice, url, kinds="alarm.fired, broker.away", from_=hour(2).isoformat(), to=hour(1).isoformat())
+    assert [kind for kind, _, _ in found] == ["alarm.fired", "broker.away"]
+    assert len(told(alice, url, kinds="alarm.resolved")) == 3
+    assert len(told(alice, url, to=hour(3).isoformat())) == 0
+    problem(alice.api.get(url, {"kinds": "alarm.fired,weather"}), 400, "invalid")
+    problem(alice.api.get(url, {"from": "yesterday"}), 400, "invalid")
+
+
+def test_every_kind_is_told_of(alice, instance, url, hour):
+    alarm = alarm_row(instance)
+    event_row(alarm, "fired", hour(9))
+    event_row(alarm, "resolved", hour(8))
+    spell(instance, hour(9), hour(8))
+    operation(instance, "op-000000000001", hour(9), hour(8))
+    operation(instance, "op-000000000002", hour(9), hour(8), state="failed", error="it gave up")
+    resized(instance, hour(8))
+    throttled(instance, hour(9), hour(8))
+    absence(instance, hour(9), hour(8))
+    moved(instance, "reb-000000000007", hour(9), hour(8))
+    expiring(instance, hour(9), hour(8))
+    assert {kind for kind, _, _ in told(alice, url, limit=100)} == set(KINDS)
+
+
 @pytest.mark.parametrize("limit", [1, 2, 7, 50])
 def test_over_pages_nothing_comes_twice_and_nothing_is_left_out(alice, instance, url, limit):
     source = random.Random(7)
@@ -83,9 +201,16 @@ def test_over_pages_nothing_comes_twice_and_nothing_is_left_out(alice, instance,
         for at in moments:
             event_row(alarm, source.choice(["fired", "resolved"]), at)
             spell(instance, at, source.choice([*moments, None]), code=f"code_{number}")
+    for number, at in enumerate(moments):
+        throttled(instance, at, source.choice(moments), direction=source.choice(["produce", "consume"]))
+        absence(instance, at, source.choice([*moments, None]), broker=10 + number)
+        resized(instance, at, bandwidth=number + 1)
+        moved(instance, f"reb-{number:012}", at, source.choice(moments))
+        expiring(instance, at, source.choice(moments), group=f"group {number}")
     for number in range(10):
         began = source.choice(moments)
         operation(instance, f"op-{number:012}", began, source.choice(moments))
+    Instance.objects.unscoped(ROWS).update(created_at=datetime.now(UTC) - timedelta(days=1))
     whole = events_get(organisation=alice.organisation, instance_id=instance.id, most=1_000)
     assert len({(each.kind, each.place) for each in whole}) == len(whole) > 40
     assert [each.time for each in whole] == sorted((each.time for each in whole), reverse=True)
@@ -95,7 +220,7 @@ def test_over_pages_nothing_comes_twice_and_nothing_is_left_out(alice, instance,
         assert len(page["items"]) <= limit
         found += [(each["time"], each["kind"], each["object"]) for each in page["items"]]
         cursor = page["next"]
-    assert [(kind, key) for _, kind, key in found] == [(each.kind, each.object) for each in whole]
+    assert [(kind, key) for _, kind, key in found] == [(each.kind, each.told.object) for each in whole]
 
 
 @pytest.mark.parametrize(
@@ -153,3 +278,31 @@ def test_an_instance_that_runs_no_more_ends_its_spells(instance, storage, clock)
     clock.advance(5)
     health.health_observe(clock=clock)
     assert HealthSpell.objects.get().ended_at == clock.now()
+
+
+# --- brokers that go away -------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_goes_away_and_comes_back_leaves_a_row(instance, tree, clock):
+    cluster, live = instance.cluster, coordination.live_brokers(tree)
+    brokers_sync(cluster=cluster, live=live)
+    for _ in range(3):
+        clock.advance(5)
+        brokers_watch(cluster=cluster, live=live[1:], clock=clock)
+    (row,) = BrokerAbsence.objects.all()
+    assert (row.broker_id, row.ended_at) == (live[0].id, None)
+    assert row.began_at == Broker.objects.get(broker_id=live[0].id).away_since
+    clock.advance(5)
+    brokers_watch(cluster=cluster, live=live, clock=clock)
+    brokers_watch(cluster=cluster, live=live, clock=clock)
+    assert BrokerAbsence.objects.get().ended_at == clock.now()
+    brokers_watch(cluster=cluster, live=live[1:], clock=clock)
+    assert BrokerAbsence.objects.count() == 2
+
+
+def test_while_all_are_there_a_look_writes_nothing(instance, tree, clock, django_assert_max_num_queries):
+    cluster, live = instance.cluster, coordination.live_brokers(tree)
+    brokers_watch(cluster=cluster, live=live, clock=clock)
+    with django_assert_max_num_queries(2):
+        brokers_watch(cluster=cluster, live=live, clock=clock)
+    assert not BrokerAbsence.objects.exists()

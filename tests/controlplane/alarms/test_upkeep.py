@@ -9,12 +9,13 @@ from django.core.management import CommandError, call_command
 
 from controlplane.alarms import upkeep
 from controlplane.alarms.delivery import secrets
-from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
+from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver, ThrottledSpell
+from controlplane.clusters.models import BrokerAbsence
 from controlplane.core.errors import Unavailable
 from controlplane.health.models import HealthSpell
 from controlplane.instances.models import Instance
 
-from .rows import KEY, alarm_row, event_row, receiver_row
+from .rows import KEY, absence, alarm_row, event_row, receiver_row, throttled
 
 ROWS = "a test"
 
@@ -34,9 +35,14 @@ def test_what_is_older_than_90_days_goes_and_the_rest_stays(instance, clock):
         event_row(alarm, at=at)
         delivery(receiver, f"dlv-{days:012}", at)
         HealthSpell.objects.create(instance=instance.pk, code="storage_full", title="t", began_at=at, ended_at=at)
+        throttled(instance, at - timedelta(hours=1), at)
+        absence(instance, at - timedelta(hours=1), at, broker=days)
+    absence(instance, now - timedelta(days=300))
     HealthSpell.objects.create(instance=instance.pk, code="route_down", title="t", began_at=now - timedelta(days=300))
     alarm_row(instance, "alm-000000000002", deleted_at=now - timedelta(days=91))
-    assert upkeep.keep_up(clock=clock) == 7
+    assert upkeep.keep_up(clock=clock) == 11
+    assert ThrottledSpell.objects.count() == 2
+    assert BrokerAbsence.objects.count() == 3, "who has not come back is still away"
     assert AlarmEvent.objects.unscoped(ROWS).count() == Delivery.objects.unscoped(ROWS).count() == 2
     assert HealthSpell.objects.count() == 3, "one that has not ended stays"
     assert Alarm.objects.unscoped(ROWS).count() == 1

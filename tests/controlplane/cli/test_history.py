@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
+from tests.controlplane.alarms.rows import alarm_row, event_row, throttled
 from tests.controlplane.history.conftest import MIB, keep, sample
 from tests.controlplane.history.test_lag_api import lag_of
 
@@ -95,3 +96,24 @@ def test_the_lag_of_a_group_that_nobody_knows_is_refused(as_alice, instance):
     ran = as_alice("group", "history", instance.id, "nobody")
     assert ran.status == 4
     assert "no group nobody" in ran.err
+
+
+def test_events_of_a_range_and_of_some_kinds_are_listed(ok, instance):
+    now = SYSTEM_CLOCK.now()
+    throttled(instance, now - timedelta(hours=2), now - timedelta(hours=1))
+    event_row(alarm_row(instance), "fired", now - timedelta(minutes=5))
+    kinds = ("--kinds", "throttling.began,throttling.ended,alarm.fired")
+    said = ok("instance", "events", instance.id, *kinds, "-o", "json").json
+    assert [each["kind"] for each in said["items"]] == ["alarm.fired", "throttling.ended", "throttling.began"]
+    said = ok("instance", "events", instance.id, "--from", "-90m", "--to", "-10m", *kinds, "-o", "json").json
+    assert [each["kind"] for each in said["items"]] == ["throttling.ended"]
+    assert "it lasted 1 h" in ok("instance", "events", instance.id, *kinds).out
+
+
+def test_an_alarm_about_a_group(ok, instance):
+    typed = ("lag", "group_lag_messages", "--comparison", "above", "--threshold", 1000)
+    made = ok("alarm", "create", instance.id, *typed, "--group", "billing", "-o", "json").json
+    assert (made["group"], made["unit"]) == ("billing", "records")
+    changed = ok("alarm", "alter", instance.id, made["id"], "--group", "shipping", "-o", "json").json
+    assert changed["group"] == "shipping"
+    assert "shipping" in ok("alarm", "list", instance.id).out

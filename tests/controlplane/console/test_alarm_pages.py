@@ -8,8 +8,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.alarms.events import KINDS
 from controlplane.alarms.models import Alarm, Delivery, Receiver
-from tests.controlplane.alarms.rows import alarm_row, event_row, receiver_row
+from controlplane.console.views.alarms import SHOWN, kinds_shown
+from controlplane.instances.models import Instance
+from tests.controlplane.alarms.rows import (
+    absence,
+    alarm_row,
+    event_row,
+    expiring,
+    moved,
+    receiver_row,
+    resized,
+    throttled,
+)
 
 from .conftest import problem_beside, text_of
 
@@ -180,3 +192,131 @@ def test_events_are_listed_in_words_with_a_way_to_the_older_ones(at_alice, at, i
         len(re.findall("Alarm fired", text)) + len(re.findall("Alarm fired", text_of(at_alice.client.get(older)))) == 60
     )
     assert at_alice.get(f"{at}/timeline?at=x&of=0&key=1").status_code == 400
+
+
+# --- figures of the history and of groups, and why there is no value -------------------------------------------------------
+
+
+def test_an_alarm_about_a_group_names_it(at_alice, at):
+    form = FORM | {"watch": "group_lag_messages", "group": "billing", "threshold": "1000"}
+    page = at_alice.post(f"{at}/new-alarm", form, follow=True)
+    assert "Lag of group billing at least 1000 records for 150 s" in text_of(page)
+    made = Alarm.objects.unscoped(ROWS).get()
+    assert (made.watch, made.group, made.threshold) == ("group_lag_messages", "billing", 1000.0)
+    page = at_alice.get(f"{at}/alarms/{made.pk}")
+    assert 'value="billing"' in page.content.decode()
+
+
+def test_a_group_is_needed_for_its_figures_and_forgotten_for_others(at_alice, at):
+    page = at_alice.post(f"{at}/new-alarm", FORM | {"watch": "group_lag_seconds", "group": ""})
+    assert "say of which" in problem_beside(page, "group")
+    at_alice.post(f"{at}/new-alarm", FORM | {"group": "typed and then not shown"})
+    assert Alarm.objects.unscoped(ROWS).get().group is None
+
+
+@pytest.mark.parametrize(
+    ("watch", "typed", "kept", "said"),
+    [
+        ("produce_bytes_per_s", "4.5", 4.5 * 2**20, "Produce flow at least 4.5 MiB/s"),
+        ("storage_used_bytes", "3", 3.0 * 2**30, "Storage used at least 3 GiB"),
+        ("consume_throttled_ms_per_s", "12.5", 125.0, "Throttled time of consumers at least 12.5 %"),
+    ],
+)
+def test_a_threshold_is_typed_in_the_units_of_people(at_alice, at, watch, typed, kept, said):
+    page = at_alice.post(
+        f"{at}/new-alarm", FORM | {"watch": watch, "threshold": typed, "duration_min": "0"}, follow=True
+    )
+    assert said in text_of(page)
+    made = Alarm.objects.unscoped(ROWS).get()
+    assert made.threshold == kept
+    page = at_alice.get(f"{at}/alarms/{made.pk}").content.decode()
+    assert re.search(rf'name="threshold" value="{re.escape(typed)}"', page)
+
+
+@pytest.mark.parametrize(
+    ("watch", "threshold"),
+    [
+        ("produce_bytes_per_s", 1000.0),
+        ("storage_used_bytes", 123_456_789.0),
+        ("produce_throttled_ms_per_s", 123.456),
+        ("storage_used_percent", 33.33333),
+    ],
+)
+def test_saving_a_rule_as_it_is_changes_nothing(at_alice, at, instance, watch, threshold):
+    alarm = alarm_row(instance, watch=watch, threshold=threshold, phase="firing", firing_since=datetime.now(UTC))
+    page = at_alice.get(f"{at}/alarms/{alarm.pk}").content.decode()
+    typed = re.search(r'name="threshold" value="([^"]+)"', page)[1]
+    form = {"name": "storage", "watch": watch, "comparison": "at_least", "threshold": typed, "duration_min": "0"}
+    at_alice.post(f"{at}/alarms/{alarm.pk}", form | {"repeat_s": "0", "enabled": "on"})
+    row = Alarm.objects.unscoped(ROWS).get()
+    assert (row.threshold, row.phase) == (threshold, "firing")
+
+
+def test_what_is_too_much_is_said_in_the_unit_in_which_it_was_typed(at_alice, at):
+    page = at_alice.post(f"{at}/new-alarm", FORM | {"watch": "produce_throttled_ms_per_s", "threshold": "100.5"})
+    assert "from 0 to 100." in problem_beside(page, "threshold")
+
+
+def test_the_page_of_a_group_leads_to_an_alarm_about_it(at_alice, at):
+    page = at_alice.get(f"{at}/new-alarm?watch=group_lag_messages&group=a%26b")
+    assert 'value="a&amp;b"' in page.content.decode()
+    assert '<option value="group_lag_messages" selected>' in page.content.decode()
+    assert at_alice.get(f"{at}/new-alarm?watch=connections&group=x").status_code == 200
+
+
+def test_without_a_value_it_is_said_why(at_alice, at, instance):
+    alarm = alarm_row(instance, watch="group_lag_seconds", group="billing", phase="no_data", missing="no_group")
+    for path in (f"{at}/alarms", f"{at}/alarms/{alarm.pk}"):
+        assert "The group was not seen in the last three minutes" in text_of(at_alice.get(path))
+    alarm.delete()
+    alarm_row(instance, missing="no_sample")
+    text = text_of(at_alice.get(f"{at}/alarms"))
+    assert "No data" in text
+    assert "OK" not in text, "nobody knows that, though it has not been so for long"
+
+
+def test_what_is_beside_the_choice_shows_itself_in_every_language(at_alice, at):
+    """By the numbers of the groups: their names are translated."""
+    for language in ("en", "zh-hans"):
+        page = at_alice.get(f"{at}/new-alarm", headers={"Accept-Language": language}).content.decode()
+        assert re.findall(r'<optgroup label="[^"]+" class="([^"]+)">', page) == ["watch-0", "watch-1", "watch-2"]
+
+
+def test_events_of_some_kinds_are_chosen_and_every_kind_is_among_them(at_alice, at, instance):
+    alarm, now = alarm_row(instance), datetime.now(UTC)
+    for number in range(60):
+        event_row(alarm, "fired", now - timedelta(minutes=number))
+    throttled(instance, now - timedelta(hours=3), now - timedelta(hours=2))
+    page = at_alice.get(f"{at}/timeline?show=throttling")
+    assert "Producers throttled" in text_of(page)
+    assert "Alarm fired" not in text_of(page)
+    page = at_alice.get(f"{at}/timeline?show=alarm")
+    older = re.search(r'rel="next" href="([^"]+)"', page.content.decode())[1].replace("&amp;", "&")
+    assert "show=alarm" in older
+    assert "Producers throttled" not in text_of(at_alice.client.get(older))
+    assert "Nothing has happened" in text_of(at_alice.get(f"{at}/timeline?show=unread"))
+    assert at_alice.get(f"{at}/timeline?show=weather").status_code == 404
+    assert {kind for show in SHOWN if show != "all" for kind in kinds_shown(show)} == set(KINDS)
+
+
+def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
+    now = datetime.now(UTC)
+    Instance.objects.unscoped(ROWS).update(created_at=now - timedelta(days=1))
+    resized(instance, now - timedelta(hours=5), 5.0)
+    resized(instance, now - timedelta(hours=4), 10.0)
+    throttled(instance, now - timedelta(hours=3), now - timedelta(hours=2))
+    absence(instance, now - timedelta(hours=2), now - timedelta(hours=1))
+    moved(instance, "reb-000000000001", now - timedelta(hours=2), now - timedelta(hours=1))
+    expiring(instance, now - timedelta(hours=1), now, group="Storage is full")
+    text = text_of(at_alice.get(f"{at}/timeline"))
+    for said in (
+        "Unread records of group Storage is full are about to expire 1204 records of topic orders may expire unread from",
+        "No unread records of group Storage is full are about to expire any more",
+        "Resized Bandwidth 5 → 10 MiB/s.",
+        "Producers throttled",
+        "Producers no longer throttled It lasted 1 h.",
+        "Failover: broker 2 went away",
+        "Broker 2 is back",
+        "Moving partitions between brokers: done 1 copied to other brokers, 1 led by another replica.",
+    ):
+        assert said in text

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from controlplane.console.over_time import BYTES_PER_S, RANGES, levels, ticks
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.models import Sample
+from controlplane.history.models import Minute, Sample
 from controlplane.instances.models import Instance
-from tests.controlplane.history.conftest import MIB, keep, sample
+from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
+from tests.controlplane.history.conftest import MIB, keep, rolled, sample
 
 from .conftest import text_of
 
@@ -106,7 +108,7 @@ def test_it_is_linked_beside_the_others_and_outlives_the_instance(at_alice, page
 def test_one_page_is_a_few_questions(page, instance, last, django_assert_max_num_queries):
     keep([sample(last - 10 * number, instance.id) for number in range(360)])
     assert Sample.objects.count() == 360
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(17):  # five of them of events
         assert page().status_code == 200
 
 
@@ -128,3 +130,83 @@ def test_moments_of_an_axis_are_round():
     assert [f"{SYSTEM_CLOCK.now().fromtimestamp(at, SYSTEM_CLOCK.now().tzinfo):%m-%d}" for at in months] == [
         "04-01", "07-01", "10-01", "01-01",
     ]  # fmt: skip
+
+
+# --- marks of events ------------------------------------------------------------------------------------------------------
+
+
+def ago(last, seconds):
+    return datetime.fromtimestamp(last - seconds, UTC)
+
+
+@pytest.fixture
+def eventful(instance, last):
+    """An hour with a sample a minute, in which something happened."""
+    Instance.objects.unscoped("a test").update(created_at=ago(last, 86_400))
+    keep([sample(last - seconds, instance.id) for seconds in range(60, 3600, 60) if seconds != 1800])
+    resized(instance, ago(last, 86_000), 5.0, kind="restored")
+    resized(instance, ago(last, 3000), 10.0)
+    throttled(instance, ago(last, 2400), ago(last, 1200))
+    absence(instance, ago(last, 1800), ago(last, 1700))
+    event_row(alarm_row(instance, name="Full <soon>"), "fired", ago(last, 600))
+
+
+def test_what_happened_is_marked_in_every_chart_with_a_text_for_the_pointer(page, eventful):
+    for drawing in pictures(page()).values():
+        marks = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
+        assert marks == [
+            "event-mark resized",
+            "event-mark throttling",
+            "event-mark failover",
+            "event-mark throttling",
+            "event-mark fired",
+        ]
+        titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
+        for said in (
+            " · Resized: bandwidth 5 → 10 MiB/s",
+            " · Producers throttled",
+            " · Failover: broker 2 went away",
+            " · Producers no longer throttled: it lasted 20 min",
+            " · Alarm fired: Full <soon>",
+        ):
+            assert said in titles
+        assert "5 marks of events." in drawing.get("aria-label")
+
+
+def test_what_happened_stands_in_the_table_behind_each_chart_also_where_no_figure_is_known(page, eventful):
+    body = page().content.decode()
+    tables = re.findall(r'<table class="table stack">.*?</table>', body, flags=re.DOTALL)
+    assert len(tables) == 5
+    for table in tables:
+        assert '<th scope="col" class="events">Events</th>' in table
+        (row,) = [each for each in re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) if "Failover" in each]
+        assert "\N{EN DASH}" in row, "there was no sample just then"
+        assert "Alarm fired: Full &lt;soon&gt;" in table
+
+
+def test_without_events_there_is_no_column_of_them(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    assert 'class="events"' not in page().content.decode()
+
+
+def test_events_of_one_step_are_one_mark_as_serious_as_the_worst(page, instance, last, eventful):
+    for number in range(6):
+        event_row(alarm_row(instance, f"alm-9{number:011}", name=f"alarm {number}"), "fired", ago(last, 1000))
+    Minute.objects.bulk_create(rolled(Minute, last // 60 * 60 - 60 * number, instance.id) for number in range(2, 60))
+    drawing = pictures(page("?range=24h"))["produce"]
+    kinds = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
+    assert "event-mark failover" in kinds
+    assert len(kinds) <= 8
+    titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
+    assert re.search(r"\d more", titles)
+
+
+def test_events_of_another_instance_are_not_marked(page, eventful, charlie):
+    other = Instance.objects.unscoped("a test").get()
+    other.pk, other.organisation = "ins-00000001", charlie.organisation
+    other.save(force_insert=True)
+    event_row(alarm_row(other, "alm-000000000009", name="secret"), "fired", datetime.now(UTC) - timedelta(minutes=5))
+    throttled(other, datetime.now(UTC) - timedelta(minutes=5), datetime.now(UTC), direction="consume")
+    body = page().content.decode()
+    assert "secret" not in body
+    assert "Consumers throttled" not in body

@@ -1,0 +1,216 @@
+"""What is known of what happened to an instance, each from where it stands.
+
+=====================  ===========================================================================================
+what                   from where
+=====================  ===========================================================================================
+health                 reasons that came and went: `health.HealthSpell`
+operations             begun, done, failed: `core.Operation`
+alarms                 fired and resolved: `AlarmEvent`
+resizes                sizes before and after: `instances.SpecChange`, which the bill is computed from
+throttling             times in which its own limits made clients wait: `ThrottledSpell` (`throttling`)
+brokers                away, so that others lead its partitions, and back: `clusters.BrokerAbsence`
+moved partitions       what operators have moved between brokers, counted: `rebalancing.RebalanceMove`
+unread records         of a group, about to expire: `history.ExpiringUnread`
+=====================  ===========================================================================================
+
+What nobody writes down is not here: single elections of leaders, and rebalances of consumer groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Count, F, Max, Min, OuterRef, Q, Subquery
+
+from controlplane.alarms.delivery.words import amount, duration_text
+from controlplane.alarms.events import Few, Rows, Told
+from controlplane.alarms.machine import EventKind
+from controlplane.alarms.models import AlarmEvent, ThrottledSpell
+from controlplane.alarms.throttling import OVER_AFTER
+from controlplane.clusters.models import BrokerAbsence
+from controlplane.core.models import Operation, OperationState
+from controlplane.health.models import HealthSpell
+from controlplane.history.models import ExpiringUnread
+from controlplane.instances.history import SIZES
+from controlplane.instances.models import SpecChange, SpecChangeKind
+from controlplane.rebalancing.models import ACTIVE, MoveState, RebalanceMove
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models import QuerySet
+
+    from controlplane.alarms.events import Sizes, Source, Span
+    from controlplane.instances.models import Instance
+
+OF_TEXT = (3, 4, 10, 11)
+"""Sources by their number, those whose keys are texts: operations and rebalances."""
+NUMBERS = {str(number): number for number in range(14)}
+"""Of sources. They stay as they are: cursors have them."""
+SIZE_WORDS = {
+    "bandwidth_mib_per_s": ("bandwidth", " MiB/s"),
+    "storage_gib": ("storage", " GiB"),
+    "partitions": ("partitions", ""),
+}
+MINUTE_S = 60
+CLIENTS = {"produce": "Producers", "consume": "Consumers"}
+_REASON = "the caller found the instance in its organisation"
+
+
+def sources_of(instance: Instance, span: Span, now: datetime) -> list[Source]:
+    """By their numbers."""
+    begun, ended = _moved(instance, span)
+    return [
+        *_of_alarms(instance),
+        *_of_health(instance),
+        *_of_operations(instance),
+        Rows({"instance.resized": Q()}, _resizes(instance), "at", lambda row: _resized(instance, row)),
+        *_of_throttling(instance, now),
+        *_of_brokers(instance),
+        Few("rebalance.ended", ended),
+        Few("rebalance.began", begun),
+        *_of_unread(instance),
+    ]
+
+
+def _of_alarms(instance: Instance) -> list[Source]:
+    rows = AlarmEvent.objects.unscoped(_REASON).filter(instance=instance)
+    kinds = {f"alarm.{kind.value}": Q(kind=kind.value) for kind in (EventKind.FIRED, EventKind.RESOLVED)}
+    return [Rows(kinds, rows, "at", lambda row: Told(f"alarm.{row.kind}", row.name, row.alarm_id, row.actor))]
+
+
+def _of_health(instance: Instance) -> list[Source]:
+    rows = HealthSpell.objects.filter(instance=instance.pk)
+    return [
+        Rows({"health.ended": Q()}, rows, "ended_at", lambda row: Told("health.ended", row.title, row.code)),
+        Rows({"health.began": Q()}, rows, "began_at", lambda row: Told("health.began", row.title, row.code)),
+    ]
+
+
+def _of_operations(instance: Instance) -> list[Source]:
+    """Those of its organisation: what operators do to it is theirs."""
+    rows = Operation.objects.unscoped(_REASON).filter(organisation=instance.organisation_id, target=instance.pk)
+    over = {f"operation.{state.value}": Q(state=state) for state in (OperationState.SUCCEEDED, OperationState.FAILED)}
+    return [
+        Rows(
+            over,
+            rows,
+            "finished_at",
+            lambda row: Told(f"operation.{row.state}", row.kind, row.pk, row.actor, row.error or _said(row)),
+        ),
+        Rows(
+            {"operation.began": Q()},
+            rows,
+            "created_at",
+            lambda row: Told("operation.began", row.kind, row.pk, row.actor),
+        ),
+    ]
+
+
+def _said(operation: Operation) -> str:
+    """What an operation of a policy has to say when it has done its work."""
+    said = (operation.result or {}).get("said", "")
+    return said if isinstance(said, str) else ""
+
+
+def _of_throttling(instance: Instance, now: datetime) -> list[Source]:
+    rows = ThrottledSpell.objects.filter(instance=instance.pk)
+
+    def began(row: ThrottledSpell) -> Told:
+        return Told("throttling.began", CLIENTS[row.direction], row.direction)
+
+    def ended(row: ThrottledSpell) -> Told:
+        seconds = max(1, round((row.until_at - row.began_at).total_seconds()))
+        lasted = duration_text(seconds if seconds < 10 * MINUTE_S else round(seconds / MINUTE_S) * MINUTE_S)
+        return Told("throttling.ended", CLIENTS[row.direction], row.direction, detail=f"it lasted {lasted}")
+
+    over = rows.filter(until_at__lt=now - OVER_AFTER)
+    return [
+        Rows({"throttling.ended": Q()}, over, "until_at", ended),
+        Rows({"throttling.began": Q()}, rows, "began_at", began),
+    ]
+
+
+def _of_brokers(instance: Instance) -> list[Source]:
+    """Of its cluster, while there was the instance."""
+    rows = BrokerAbsence.objects.filter(cluster=instance.cluster_id, began_at__gte=instance.created_at)
+    if instance.deleted_at is not None:
+        rows = rows.filter(began_at__lt=instance.deleted_at)
+
+    def told(kind: str, row: BrokerAbsence) -> Told:
+        return Told(kind, str(row.broker_id), str(row.broker_id))
+
+    return [
+        Rows({"broker.back": Q()}, rows, "ended_at", lambda row: told("broker.back", row)),
+        Rows({"broker.away": Q()}, rows, "began_at", lambda row: told("broker.away", row)),
+    ]
+
+
+def _of_unread(instance: Instance) -> list[Source]:
+    rows = ExpiringUnread.objects.filter(instance=instance.pk)
+
+    def expiring(row: ExpiringUnread) -> Told:
+        number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
+        said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
+        return Told("unread.expiring", row.group, topic, detail=said)
+
+    return [
+        Rows({"unread.safe": Q()}, rows, "ended_at", lambda row: Told("unread.safe", row.group, row.topic)),
+        Rows({"unread.expiring": Q()}, rows, "began_at", expiring),
+    ]
+
+
+def _resizes(instance: Instance) -> QuerySet[SpecChange]:
+    """With what was in force before each. One to the same size is none."""
+    rows = SpecChange.objects.unscoped(_REASON).filter(instance=instance)
+    earlier = rows.filter(Q(at__lt=OuterRef("at")) | Q(at=OuterRef("at"), pk__lt=OuterRef("pk"))).order_by("-at", "-pk")
+    before = {f"before_{name}": Subquery(earlier.values(name)[:1]) for name in SIZES}
+    differs = Q(before_partitions__isnull=True)  # not known: what is comes first
+    for name in SIZES:
+        differs |= ~Q(**{f"before_{name}": F(name)})
+    return rows.filter(kind=SpecChangeKind.RESIZED).annotate(**before).filter(differs)
+
+
+def _resized(instance: Instance, row: SpecChange) -> Told:
+    after: Sizes = {name: getattr(row, name) for name in SIZES}
+    known = {name: getattr(row, f"before_{name}") for name in SIZES}
+    before = None if None in known.values() else known
+    said = "; ".join(f"{SIZE_WORDS[name][0]} {text}" for name, text in sizes_changed(before, after))
+    return Told("instance.resized", instance.name, instance.pk, detail=said, before=before, after=after)
+
+
+def sizes_changed(before: Sizes | None, after: Sizes) -> list[tuple[str, str]]:
+    """Each size that is another one, by its name in REST, as ``5 → 10 MiB/s``; all of them, where before is not known."""
+    if before is None:
+        return [(name, f"{amount(after[name])}{unit}") for name, (_, unit) in SIZE_WORDS.items()]
+    return [
+        (name, f"{amount(before[name])} → {amount(after[name])}{unit}")
+        for name, (_, unit) in SIZE_WORDS.items()
+        if before[name] != after[name]
+    ]
+
+
+Found = list[tuple["datetime", str, Told]]
+
+
+def _moved(instance: Instance, span: Span) -> tuple[Found, Found]:
+    """When operators' rebalances began and ended to move partitions of the instance, and how many: no broker, no name."""
+    if not span.kinds & {"rebalance.began", "rebalance.ended"}:
+        return [], []
+    rows = RebalanceMove.objects.filter(instance=instance.pk).order_by().values("rebalance")
+    found = rows.annotate(
+        began=Min("begun_at"),
+        ended=Max("finished_at", filter=Q(state=MoveState.DONE)),
+        copied=Count("pk", filter=Q(state=MoveState.DONE, copies=True)),
+        led=Count("pk", filter=Q(state=MoveState.DONE, copies=False)),
+        left=Count("pk", filter=Q(state__in=(MoveState.WAITING, *ACTIVE))),
+    )
+    begun: Found = []
+    ended: Found = []
+    for row in found.filter(began__isnull=False):
+        begun.append((row["began"], row["rebalance"], Told("rebalance.began", "", "")))
+        if row["ended"] is not None and not row["left"]:
+            copied, led = row["copied"], row["led"]
+            said = f"{copied} copied to other brokers, {led} led by another replica"
+            ended.append((row["ended"], row["rebalance"], Told("rebalance.ended", "", "", detail=said)))
+    return begun, ended

@@ -1,0 +1,180 @@
+"""Records that a group has not read and that are about to expire: noticed by the rounds of lag, and kept as spells.
+
+A round knows of a group in each topic how much is unread and when the oldest of it was written (of what it has dated). With the
+topic's retention that says when the oldest may expire, *at the earliest*: brokers remove whole segments, so a record goes with
+the last one of its segment, whose time nobody but they know. When it is a tenth of the retention away, and an hour at most, a
+spell begins. It ends when the group has read on, or what was oldest is gone, so that the next has twice as long; in between
+nothing changes, so that a group that is always so far away does not begin one each minute. Where a round does not know a group,
+or the age of its oldest record, nothing changes either; what no round has seen for a day has ended when it was last seen.
+
+Retention stands with the cluster. It is asked for, of those topics whose unread records are oldest, MOST_TOPICS in a round at
+most, and kept for RETENTION_S.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import F
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import SluiceError
+from controlplane.core.kept import keep, kept
+from controlplane.history.lag.rows import MS, NOTHING_LEFT
+from controlplane.history.models import ExpiringUnread
+from controlplane.kafka import client
+from quota.contracts.namespace import split_physical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.groups.rounds import Lag, Round
+
+LOG = logging.getLogger(__name__)
+HORIZON_MS = 3_600_000
+MOST_TOPICS = 500
+RETENTION_S = 600
+AT_ONCE = 500
+UNSEEN = timedelta(days=1)
+KEPT = timedelta(days=90)
+PORTION = 10_000
+
+Key = tuple[str, str]
+"""An instance, and the digest of a group and a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What a group has not read of a topic (by its name in the cluster), as far as it is dated."""
+
+    instance: str
+    group: str
+    topic: str
+    messages: int
+    oldest_ms: int
+    expires_ms: int = 0  # at the earliest; 0: not known yet
+
+    @property
+    def key(self) -> Key:
+        return self.instance, digest_of(self.group, name_of(self.topic))
+
+
+def name_of(topic: str) -> str:
+    """As its tenant has it."""
+    return (split_physical(topic) or ("", topic))[1]
+
+
+def digest_of(group: str, topic: str) -> str:
+    """What stands for both in an index: no name has NUL in it."""
+    return hashlib.sha256(f"{group}\0{topic}".encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def expiry_keep(cluster: ClusterAddress, found: Round, now: datetime) -> None:
+    """Begin and end spells by what a round has found. A cluster that does not say its retentions leaves them as they are."""
+    try:
+        soon, undecided = _judged(cluster, found, now)
+    except SluiceError as error:
+        LOG.warning("what expires unread in cluster %s is not known: %s", cluster.id, error)
+        return
+    names = sorted(found.lags)
+    for first in range(0, len(names), AT_ONCE):
+        _written(names[first : first + AT_ONCE], found, soon, undecided, now)
+
+
+def expiry_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """End what no round has seen for a day, and forget what ended 90 days ago."""
+    now = clock.now()
+    ExpiringUnread.objects.filter(ended_at=None, seen_at__lt=now - UNSEEN).update(ended_at=F("seen_at"))
+    old = ExpiringUnread.objects.filter(ended_at__lt=now - KEPT)
+    ExpiringUnread.objects.filter(pk__in=list(old.order_by("pk").values_list("pk", flat=True)[:PORTION])).delete()
+
+
+def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:
+    """What is about to expire, and of what nobody can say, or need say now, whether it is. All else is not."""
+    undecided: set[Key] = set()
+    dated: list[Unread] = []
+    for instance, group, topic, lag in _each(found):
+        if lag.oldest_ms is None:
+            undecided.add((instance, digest_of(group, name_of(topic))))
+        elif lag.oldest_ms != NOTHING_LEFT:
+            dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms))
+    dated.sort(key=lambda each: each.oldest_ms)
+    retentions = _retentions(cluster, list(dict.fromkeys(each.topic for each in dated)), int(now.timestamp()))
+    soon: dict[Key, Unread] = {}
+    for each in dated:
+        if each.topic not in retentions:  # it was one too many, or is gone
+            undecided.add(each.key)
+            continue
+        retention_ms = retentions[each.topic]
+        if retention_ms is None:
+            continue
+        left_ms = each.oldest_ms + retention_ms - round(now.timestamp() * MS)
+        if left_ms <= horizon_ms(retention_ms):
+            soon[each.key] = replace(each, expires_ms=each.oldest_ms + retention_ms)
+        elif left_ms <= 2 * horizon_ms(retention_ms):
+            undecided.add(each.key)
+    return soon, undecided
+
+
+def horizon_ms(retention_ms: int) -> int:
+    """How long before it a record is about to expire."""
+    return min(HORIZON_MS, retention_ms // 10)
+
+
+def _each(found: Round) -> Iterator[tuple[str, str, str, Lag]]:
+    for instance, groups in found.by_topic.items():
+        for group, topics in groups.items():
+            for topic, lag in topics.items():
+                yield instance, group, topic, lag
+
+
+def _retentions(cluster: ClusterAddress, topics: Sequence[str], now_s: int) -> Mapping[str, int | None]:
+    """In ms; None: for ever. Raises ClusterUnavailable."""
+    key = f"lag:retentions:{cluster.id}"
+    before = kept(key, LOG, "retentions are asked for again") or {"at": now_s, "of": {}}
+    if not 0 <= now_s - before["at"] < RETENTION_S:
+        before = {"at": now_s, "of": {}}
+    known: dict[str, int | None] = before["of"]
+    wanted = [topic for topic in topics if topic not in known][:MOST_TOPICS]
+    if wanted:
+        known = known | client.admin(cluster).retentions(wanted)
+        keep(key, {"at": before["at"], "of": known}, RETENTION_S, LOG, "retentions will be asked for again")
+    return known
+
+
+def _written(
+    names: Sequence[str], found: Round, soon: Mapping[Key, Unread], undecided: set[Key], now: datetime
+) -> None:
+    """Of these instances."""
+    rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None)
+    open_ = {(row.instance, row.digest): row for row in rows}
+    seen: list[int] = []
+    over: list[int] = []
+    for key, row in open_.items():
+        if row.group in found.lags[row.instance]:
+            (seen if key in soon or key in undecided else over).append(row.pk)
+    for some, changes in ((seen, {"seen_at": now}), (over, {"seen_at": now, "ended_at": now})):
+        for first in range(0, len(some), AT_ONCE):
+            rows.filter(pk__in=some[first : first + AT_ONCE]).update(**changes)
+    ours = set(names)
+    new = [_row(each, now) for key, each in soon.items() if key[0] in ours and key not in open_]
+    ExpiringUnread.objects.bulk_create(new, batch_size=AT_ONCE, ignore_conflicts=True)
+
+
+def _row(each: Unread, now: datetime) -> ExpiringUnread:
+    instance, digest = each.key
+    return ExpiringUnread(
+        instance=instance,
+        digest=digest,
+        group=each.group,
+        topic=name_of(each.topic),
+        messages=each.messages,
+        expires_at=max(now, datetime.fromtimestamp(each.expires_ms / MS, UTC)),
+        began_at=now,
+        seen_at=now,
+    )

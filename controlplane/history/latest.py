@@ -1,0 +1,140 @@
+"""The newest figures that are known of instances, and of groups: what alarms judge, and what a tenant's Prometheus reads.
+
+What is not fresh is absent, never zero: a master that is away leaves no samples, and a group that is gone leaves no minutes. Of
+an instance there is its newest sample, and throttled time, which is told half a minute late (`selectors.TOLD_WITHIN_S`): so it is
+that of the newest step of which it is known, or of a longer time that ends with this step. A clock that was ahead may have left
+rows of later: they are not of now.
+
+A few statements for all instances together, however many there are. The caller has them from a selector within an organisation,
+or is the machinery of all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from controlplane.history.lag.rows import age_s, digest_of
+from controlplane.history.metrics import MEASURED, SET, WAITED
+from controlplane.history.models import LagGroup, LagMinutes, Sample
+from controlplane.history.resolutions import MINUTES, SAMPLES, floor
+from controlplane.history.selectors import TOLD_WITHIN_S
+from controlplane.history.waiting import waited_by_step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from controlplane.history.selectors import Number
+    from controlplane.history.waiting import Waited
+
+FRESH_S = 60
+"""What is older is not of now. Throttled time has to be of that time as well, though it ends half a minute ago."""
+LAG_FRESH_S = 3 * MINUTES.step_s
+_COLUMNS = ("instance", "at", *MEASURED, *SET)
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Of one instance. `at`: when its newest sample was taken; None: there is none that is fresh.
+
+    `values` by the metrics' names in the history. Of a limit or an allocation None is unlimited where there is a sample; what is
+    absent is not known.
+    """
+
+    at: int | None = None
+    values: Mapping[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LatestLag:
+    """Of one group in its last minute; `seconds` None: the age of its oldest unread record is not known."""
+
+    messages: int
+    seconds: float | None
+
+
+def latest_get(
+    names: Sequence[str], now_s: int, *, fresh_s: int = FRESH_S, waited_s: int = SAMPLES.step_s
+) -> dict[str, Latest]:
+    """Of each of these instances. Throttled time is that of the last `waited_s` seconds that are known, in ms a second."""
+    step_s = SAMPLES.step_s
+    begins = floor(now_s - max(fresh_s, FRESH_S), step_s) - waited_s
+    rows = Sample.objects.filter(instance__in=names, at__gte=begins, at__lte=now_s).order_by("at").values(*_COLUMNS)
+    samples: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for row in rows:
+        samples[row["instance"]][row["at"]] = row
+    known_to = floor(now_s - TOLD_WITHIN_S, step_s)
+    waited = _by_instance(waited_by_step(begins, known_to, step_s, instances=names))
+    oldest = floor(now_s - FRESH_S, step_s)
+    found = {}
+    for name in names:
+        ours = samples.get(name, {})
+        newest = max((at for at in ours if at >= floor(now_s - fresh_s, step_s)), default=None)
+        values: dict[str, Number] = {}
+        if newest is not None:
+            values = {metric: ours[newest][metric] for metric in (*MEASURED, *SET)}
+        throttled = _throttled(ours, waited.get(name, {}), range(oldest, known_to, step_s), waited_s)
+        found[name] = Latest(newest, {**values, **throttled})
+    return found
+
+
+def lags_get(wanted: Collection[tuple[str, str]], now_s: int) -> dict[tuple[str, str], LatestLag]:
+    """By instance and group: of those groups of which there is a fresh minute."""
+    keys = {(instance, digest_of(group)): (instance, group) for instance, group in wanted}
+    if not keys:
+        return {}
+    rows = LagGroup.objects.filter(
+        instance__in={instance for instance, _ in keys}, digest__in={digest for _, digest in keys}
+    )
+    ours = {
+        pk: keys[instance, digest]
+        for pk, instance, digest in rows.values_list("pk", "instance", "digest")
+        if (instance, digest) in keys
+    }
+    return {ours[pk]: _lag(row) for pk, row in _last_minutes(list(ours), now_s).items()}
+
+
+def lags_of(instance: str, now_s: int, most: int) -> dict[str, LatestLag]:
+    """By name: of an instance's groups of which there is a fresh minute, `most` of them, those furthest behind."""
+    ours = LagGroup.objects.filter(instance=instance)
+    last = _last_minutes(ours.values("pk"), now_s)
+    worst = sorted(last, key=lambda pk: (-last[pk].messages, pk))[:most]
+    names = dict(ours.filter(pk__in=worst).values_list("pk", "name"))
+    return {names[pk]: _lag(last[pk]) for pk in worst if pk in names}  # one may have been purged since
+
+
+def _by_instance(waited: Waited) -> dict[str, dict[int, dict[str, int]]]:
+    """Milliseconds by instance, beginning of a step, and direction."""
+    found: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
+    for (instance, direction, at), waited_ms in waited.items():
+        found[instance].setdefault(at, {})[direction] = waited_ms
+    return dict(found)
+
+
+def _throttled(
+    samples: Mapping[int, object], waited: Mapping[int, Mapping[str, int]], steps: range, waited_s: int
+) -> dict[str, Number]:
+    """Of the time that ends with the newest of `steps` of which anything is known: a step without a sample may have waits."""
+    last = max((at for at in (*samples, *waited) if at in steps), default=None)
+    if last is None:
+        return {}
+    window = range(last + steps.step - waited_s, last + 1, steps.step)
+    known = [at for at in window if at in samples or at in waited]
+    return {
+        metric: round(sum(waited.get(at, {}).get(direction, 0) for at in known) / (len(known) * steps.step), 1)
+        for metric, direction in WAITED.items()
+    }
+
+
+def _last_minutes(groups: Sequence[int] | QuerySet[Any], now_s: int) -> dict[int, LagMinutes]:
+    since = floor(now_s, MINUTES.step_s) - LAG_FRESH_S
+    rows = LagMinutes.objects.filter(group__in=groups, until__gte=since, at__lte=now_s).order_by("group", "until")
+    return {row.group: row for row in rows}
+
+
+def _lag(row: LagMinutes) -> LatestLag:
+    seconds = age_s(row.until + row.late_s, row.oldest_ms)
+    return LatestLag(row.messages, None if seconds is None else round(seconds, 1))

@@ -1,0 +1,179 @@
+"""What a group has not read and is about to expire is noticed once, as far as its age and the topic's retention are known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.cache import cache
+
+from controlplane.clusters.services import cluster_list
+from controlplane.core.errors import ClusterUnavailable
+from controlplane.groups.rounds import Lag, Round
+from controlplane.history.lag import expiry, sampling
+from controlplane.history.lag.expiry import expiry_keep, expiry_purge, horizon_ms
+from controlplane.history.models import ExpiringUnread
+from controlplane.kafka.client import retention_of
+from tests.controlplane.fakes import FakeGroup
+
+from .test_lag_sampling import hers, present  # noqa: F401  # fixtures
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+ONE = "ins-00000001"
+ORDERS, REFUNDS = "00000001.orders", "00000001.refunds"
+
+
+@pytest.fixture
+def retentions(admin, monkeypatch, db):
+    """By topic, in ms; None: for ever. Kept for no longer than a round."""
+    found = {ORDERS: 7 * DAY_MS, REFUNDS: None}
+    monkeypatch.setattr(admin, "retentions", lambda names: {name: found[name] for name in names if name in found})
+    monkeypatch.setattr(expiry, "RETENTION_S", 0)
+    return found
+
+
+@pytest.fixture
+def round_(clock, retentions):
+    """A round in which group `billing` has left unread what is so old; None: of unknown age."""
+
+    def round_(age_ms, *, topic=ORDERS, group="billing", messages=1204, after_s=60):
+        clock.advance(after_s)
+        now_ms = int(clock.now().timestamp() * 1000)
+        lag = Lag(messages, None if age_ms is None else now_ms - age_ms)
+        found = Round({ONE: {group: lag}}, {}, {ONE: {group: {topic: lag}}})
+        expiry_keep(cluster_list()[0].address, found, clock.now())
+
+    return round_
+
+
+def spells():
+    rows = ExpiringUnread.objects.order_by("began_at", "topic")
+    return [(row.group, row.topic, row.ended_at is not None) for row in rows]
+
+
+def test_an_hour_before_it_expires_it_is_noticed_once_with_how_much_and_when(round_, clock):
+    round_(7 * DAY_MS - HOUR_MS - 60_000)
+    assert spells() == []
+    for _ in range(3):
+        round_(7 * DAY_MS - 43 * 60_000)
+    (row,) = ExpiringUnread.objects.all()
+    assert (row.instance, row.group, row.topic, row.messages) == (ONE, "billing", "orders", 1204)
+    assert row.expires_at == row.began_at + timedelta(minutes=43)
+    assert (row.seen_at, row.ended_at) == (clock.now(), None)
+
+
+def test_a_group_that_reads_on_ends_it_when_there_is_time_enough_again(round_, clock):
+    round_(7 * DAY_MS)
+    round_(7 * DAY_MS - HOUR_MS - 60_000)
+    assert spells() == [("billing", "orders", False)], "about an hour is not time enough"
+    round_(7 * DAY_MS - 2 * HOUR_MS - 60_000)
+    assert spells() == [("billing", "orders", True)]
+    assert ExpiringUnread.objects.get().ended_at == clock.now()
+    round_(7 * DAY_MS)
+    assert spells() == [("billing", "orders", True), ("billing", "orders", False)]
+
+
+def test_a_group_that_has_read_everything_ends_it(round_, clock, retentions):
+    round_(7 * DAY_MS)
+    clock.advance(60)
+    expiry_keep(
+        cluster_list()[0].address, Round({ONE: {"billing": Lag(0, -1)}}, {}, {ONE: {"billing": {}}}), clock.now()
+    )
+    assert spells() == [("billing", "orders", True)]
+
+
+def test_what_expired_already_is_about_to_at_any_moment(round_):
+    round_(9 * DAY_MS)
+    row = ExpiringUnread.objects.get()
+    assert row.expires_at == row.began_at
+
+
+def test_what_is_kept_for_ever_does_not_expire_and_of_what_is_not_known_nothing_is_said(round_):
+    round_(900 * DAY_MS, topic=REFUNDS)
+    round_(None)
+    round_(900 * DAY_MS, topic="00000001.gone")
+    assert spells() == []
+
+
+@pytest.mark.parametrize("unknown", ["age", "group", "retention", "cluster"])
+def test_what_is_not_known_any_more_changes_nothing(round_, retentions, admin, monkeypatch, unknown):
+    round_(7 * DAY_MS)
+    if unknown == "age":
+        round_(None)
+    elif unknown == "group":
+        round_(0, group="another")
+    elif unknown == "retention":
+        del retentions[ORDERS]
+        round_(0)
+    else:
+
+        def away(_names):
+            raise ClusterUnavailable("the cluster does not answer")
+
+        monkeypatch.setattr(admin, "retentions", away)
+        round_(0)
+    assert spells() == [("billing", "orders", False)]
+
+
+def test_what_no_round_has_seen_for_a_day_has_ended_and_what_ended_long_ago_goes(round_, clock):
+    round_(7 * DAY_MS)
+    seen_at = clock.now()
+    expiry_purge(clock=clock)
+    assert spells() == [("billing", "orders", False)]
+    clock.advance(86_400 + 60)
+    expiry_purge(clock=clock)
+    assert ExpiringUnread.objects.get().ended_at == seen_at
+    clock.advance(90 * 86_400)
+    expiry_purge(clock=clock)
+    assert spells() == []
+
+
+def test_of_a_short_retention_a_tenth_is_soon():
+    assert [horizon_ms(each) for each in (600_000, 36_000_000, 7 * DAY_MS)] == [60_000, HOUR_MS, HOUR_MS]
+
+
+def test_retention_is_asked_for_once_in_ten_minutes_for_the_oldest_first(clock, admin, monkeypatch, db):
+    cache.clear()
+    asked = []
+    monkeypatch.setattr(admin, "retentions", lambda names: asked.append(names) or dict.fromkeys(names, DAY_MS))
+    monkeypatch.setattr(expiry, "MOST_TOPICS", 2)
+    now_ms = int(clock.now().timestamp() * 1000)
+    lags = {f"00000001.t{number}": Lag(1, now_ms - number * 1000) for number in range(3)}
+    found = Round({ONE: {"billing": Lag(3, now_ms)}}, {}, {ONE: {"billing": lags}})
+    for _ in range(3):
+        expiry_keep(cluster_list()[0].address, found, clock.now())
+    assert asked == [["00000001.t2", "00000001.t1"], ["00000001.t0"]]
+    clock.advance(601)
+    expiry_keep(cluster_list()[0].address, found, clock.now())
+    assert asked[2:] == [["00000001.t2", "00000001.t1"]]
+    cache.clear()
+
+
+@pytest.mark.parametrize(
+    ("config", "retention"),
+    [
+        ({"retention.ms": "1000", "cleanup.policy": "delete"}, 1000),
+        ({"retention.ms": "1000", "cleanup.policy": "compact,delete"}, 1000),
+        ({"retention.ms": "1000", "cleanup.policy": "compact"}, None),
+        ({"retention.ms": "-1", "cleanup.policy": "delete"}, None),
+        ({"retention.ms": "0"}, 0),
+        ({}, None),
+    ],
+)
+def test_how_long_a_topic_keeps_records(config, retention):
+    assert retention_of(config) == retention
+
+
+def test_a_round_of_a_whole_cluster_notices_it_by_topic(hers, admin, present):  # noqa: F811
+    cache.clear()
+    topic = f"{hers.key}.orders"
+    admin.configs[topic]["retention.ms"] = str(DAY_MS)
+    stamps = [int(present.time.timestamp() * 1000) - DAY_MS + 60_000 * number for number in range(4)]
+    admin.groups.logs[topic, 0] = (100, stamps)
+    admin.groups.found[f"{hers.key}.up-to-date"] = FakeGroup({(topic, 0): 104})
+    sampling.sample(clock=present)
+    (row,) = ExpiringUnread.objects.all()
+    assert (row.instance, row.group, row.topic) == (hers.instance_id, "billing", "orders")
+    assert row.messages == 2
+    assert row.expires_at == datetime.fromtimestamp((stamps[2] + DAY_MS) / 1000, UTC)
+    cache.clear()

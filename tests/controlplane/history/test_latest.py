@@ -1,0 +1,82 @@
+"""The newest figures that are known: of many instances at once, never of what is not fresh, never another's."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
+from controlplane.history.metrics import METRICS
+
+from .conftest import MIB, NOON, keep, keep_waits, sample
+from .test_lag_api import lag_of
+
+pytestmark = pytest.mark.django_db
+ONE, TWO = "ins-00000001", "ins-00000002"
+
+
+def test_each_has_its_newest_sample():
+    keep([sample(NOON, ONE, connections=1), sample(NOON + 10, ONE, connections=2), sample(NOON, TWO, connections=3)])
+    found = latest_get([ONE, TWO, "ins-00000003"], NOON + 15)
+    assert [found[name].at for name in (ONE, TWO)] == [NOON + 10, NOON]
+    assert [found[name].values["connections"] for name in (ONE, TWO)] == [2, 3]
+    assert found["ins-00000003"] == Latest()
+
+
+def test_a_sample_that_is_not_fresh_or_of_a_clock_that_was_ahead_is_none():
+    keep([sample(NOON, ONE), sample(NOON + 3600, ONE)])
+    assert latest_get([ONE], NOON + 39, fresh_s=30)[ONE].at == NOON
+    assert latest_get([ONE], NOON + 40, fresh_s=30)[ONE].at is None
+    assert "connections" not in latest_get([ONE], NOON + 40, fresh_s=30)[ONE].values
+
+
+def test_unlimited_is_there_as_none_and_what_is_not_known_is_absent():
+    keep([sample(NOON, ONE, produce_limit_bytes_per_s=None)])
+    values = latest_get([ONE], NOON + 5)[ONE].values
+    assert values["produce_limit_bytes_per_s"] is None
+    assert values["consume_limit_bytes_per_s"] == 5 * MIB
+    assert "produce_throttled_ms_per_s" not in values, "it has not been told yet"
+    keep([sample(NOON + 10 * number, ONE) for number in range(1, 5)])
+    assert set(latest_get([ONE], NOON + 40)[ONE].values) == set(METRICS)
+
+
+def test_throttled_time_is_of_the_last_minute_that_is_known():
+    keep([sample(NOON + 10 * number, name) for number in range(12) for name in (ONE, TWO)])
+    keep_waits(
+        [
+            (ONE, "produce", 1000 * (NOON + 30), 1000 * (NOON + 60), 6_000),
+            (ONE, "produce", 1000 * (NOON + 90), 1000 * (NOON + 100), 10_000),  # may not be all that there will be
+            (TWO, "consume", 1000 * (NOON + 20), 1000 * (NOON + 30), 10_000),  # before that minute
+        ]
+    )
+    found = latest_get([ONE, TWO], NOON + 120, waited_s=60)
+    assert found[ONE].values["produce_throttled_ms_per_s"] == 100.0
+    assert found[ONE].values["consume_throttled_ms_per_s"] == 0.0
+    assert found[TWO].values["consume_throttled_ms_per_s"] == 0.0
+
+
+def test_of_a_minute_of_which_half_is_known_throttled_time_is_that_halfs():
+    keep([sample(NOON + at, ONE) for at in (60, 70, 80)])
+    keep_waits([(ONE, "produce", 1000 * (NOON + 60), 1000 * (NOON + 70), 9_000)])
+    found = latest_get([ONE], NOON + 120, waited_s=60)
+    assert found[ONE].values["produce_throttled_ms_per_s"] == 300.0
+
+
+def test_the_number_of_questions_does_not_depend_on_the_number_of_instances(django_assert_num_queries):
+    names = [f"ins-{number:08}" for number in range(50)]
+    keep([sample(NOON, name) for name in names])
+    for asked in (names[:1], names):
+        with django_assert_num_queries(2):
+            assert len(latest_get(asked, NOON + 10)) == len(asked)
+
+
+def test_a_group_has_its_last_minute_and_nobody_elses():
+    lag_of(ONE, "billing", NOON - 60, 9, 90)
+    lag_of(ONE, "billing", NOON, 5, 30)
+    lag_of(TWO, "billing", NOON, 77, None)
+    lag_of(ONE, "gone", NOON - 600, 3, 1)
+    wanted = [(ONE, "billing"), (TWO, "billing"), (ONE, "gone"), (ONE, "never"), (TWO, "gone")]
+    assert lags_get(wanted, NOON + 30) == {
+        (ONE, "billing"): LatestLag(5, 30.0),
+        (TWO, "billing"): LatestLag(77, None),
+    }
+    assert lags_get([], NOON) == {}
