@@ -129,6 +129,11 @@ def offsets_at(
     return _by_tenants_names(cluster, instance_id, places, lambda door, asked: door.offsets_at(asked, timestamp_ms))
 
 
+def newest(cluster: ClusterAddress, instance_id: str, places: Iterable[Place]) -> dict[Place, int | None]:
+    """See `GroupDoor.newest`."""
+    return _by_tenants_names(cluster, instance_id, places, lambda door, asked: door.newest(asked))
+
+
 def oldest(cluster: ClusterAddress, instance_id: str, positions: Mapping[Place, int]) -> dict[Place, int]:
     """See `GroupDoor.oldest`."""
     names = names_of(instance_id)
