@@ -94,6 +94,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-bill-invoiced": f"{one}/bill?month={console.month}",
         "instance-bill-waiting": f"{org}/instances/{console.instances['clickstream']}/bill?month={console.month}",
         "invoice-verify": f"{org}/invoices/inv-00000001/verify",
+        "palette": f"{org}/palette?q=ord",
+        "palette-nothing-fits": f"{org}/palette?q=nothing-at-all",
         "topics": f"{one}/topics",
         "topics-empty": f"{org}/instances/{console.instances['clickstream']}/topics",
         "topic-new": f"{one}/new-topic",

@@ -4,4 +4,5 @@ rows         what a step of a group has (pure)
 sampling     one round of each cluster's groups a minute
 rolling      hours of minutes, and forgetting
 selectors    a group's history in some steps
+known        groups by a part of their name
 """
