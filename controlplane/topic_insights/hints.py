@@ -84,7 +84,7 @@ def _of_filling(known: Known) -> Iterator[Hint]:
         amounts = [amount for amount in held if amount is not None]
         if sum(amounts) >= least and is_hot(amounts, times=HOT_TIMES):
             place = max(range(len(amounts)), key=lambda each: amounts[each])
-            share = round(100 * amounts[place] / sum(amounts))
+            share = 100 * amounts[place] // sum(amounts)  # what is not all of it is not called 100 %
             number = known.layout[place].partition
             detail = f"partition {number} holds {share} % of the topic: keys may be few, or one of them very frequent"
             yield Hint("hot_partition", NOTE, detail)

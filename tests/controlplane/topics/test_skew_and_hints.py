@@ -102,6 +102,11 @@ def test_and_is_not_said_without_ground(known):
     assert codes(**known) == []
 
 
+def test_a_share_is_not_rounded_up_to_the_whole():
+    (hint,) = hints_of(Known(layout(1, 2), sizes=[999 * MIB, MIB]))
+    assert hint.detail.startswith("partition 0 holds 99 % of the topic")
+
+
 def test_one_replica_is_enough_said_of_replicas():
     assert codes(layout=layout(1, replicas=(1,)), config={"min.insync.replicas": "1"}) == ["one_replica"]
 
