@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "controlplane.certificates",
     "controlplane.instances",
     "controlplane.routes",
+    "controlplane.topics",
     "controlplane.token_issuers",
     "controlplane.admission",
     "controlplane.metering",
@@ -168,6 +169,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": [],
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
+        "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
+        "TopicHintEnum": "controlplane.topic_insights.hints.CODES",
+        "TopicHintLevelEnum": "controlplane.topic_insights.hints.LEVELS",
+        "TopicUnknownEnum": "controlplane.topic_insights.figures.PARTS",
         "OperationStateEnum": "controlplane.core.models.OperationState",
         "StepStateEnum": "controlplane.core.models.StepState",
         "InstanceStateEnum": "controlplane.instances.models.InstanceState",
@@ -250,6 +255,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expires": 20},
     },
+    "tidy notes of topics": {"task": "topics.notes_tidy", "schedule": 600.0, "options": {"expires": 600}},
     "end grace periods": {"task": "instances.grace_periods_end", "schedule": 60.0, "options": {"expires": 60}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

@@ -31,6 +31,7 @@ from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
+from controlplane.topic_insights import api as topic_insights
 from controlplane.topics import api as topics
 from controlplane.transactions import api as transactions
 from controlplane.what_if import api as what_if
@@ -153,6 +154,10 @@ urlpatterns = [
     path(f"{INSTANCE}/topics", topics.TopicsApi.as_view()),
     path(TOPIC, topics.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", topics.TopicWhitelistApi.as_view()),
+    path(f"{TOPIC}/note", topics.TopicNoteApi.as_view()),
+    path(f"{TOPIC}/configs", topics.TopicConfigsApi.as_view()),
+    path(f"{TOPIC}/figures", topic_insights.TopicFiguresApi.as_view()),
+    path(f"{INSTANCE}/topic-configs", topics.TopicsConfigsApi.as_view()),
     path(f"{TOPIC}/messages", messages.MessagesApi.as_view()),
     path(f"{TOPIC}/messages/<int:partition>/<int:offset>", messages.MessageApi.as_view()),
     path(f"{TOPIC}/delete-records", messages.RecordsDeletionApi.as_view()),

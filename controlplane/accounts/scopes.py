@@ -62,6 +62,7 @@ BY_ADDRESS = (
     (f"{_TOPIC}/delete-records", MESSAGES),
     (f"{_TOPIC}/whitelist", ACCESS),
     (f"{_INSTANCE}/topics", TOPICS),
+    (f"{_INSTANCE}/topic-configs", TOPICS),
     (f"{_INSTANCE}/groups", TOPICS),
     (f"{_INSTANCE}/transactions", TOPICS),
     (f"{_INSTANCE}/whitelist", ACCESS),

@@ -79,8 +79,9 @@ def is_asked(request: HttpRequest) -> bool:
 
 
 def refuse_unknown(request: Request, view: object) -> None:
-    """Of a change that has no dry run. Raises Invalid."""
-    if NAME in request.query_params and request.method not in getattr(view, "dry_run_methods", ()):
+    """Of a change that has no dry run. Raises Invalid. A method that there is not at all has another answer, 405."""
+    is_there = hasattr(view, (request.method or "").lower())
+    if is_there and NAME in request.query_params and request.method not in getattr(view, "dry_run_methods", ()):
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 
 

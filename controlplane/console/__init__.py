@@ -12,6 +12,7 @@
     flow shares                      what flows against what was bought, and how limits are shared out
     over_time charts                 a history as charts; a chart as SVG
     calendar snippets                months, days and hours in addresses; what to paste into a client
+    palette                          going to a page by a part of its name
     commandline                      what a person types to do the same by `sluice`
 
 `templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and three small scripts. A tenant's pages

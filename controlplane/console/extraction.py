@@ -55,6 +55,9 @@ SPOKEN = (
     "controlplane/policies/rules.py",
     "controlplane/policies/storage.py",
     "controlplane/quotas/figures.py",
+    "controlplane/topic_insights/hints.py",
+    "controlplane/topics/batches.py",
+    "dataplane/cluster/setting_docs.py",
     "quota/core/explain.py",
     "quota/core/explain_access.py",
 )
@@ -78,20 +81,8 @@ NOT_SPOKEN = {
 """Of them, modules that say nothing, or nothing that is translated."""
 REFUSING = (
     *("access", "accounts", "admission", "alarms", "billing", "budgets", "certificates", "clusters", "connections"),
-    *(
-        "core",
-        "groups",
-        "health",
-        "instances",
-        "kafka",
-        "messages",
-        "metering",
-        "policies",
-        "quotas",
-        "rebalancing",
-        "routes",
-    ),
-    *("tenants", "throttle_rules", "token_issuers", "topics", "transactions", "what_if"),
+    *("core", "groups", "health", "instances", "kafka", "messages", "metering", "policies", "quotas", "rebalancing"),
+    *("routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics", "transactions", "what_if"),
 )
 """Apps: what their services raise is shown by pages."""
 REFUSALS = {
@@ -131,6 +122,7 @@ SAY_NOTHING = re.compile(
 NO_WORDS = {
     *"Lax Strict Json Stable Empty Dead PreparingRebalance CompletingRebalance Ongoing PrepareCommit PrepareAbort".split(),
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
+    " (In this service .*|For those who run the brokers\\.)$",
     *("int | str", "Java properties", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
     *(

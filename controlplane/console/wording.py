@@ -141,6 +141,12 @@ NAMES = (
     "ask the operators of this service",
     "write to {contact}",
     "To have a cap raised, {whom}: name your organisation ({id}), the cap, how much you need, and what for.",
+    # Bounds of topics' configurations, as brokers say them; and words of topics' pages.
+    "In this service {least} at least and {most} at most.",
+    "In this service {least} at least.",
+    "In this service {most} at most.",
+    "For those who run the brokers.",
+    *("sizes", "offsets", "configurations", "Changed"),
     # Formats of dates on axes.
     *("%-d %b", "%b %Y"),
 )

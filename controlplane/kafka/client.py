@@ -74,6 +74,7 @@ class Layout:
 
     name: str  # physical
     partitions: tuple[Partition, ...]
+    id: str = ""  # as Kafka writes it; another one for each topic that was ever made. Empty: the cluster gives none
 
     @property
     def replicas(self) -> int:
@@ -134,6 +135,16 @@ class Admin(Protocol):
 
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         """Set members; None takes one back to its default. Raises NotFound, Invalid, Unsupported."""
+        ...
+
+    def config_of_each(self, names: Sequence[str]) -> dict[str, dict[str, str] | SluiceError]:
+        """What `config` says of each, or raises, asked for at once."""
+        ...
+
+    def config_set_each(
+        self, names: Sequence[str], changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> dict[str, SluiceError | None]:
+        """Set the same members of each, at once: what `config_set` raises, by topic; None: it is done."""
         ...
 
 
@@ -214,8 +225,7 @@ class KafkaAdmin:
     def config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
-        found = _settings_of(_result(next(iter(futures.values())), name))
-        return {key: setting.value for key, setting in found.items() if setting.is_own}
+        return _own(_result(next(iter(futures.values())), name))
 
     def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
         found = {}
@@ -247,19 +257,57 @@ class KafkaAdmin:
         return found
 
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
-        entries = [
-            ConfigEntry(
-                key,
-                value,
-                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-            )
-            for key, value in changes.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
         futures = self._client.incremental_alter_configs(
-            [resource], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
+            [_altered(name, changes)], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
         )
         _result(next(iter(futures.values())), name)
+
+    def config_of_each(self, names: Sequence[str]) -> dict[str, dict[str, str] | SluiceError]:
+        if not names:
+            return {}
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+        futures = self._client.describe_configs(resources, request_timeout=TIMEOUT_S)
+        found: dict[str, dict[str, str] | SluiceError] = {}
+        for resource, future in futures.items():
+            try:
+                found[resource.name] = _own(_result(future, resource.name))
+            except SluiceError as error:
+                found[resource.name] = error
+        return found
+
+    def config_set_each(
+        self, names: Sequence[str], changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> dict[str, SluiceError | None]:
+        if not names:
+            return {}
+        futures = self._client.incremental_alter_configs(
+            [_altered(name, changes) for name in names],
+            request_timeout=CONTROLLER_TIMEOUT_S,
+            validate_only=validate_only,
+        )
+        found: dict[str, SluiceError | None] = {}
+        for resource, future in futures.items():
+            try:
+                _result(future, resource.name)
+                found[resource.name] = None
+            except SluiceError as error:
+                found[resource.name] = error
+        return found
+
+
+def _own(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+    """What was set for the topic itself."""
+    return {key: setting.value for key, setting in _settings_of(entries).items() if setting.is_own}
+
+
+def _altered(name: str, changes: Mapping[str, str | None]) -> ConfigResource:
+    entries = [
+        ConfigEntry(
+            key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        )
+        for key, value in changes.items()
+    ]
+    return ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
 
 
 def retention_of(config: Mapping[str, str | None]) -> int | None:
@@ -378,7 +426,18 @@ def _layout_of(name: str, described: Any) -> Layout:
         )
         for partition in described.partitions
     )
-    return Layout(name, tuple(sorted(partitions, key=lambda partition: partition.partition)))
+    return Layout(
+        name, tuple(sorted(partitions, key=lambda partition: partition.partition)), _id_of(described.topic_id)
+    )
+
+
+NO_ID = "A" * 22
+"""The id of nothing: sixteen zero bytes in base64."""
+
+
+def _id_of(uuid: object) -> str:
+    text = str(uuid) if uuid is not None else ""
+    return "" if text == NO_ID else text
 
 
 def _result(future: Future[Any], name: str) -> Any:

@@ -56,6 +56,9 @@ class Reader:
     def skip(self, size: int) -> None:
         self._at += size
 
+    def int8(self) -> int:
+        return self._number(">b", 1)
+
     def int16(self) -> int:
         return self._number(">h", 2)
 
@@ -78,6 +81,11 @@ class Reader:
     def old_string(self) -> str:
         """Of a version that is not flexible."""
         return self._text(max(0, self.int16()))
+
+    def nullable_string(self) -> str | None:
+        """Likewise, where null is not empty."""
+        size = self.int16()
+        return None if size < 0 else self._text(size)
 
     def tags(self) -> None:
         """Passed over."""

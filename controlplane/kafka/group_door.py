@@ -138,6 +138,10 @@ class GroupDoor(Protocol):
         """The same with a time of each partition's own, in ms, in one round."""
         ...
 
+    def newest(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        """The largest timestamp of the records, in ms; None: there is no record, or it has none. Without leader: absent."""
+        ...
+
     def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         """The timestamp, in ms, of the first record from each offset on; NOTHING_LEFT; UNDATED; absent: no answer in time."""
         ...
@@ -250,6 +254,14 @@ class KafkaGroups:
         found = self._offsets(self._list_offsets_of(asked))
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 
+    def newest(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        """See GroupDoor."""
+        answers = self._answers(self._list_offsets(places, OffsetSpec.max_timestamp()))
+        return {
+            place: int(answer.timestamp) if answer.offset >= 0 and answer.timestamp >= 0 else None
+            for place, answer in answers.items()
+        }
+
     def _list_offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[TopicPartition, Future[Any]]:
         return self._list_offsets_of(dict.fromkeys(places, spec))
 
@@ -258,10 +270,13 @@ class KafkaGroups:
         return self._client.list_offsets(asked, request_timeout=ROUND_S) if asked else {}
 
     def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Place, int]:
+        return {place: int(answer.offset) for place, answer in self._answers(futures).items()}
+
+    def _answers(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Place, Any]:
         found = {}
         for partition, future in futures.items():
             try:
-                found[partition.topic, partition.partition] = int(self._result(future).offset)
+                found[partition.topic, partition.partition] = self._result(future)
             except (ClusterUnavailable, NotFound):  # one partition without a leader hides no other
                 continue
         if len(found) < len(

@@ -136,6 +136,11 @@ def offsets_at_each(cluster: ClusterAddress, instance_id: str, times: Mapping[Pl
     return _out(names, group_door.door(cluster).offsets_at_each(asked)) if asked else {}
 
 
+def newest(cluster: ClusterAddress, instance_id: str, places: Iterable[Place]) -> dict[Place, int | None]:
+    """See `GroupDoor.newest`."""
+    return _by_tenants_names(cluster, instance_id, places, lambda door, asked: door.newest(asked))
+
+
 def oldest(cluster: ClusterAddress, instance_id: str, positions: Mapping[Place, int]) -> dict[Place, int]:
     """See `GroupDoor.oldest`."""
     names = names_of(instance_id)

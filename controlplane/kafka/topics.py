@@ -9,25 +9,30 @@ they see what they did, for at most VISIBLE_WITHIN_S. A cluster that is changing
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names, physical_names_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import AlreadyExists, NotFound
+from controlplane.core.errors import AlreadyExists, NotFound, Unavailable
 from controlplane.kafka import client
 from controlplane.kafka.patience import patiently
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.core.errors import SluiceError
     from controlplane.kafka.client import Admin, Layout, Partition
+
+Answer = TypeVar("Answer")
 
 VISIBLE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.1
 DELETE_AT_ONCE = 50
+CONFIGURE_AT_ONCE = 50
+"""Topics in one request. Each is a write of its own to ZooKeeper: all of them together have CONTROLLER_TIMEOUT_S."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Topic:
 
     name: str
     layout: tuple[Partition, ...]
+    id: str = ""  # see Layout
 
     @property
     def partitions(self) -> int:
@@ -60,7 +66,7 @@ def names_of(instance_id: str) -> InstanceNames:
 def _physical(instance_id: str, name: str) -> str:
     """The cluster's name of a topic. A name that no topic can have is one that is not there."""
     if topic_name_problem(name) is not None:
-        raise NotFound(f"no topic {name}", code="topic_not_found")
+        raise missing(name)
     return names_of(instance_id).topic_in(name)
 
 
@@ -69,7 +75,7 @@ def list_all(cluster: ClusterAddress, instance_id: str, *, clock: Clock = SYSTEM
     names = names_of(instance_id)
     owned = physical_names(zookeeper.tree(cluster), instance_id)
     found = patiently(cluster, lambda admin, _again: admin.layouts(owned), clock)
-    return [Topic(names.topic_out(layout.name), layout.partitions) for layout in found]
+    return [Topic(names.topic_out(layout.name), layout.partitions, layout.id) for layout in found]
 
 
 def names_listed(cluster: ClusterAddress, instance_ids: Iterable[str]) -> dict[str, list[str]]:
@@ -86,8 +92,8 @@ def get(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = 
     physical = _physical(instance_id, name)
     layout = patiently(cluster, lambda admin, _again: admin.layout(physical), clock)
     if layout is None:
-        raise NotFound(f"no topic {name}", code="topic_not_found")
-    return Topic(name, layout.partitions)
+        raise missing(name)
+    return Topic(name, layout.partitions, layout.id)
 
 
 def create(
@@ -152,7 +158,7 @@ def delete(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock
 
     def remove(admin: Admin, again: bool) -> None:
         if not again and admin.layout(physical) is None:
-            raise NotFound(f"no topic {name}", code="topic_not_found")
+            raise missing(name)
         admin.delete([physical])
 
     patiently(cluster, remove, clock)
@@ -230,6 +236,74 @@ def config_check(
     """Raises what `config_set` would raise; nothing is changed."""
     physical = _physical(instance_id, name)
     patiently(cluster, lambda admin, _again: admin.config_set(physical, changes, validate_only=True), clock)
+
+
+def ids(
+    cluster: ClusterAddress, instance_id: str, wanted: Sequence[str], *, clock: Clock = SYSTEM_CLOCK
+) -> dict[str, str]:
+    """The ids of these topics, without those that are not there."""
+    names = names_of(instance_id)
+    physical = [names.topic_in(name) for name in wanted if topic_name_problem(name) is None]
+    found = patiently(cluster, lambda admin, _again: admin.layouts(physical), clock)
+    return {names.topic_out(layout.name): layout.id for layout in found}
+
+
+def configs(
+    cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]
+) -> dict[str, dict[str, str] | SluiceError]:
+    """What was set for each of these topics, or why it cannot be said; in the order of `wanted`. Raises ClusterUnavailable."""
+    return _of_each(cluster, instance_id, wanted, lambda admin, physical: admin.config_of_each(physical))
+
+
+def configs_set(
+    cluster: ClusterAddress,
+    instance_id: str,
+    wanted: Sequence[str],
+    changes: Mapping[str, str | None],
+    *,
+    validate_only: bool = False,
+) -> dict[str, SluiceError | None]:
+    """Set (None: reset) the same members of each topic: by topic None where it is done, or why it was not.
+
+    One attempt: a cluster that is changing its controller is an answer here, and what it was asked for may be done all the same.
+    Where it does not answer for one portion, the portions behind it are not asked for. Raises ClusterUnavailable.
+    """
+    return _of_each(
+        cluster,
+        instance_id,
+        wanted,
+        lambda admin, physical: admin.config_set_each(physical, changes, validate_only=validate_only),
+    )
+
+
+def _of_each(
+    cluster: ClusterAddress,
+    instance_id: str,
+    wanted: Sequence[str],
+    ask: Callable[[Admin, Sequence[str]], Mapping[str, Answer | SluiceError]],
+) -> dict[str, Answer | SluiceError]:
+    """A portion of topics at a time. A name that no topic can have is one that is not there."""
+    names = names_of(instance_id)
+    found: dict[str, Answer | SluiceError] = {}
+    asked = [name for name in wanted if topic_name_problem(name) is None]
+    away: SluiceError | None = None
+    for first in range(0, len(asked), CONFIGURE_AT_ONCE):
+        portion = asked[first : first + CONFIGURE_AT_ONCE]
+        if away is not None:
+            found |= dict.fromkeys(portion, away)
+            continue
+        admin = client.admin(cluster)
+        answers = ask(admin, [names.topic_in(name) for name in portion])
+        found |= {name: answers[names.topic_in(name)] for name in portion}
+        away = next((each for each in answers.values() if isinstance(each, Unavailable)), None)
+        if away is not None:
+            client.forget(cluster, admin)
+    return {name: found.get(name, missing(name)) for name in wanted}
+
+
+def missing(name: str) -> NotFound:
+    """What is said of a topic that is not there."""
+    return NotFound(f"no topic {name}", code="topic_not_found")
 
 
 def _look_until(cluster: ClusterAddress, seen: Callable[[Admin], bool], clock: Clock) -> None:

@@ -65,6 +65,15 @@ class TopicUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicHour:
+    """What a topic used in one hour; `hour` is its beginning, as usage records write it."""
+
+    hour: str
+    produced_bytes: int
+    consumed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class UsageRecordRow:
     """One broker's share of an hour: the difference of two counters, and the record that carried the larger."""
 
@@ -142,6 +151,15 @@ def topics_used(*, instance: Instance, start: datetime, end: datetime) -> list[T
     """What each topic, by name, used in the hours that begin in [start's hour, end), topics that are gone included."""
     [used] = usage_by_topic(instance=instance, bounds=(start, end))
     return [TopicUsage(topic, *sums) for topic, sums in sorted(used.items())]
+
+
+def topic_hours(*, instance: Instance, topic: str, start: datetime, end: datetime) -> list[TopicHour]:
+    """Of one topic, hours that begin in [start's hour, end) and saw any usage record of it, in order."""
+    sums = ", ".join(f"SUM({_difference(name)})" for name in ("produced_bytes", "consumed_bytes"))
+    statement = f"SELECT hour, {sums} FROM {TABLE} WHERE {_SCOPE} AND topic = %s GROUP BY hour ORDER BY hour"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end), topic])
+        return [TopicHour(hour, int(produced), int(consumed)) for hour, produced, consumed in cursor.fetchall()]
 
 
 def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:

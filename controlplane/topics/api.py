@@ -9,10 +9,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.api import dry_runs, filters, pagination
-from controlplane.topics import selectors, services
+from controlplane.topics import batches, configs, selectors, services
 from controlplane.topics.serializers import (
     TopicChangeSerializer,
+    TopicConfigsAcceptedSerializer,
+    TopicConfigsChangeSerializer,
+    TopicConfigsSerializer,
     TopicCreateSerializer,
+    TopicNoteSerializer,
     TopicPageSerializer,
     TopicSerializer,
     TopicSummarySerializer,
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 TAGS = ["topics"]
 PREFIX = filters.text_parameter("prefix", "only topics whose names begin so")
+TAG = filters.text_parameter("tag", "only topics that have this tag")
 
 
 class TopicsApi(APIView):
@@ -31,11 +36,14 @@ class TopicsApi(APIView):
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=TopicPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
+    @extend_schema(responses=TopicPageSerializer, parameters=[PREFIX, TAG, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Topics of the instance by name, as the cluster has them at this moment."""
         views = selectors.topic_list(
-            organisation=request.user.organisation, instance_id=instance_id, prefix=filters.text_of(request, "prefix")
+            organisation=request.user.organisation,
+            instance_id=instance_id,
+            prefix=filters.text_of(request, "prefix"),
+            tag=filters.text_of(request, "tag"),
         )
         page, following = pagination.items_page(request, views, lambda view: view.topic.name)
         return Response(pagination.body(TopicSummarySerializer(page, many=True).data, following))
@@ -116,3 +124,68 @@ class TopicWhitelistApi(APIView):
             cidrs=body.validated_data["cidrs"],
         )
         return Response(TopicSerializer(view).data)
+
+
+class TopicNoteApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/note."""
+
+    dry_run_methods: ClassVar = ("PATCH",)
+
+    @extend_schema(
+        request=TopicNoteSerializer,
+        responses=PolymorphicProxySerializer(
+            component_name="TopicNoted",
+            serializers=[TopicSerializer, dry_runs.DryRunSerializer],
+            resource_type_field_name=None,
+        ),
+        tags=TAGS,
+    )
+    def patch(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Write a note about the topic, or give it tags. They stay with this topic, and end with it."""
+        body = TopicNoteSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = {
+            "organisation": request.user.organisation,
+            "instance_id": instance_id,
+            "name": topic,
+            **body.validated_data,
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(services.topic_note_check(**asked))
+        return Response(TopicSerializer(services.topic_note_set(actor=request.user.actor, **asked)).data)
+
+
+class TopicConfigsApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/configs."""
+
+    @extend_schema(responses=TopicConfigsSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Every configuration with its value, its default, where it comes from, and what it does."""
+        found = configs.topic_configs(organisation=request.user.organisation, instance_id=instance_id, name=topic)
+        return Response(TopicConfigsSerializer({"items": found}).data)
+
+
+class TopicsConfigsApi(APIView):
+    """/api/v1/instances/{id}/topic-configs."""
+
+    dry_run_methods: ClassVar = ("POST",)
+
+    @extend_schema(
+        request=TopicConfigsChangeSerializer,
+        responses={200: dry_runs.ANSWER, 202: TopicConfigsAcceptedSerializer},
+        tags=TAGS,
+    )
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Set or reset the same configurations of many topics. One that is refused is named in the result, and stops no other."""
+        body = TopicConfigsChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = {
+            "organisation": request.user.organisation,
+            "instance_id": instance_id,
+            "names": body.validated_data["topics"],
+            "config": body.validated_data["config"],
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(batches.topics_configure_check(**asked))
+        operation = batches.topics_configure(actor=request.user.actor, **asked)
+        return Response({"instance_id": instance_id, "operation_id": operation.id}, status=202)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get, instance_list
 from controlplane.kafka import topics
+from controlplane.topics.notes import NOTHING, Note, note_of, notes_of
 
 if TYPE_CHECKING:
     from controlplane.instances.models import Instance
@@ -22,13 +23,15 @@ class TopicView:
     topic: Topic
     whitelist: list[str] | None  # None: as the instance
     config: dict[str, str] | None = None  # None: not asked for
+    note: Note = NOTHING
 
 
-def topic_list(*, organisation: Organisation, instance_id: str, prefix: str = "") -> list[TopicView]:
-    """Topics whose names begin so, by name. Raises NotFound, ClusterUnavailable."""
+def topic_list(*, organisation: Organisation, instance_id: str, prefix: str = "", tag: str = "") -> list[TopicView]:
+    """Topics whose names begin so, and that have the tag if one is said, by name. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    found = topics.list_all(instance.cluster.address, instance.id)
-    return [_view(instance, topic) for topic in found if topic.name.startswith(prefix)]
+    found, notes = topics.list_all(instance.cluster.address, instance.id), notes_of(instance)
+    views = [_view(instance, topic, notes.get(topic.id, NOTHING)) for topic in found if topic.name.startswith(prefix)]
+    return [view for view in views if not tag or tag in view.note.tags]
 
 
 def topic_names(*, organisation: Organisation) -> list[tuple[Instance, str]]:
@@ -45,8 +48,9 @@ def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> Top
     """One topic with its config. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     topic = topics.get(instance.cluster.address, instance.id, name)
-    return _view(instance, topic, topics.config(instance.cluster.address, instance.id, name))
+    config = topics.config(instance.cluster.address, instance.id, name)
+    return _view(instance, topic, note_of(instance, topic.id), config)
 
 
-def _view(instance: Instance, topic: Topic, config: dict[str, str] | None = None) -> TopicView:
-    return TopicView(topic, instance.topic_whitelists.get(topic.name), config)
+def _view(instance: Instance, topic: Topic, note: Note, config: dict[str, str] | None = None) -> TopicView:
+    return TopicView(topic, instance.topic_whitelists.get(topic.name), config, note)

@@ -8,6 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
+from controlplane.topics.batches import MOST_TOPICS
+from controlplane.topics.configs import SOURCES
+from controlplane.topics.notes import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS
 from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH, topic_name_problem
 
 MOST_PARTITIONS = 3000
@@ -93,6 +96,40 @@ class TopicChangeSerializer(StrictSerializer):
     config = ConfigChangeField(required=False)
 
 
+class TopicNoteSerializer(StrictSerializer):
+    """PATCH of what is written about a topic; what is left out stays."""
+
+    not_empty = True
+
+    note = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST_NOTE,
+        trim_whitespace=False,
+        help_text="may have lines; empty: none",
+    )
+    tags = serializers.ListField(
+        child=StrictCharField(min_length=1, max_length=LONGEST_TAG, trim_whitespace=False),
+        required=False,
+        max_length=MOST_TAGS,
+        help_text="all of them; no comma in one, and no space around it; [] is none",
+    )
+
+
+class TopicConfigsChangeSerializer(StrictSerializer):
+    """The same configurations for many topics."""
+
+    topics = serializers.ListField(child=TopicNameField(max_length=1000), min_length=1, max_length=MOST_TOPICS)
+    config = ConfigChangeField(help_text="null takes a member back to its default; at least one")
+
+
+class TopicConfigsAcceptedSerializer(serializers.Serializer[Any]):
+    """The operation; its `result` has `changed`, `unchanged` and `failed`, and for each of `topics` what became of it."""
+
+    instance_id = serializers.CharField()
+    operation_id = serializers.CharField()
+
+
 class TopicWhitelistSerializer(StrictSerializer):
     """PUT of a topic's whitelist."""
 
@@ -115,6 +152,8 @@ class TopicSummarySerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField(source="topic.partitions")
     replication_factor = serializers.IntegerField(source="topic.replication_factor")
     whitelist = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text="null: as the instance")
+    note = serializers.CharField(source="note.text", help_text="what people wrote about it; empty: nothing")
+    tags = serializers.ListField(source="note.tags", child=serializers.CharField())
 
 
 class TopicSerializer(TopicSummarySerializer):
@@ -122,6 +161,30 @@ class TopicSerializer(TopicSummarySerializer):
 
     config = ConfigField(help_text="what was set for this topic")
     partition_details = PartitionSerializer(source="topic.layout", many=True)
+
+
+class TopicConfigSerializer(serializers.Serializer[Any]):
+    """One configuration of a topic, set or not."""
+
+    name = serializers.CharField()
+    value = serializers.CharField(allow_null=True, help_text="in force")
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the document's name for it; a field has one as well
+        choices=[(each, each) for each in SOURCES],
+        help_text="topic: it was set for this topic; instance: the instance's default; broker: whoever runs the brokers has "
+        "set it; default: Kafka's",
+    )
+    default = serializers.CharField(allow_null=True, help_text="in force where the topic says nothing; null: not known")
+    default_source = serializers.ChoiceField(choices=[(each, each) for each in SOURCES])
+    read_only = serializers.BooleanField(  # type: ignore[assignment]  # likewise
+        source="is_read_only", help_text="no other value is taken"
+    )
+    documentation = serializers.CharField(help_text="what it does")
+
+
+class TopicConfigsSerializer(serializers.Serializer[Any]):
+    """Every configuration of a topic, by name."""
+
+    items = TopicConfigSerializer(many=True)
 
 
 class TopicPageSerializer(serializers.Serializer[Any]):

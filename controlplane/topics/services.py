@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.core import audit
 from controlplane.core.dry_runs import Outlook, differences
-from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, Unsupported
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.spec import config_of
 from controlplane.kafka import topics
+from controlplane.topics.notes import NOTHING, note_changed, note_of, note_write, notes_forget, notes_named
 from controlplane.topics.selectors import TopicView, topic_get
 from quota.contracts.namespace import AUDIT_TOPIC, topic_name_problem
 
@@ -110,11 +111,13 @@ def topic_update_check(
 
 
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
-    """Delete a topic, its data and its whitelist. Raises NotFound, Conflict, ClusterUnavailable."""
+    """Delete a topic, its data, its whitelist and its note. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     _check_whose(name)
+    notes = notes_named(instance, name)
     topics.delete(instance.cluster.address, instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
+    notes_forget(instance, notes)
     if name in instance.topic_whitelists:
         instances.instance_topic_whitelist_set(
             organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=None
@@ -145,6 +148,52 @@ def topic_whitelist_set(
         organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
     )
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_note_set(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    name: str,
+    note: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> TopicView:
+    """Write about a topic; None: as it is. Raises NotFound, Invalid, Conflict, Unsupported, ClusterUnavailable."""
+    instance, topic = _to_note(organisation, instance_id, name, note, tags)
+    note_write(instance=instance, actor=actor, name=name, topic_id=topic.id, text=note, tags=tags)
+    return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_note_check(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    name: str,
+    note: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> Outlook:
+    """What topic_note_set would do. Raises what it would raise; nothing is written."""
+    instance, topic = _to_note(organisation, instance_id, name, note, tags)
+    before = note_of(instance, topic.id)
+    after = note_changed(before, text=note, tags=tags)
+    return Outlook(
+        differences({"note": before.text, "tags": list(before.tags)}, {"note": after.text, "tags": list(after.tags)})
+    )
+
+
+def _to_note(
+    organisation: Organisation, instance_id: str, name: str, note: str | None, tags: Sequence[str] | None
+) -> tuple[Instance, Topic]:
+    """Raises NotFound, Invalid, Conflict, Unsupported."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    if note is None and tags is None:
+        raise Invalid("nothing to change: give note, tags or both")
+    note_changed(NOTHING, text=note, tags=tags)
+    topic = topics.get(instance.cluster.address, instance.id, name)
+    if not topic.id:
+        raise Unsupported("the cluster gives topics no ids, by which a note would be kept")
+    return instance, topic
 
 
 def _shape_of_new(

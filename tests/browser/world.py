@@ -284,6 +284,14 @@ def prepare(world: World) -> None:
             partitions=partitions,
             config={"retention.ms": "604800000"},
         )
+    topics.topic_note_set(
+        organisation=harbour,
+        actor="alice@example.com",
+        instance_id=made[1].id,
+        name="orders",
+        note="Every order as the shop takes it.\n\nAsk the billing team before changing anything here.",
+        tags=["billing", "production"],
+    )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
     accounts.api_key_create(
         organisation=harbour,
@@ -843,11 +851,13 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     from controlplane.core import operations
     from controlplane.kafka import (
         client,
+        config_door,
         connection_door,
         group_door,
         message_door,
         placement_door,
         record_door,
+        size_door,
         transaction_door,
     )
     from controlplane.quotas.figures import figures_keep
@@ -862,6 +872,8 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     transaction_door.door = lambda _cluster: world.enter(world.admin).transactions
     connection_door.door = lambda _cluster: world.enter(world.admin).connections
+    config_door.door = lambda _cluster: world.enter(world.admin).config_rows
+    size_door.door = lambda _cluster: world.enter(world.admin).sizes
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

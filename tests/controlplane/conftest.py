@@ -18,11 +18,13 @@ from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import services as instances
 from controlplane.kafka import (
     client,
+    config_door,
     connection_door,
     group_door,
     message_door,
     placement_door,
     record_door,
+    size_door,
     transaction_door,
 )
 from controlplane.tenants import services as tenants
@@ -152,6 +154,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     monkeypatch.setattr(record_door, "reader", lambda _cluster, place: fake.groups.reader(place))
     monkeypatch.setattr(transaction_door, "door", lambda _cluster: fake.transactions)
     monkeypatch.setattr(connection_door, "door", lambda _cluster: fake.connections)
+    monkeypatch.setattr(config_door, "door", lambda _cluster: fake.config_rows)
+    monkeypatch.setattr(size_door, "door", lambda _cluster: fake.sizes)
     return fake
 
 

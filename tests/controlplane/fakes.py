@@ -17,6 +17,7 @@ from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
 from controlplane.kafka.client import ClusterChanging, Layout, Partition, Setting, retention_of
+from controlplane.kafka.config_bytes import IN_FILE, KAFKAS, OF_TOPIC, ConfigRow, Origin
 from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
 from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
@@ -271,12 +272,16 @@ class FakeAdmin:
         self.configs: dict[str, dict[str, str]] = {}
         self.before_setting: Callable[[str, Mapping[str, str | None]], None] = lambda _name, _changes: None
         self.asked_retentions: list[list[str]] = []
+        self.refusals: dict[str, SluiceError] = {}  # of changes of configurations, by topic
+        self.made = 0  # topics, of which each has an id of its own
         self.away = False
         self.groups = FakeGroups(self)
         self.messages = FakeMessages(self)
         self.transactions = FakeTransactions(self)
         self.connections = FakeConnections(self)
         self.placement = FakePlacement(self)
+        self.config_rows = FakeConfigs(self)
+        self.sizes = FakeSizes(self)
 
     def _check(self) -> None:
         if self.away:
@@ -308,8 +313,11 @@ class FakeAdmin:
         if validate_only:
             return
         replicas = tuple(range(1, replication_factor + 1))
+        self.made += 1
         self.topics[name] = Layout(
-            name, tuple(Partition(number, replicas[0], replicas, replicas) for number in range(partitions))
+            name,
+            tuple(Partition(number, replicas[0], replicas, replicas) for number in range(partitions)),
+            f"topic-id-{self.made}",
         )
         self.configs[name] = dict(config)
 
@@ -324,7 +332,7 @@ class FakeAdmin:
             return
         old = self.topics[name].partitions
         more = (Partition(number, 1, old[0].replicas, old[0].isr) for number in range(len(old), partitions))
-        self.topics[name] = Layout(name, (*old, *more))
+        self.topics[name] = replace(self.topics[name], partitions=(*old, *more))
 
     def config(self, name: str) -> dict[str, str]:
         self._check()
@@ -359,6 +367,88 @@ class FakeAdmin:
                 self.configs[name].pop(key, None)
             else:
                 self.configs[name][key] = value
+
+    def config_of_each(self, names: Sequence[str]) -> dict[str, dict[str, str] | SluiceError]:
+        self._check()
+        missing = NotFound("no such topic", code="topic_not_found")
+        return {name: dict(self.configs[name]) if name in self.topics else missing for name in names}
+
+    def config_set_each(
+        self, names: Sequence[str], changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> dict[str, SluiceError | None]:
+        self._check()
+        found: dict[str, SluiceError | None] = {}
+        for name in names:
+            found[name] = self.refusals.get(name)
+            if name not in self.topics:
+                found[name] = NotFound("no such topic", code="topic_not_found")
+            elif found[name] is None:
+                self.config_set(name, changes, validate_only=validate_only)
+        return found
+
+
+INHERITED = {
+    "cleanup.policy": (
+        "delete", KAFKAS, "What happens to old segments: delete removes them, compact keeps the last record of each key.",
+    ),
+    "max.message.bytes": ("1048588", KAFKAS, "The largest batch of records that is taken, compressed."),
+    "min.insync.replicas": ("1", KAFKAS, "Replicas that must be in sync for a write with acks=all to be taken."),
+    "preallocate": ("false", KAFKAS, "Whether a new segment's room on disk is taken at once."),
+    "retention.ms": ("86400000", IN_FILE, "The age at which segments are deleted; -1 is never."),
+    "segment.ms": (
+        "604800000", KAFKAS,
+        "The age at which a new segment is begun, even if the last is not full. In this service 600000 at least.",
+    ),
+}  # fmt: skip
+
+
+class FakeConfigs:
+    """What `config_door.door` gives: a few configurations, as brokers that run with Kafka's defaults but for one say them."""
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+
+    def rows(self, physical: str) -> list[ConfigRow] | None:
+        self.admin._check()
+        if physical not in self.admin.topics:
+            return None
+        own = self.admin.configs.get(physical, {})
+        return [
+            ConfigRow(
+                name,
+                own.get(name, value),
+                OF_TOPIC if name in own else source,
+                name == "preallocate",
+                Origin(value, source),
+                documentation,
+            )
+            for name, (value, source, documentation) in INHERITED.items()
+        ]
+
+
+class FakeSizes:
+    """What `size_door.door` gives: a hundred bytes a record, and what `held` says beside it, on each replica."""
+
+    RECORD = 100
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.held: dict[Place, int] = {}
+        self.silent: set[int] = set()
+
+    def sizes(self, places: Iterable[Place]) -> dict[int, Mapping[Place, int] | None]:
+        self.admin._check()
+        found: dict[int, Mapping[Place, int] | None] = {}
+        for broker in (1, 2, 3):
+            there = [place for place in places if broker in self._of(place).replicas]
+            found[broker] = None if broker in self.silent else {place: self._size(place) for place in there}
+        return found
+
+    def _of(self, place: Place) -> Partition:
+        return self.admin.topics[place[0]].partitions[place[1]]
+
+    def _size(self, place: Place) -> int:
+        return self.held.get(place, self.RECORD * len(self.admin.groups.logs.get(place, (0, []))[1]))
 
 
 class FakeTransactions:
@@ -684,6 +774,10 @@ class FakeGroups:
                 start, timestamps = self.logs.get(place, (0, []))
                 found[place] = next((start + n for n, at in enumerate(timestamps) if at >= timestamp_ms), None)
         return found
+
+    def newest(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        self._round("newest")
+        return {place: max(self.logs.get(place, (0, []))[1], default=None) for place in places}
 
     def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         self._round("oldest")

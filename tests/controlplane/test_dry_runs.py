@@ -327,3 +327,10 @@ class TestTopics:
             organisation=alice.organisation, instance_id=instance.id, name="orders", config={"retention.ms": "1"}
         )
         assert asked == [({"retention.ms": "1"}, {"validate_only": True})]
+
+
+def test_a_method_that_there_is_not_is_said_to_be_none(alice, instance):
+    """Whatever else is asked for with it: that the call has no dry run is said of calls that there are."""
+    url = f"/api/v1/instances/{instance.id}/topic-configs"
+    assert alice.api.generic("TRACE", f"{url}{DRY}").status_code == 405
+    problem(alice.api.put(f"/api/v1/instances/{instance.id}/whitelist{DRY}", {"cidrs": []}), 400, "invalid")

@@ -52,6 +52,8 @@ BODIES = {
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
     ("post", "instances/<id:instance_id>/topics/<str:topic>/messages"): {"value": None},
     ("post", "instances/<id:instance_id>/topics/<str:topic>/delete-records"): {"before": {"0": 0}},
+    ("patch", "instances/<id:instance_id>/topics/<str:topic>/note"): {"note": "mine"},
+    ("post", "instances/<id:instance_id>/topic-configs"): {"topics": ["orders"], "config": {"retention.ms": "5"}},
     ("post", "instances/<id:instance_id>/groups"): {"name": "new", "topics": ["orders"]},
     ("post", "instances/<id:instance_id>/groups/<name:group>/offsets"): {"strategy": "earliest", "topic": "orders"},
     ("post", "instances/<id:instance_id>/throttle-rules"): {

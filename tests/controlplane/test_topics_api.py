@@ -31,6 +31,8 @@ def test_a_new_topic_is_shown_with_its_partitions(alice, url, orders, admin, ins
         "partitions": 2,
         "replication_factor": 3,
         "whitelist": None,
+        "note": "",
+        "tags": [],
         "config": {"retention.ms": "5"},
         "partition_details": [
             {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 2, 3]},

@@ -8,25 +8,47 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
-from controlplane.cli.errors import Misused
-from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Prefix, Settings, Topic, Yes
+from controlplane.cli.errors import Misused, Refused
+from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Prefix, Settings, Topic, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
 app = Commands("Topics of an instance.")
-LISTED = columns("name", "partitions", "replication_factor", "whitelist")
+LISTED = columns("name", "partitions", "replication_factor", "whitelist", "tags", "note")
+CONFIGS = columns("name", "value", "source", "default", "read_only", "documentation")
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", help="A tag; again for more. They replace those that there are.")
+]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
-    """Topics of the instance by name."""
-    of(ctx).listed(ops.TOPICS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    prefix: Prefix = None,
+    tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
+    limit: Limit = None,
+) -> None:
+    """Topics of the instance by name, with their tags and notes."""
+    of(ctx).listed(ops.TOPICS, LISTED, limit=limit, query=said(prefix=prefix, tag=tag), instance_id=instance)
 
 
 @app.add("show")
 def shown(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
     """A topic with each partition's leader, replicas and in-sync replicas."""
     of(ctx).show(ops.TOPIC, instance_id=instance, topic=topic)
+
+
+@app.add("figures")
+def figures(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
+    """Size, records, offsets, last write, flow, skew, who reads it, and hints."""
+    of(ctx).show(ops.TOPIC_FIGURES, instance_id=instance, topic=topic)
+
+
+@app.add("configs")
+def configs(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
+    """Every configuration with its value, where it comes from, its default, and what it does."""
+    of(ctx).listed(ops.TOPIC_CONFIGS, CONFIGS, limit=None, instance_id=instance, topic=topic)
 
 
 @app.add("create")
@@ -91,3 +113,56 @@ def whitelist(
         return
     wanted = None if everyone else cidrs or []
     session.change(ops.TOPIC_WHITELIST, body={"cidrs": wanted}, instance_id=instance, topic=topic)
+
+
+@app.add("note")
+def note(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    text: Annotated[str | None, typer.Option("--note", help="What to say about it; empty: nothing.")] = None,
+    tags: Tags = None,
+    no_tags: Annotated[bool, typer.Option("--no-tags", help="Take all tags away.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Write about a topic, or give it tags. Without options: what is written now."""
+    session = of(ctx)
+    if tags and no_tags:
+        raise Misused("take --tag or --no-tags")
+    body = said(note=text, tags=[] if no_tags else tags or None)
+    if not body:
+        found = session.call(ops.TOPIC, instance_id=instance, topic=topic)
+        session.output.document({"note": found["note"], "tags": found["tags"]})
+        return
+    session.change(ops.TOPIC_NOTE, dry_run=dry_run, body=body, instance_id=instance, topic=topic)
+
+
+@app.add("configure")
+def configure(
+    ctx: typer.Context,
+    instance: Instance,
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Their names.")],
+    config: Settings = None,
+    reset: Annotated[
+        list[str] | None, typer.Option(help="A setting that goes back to its default; again for more.")
+    ] = None,
+    wait: Wait = True,
+    dry_run: DryRun = False,
+) -> None:
+    """The same settings for several topics, by one operation. One that is refused is named, and stops no other."""
+    session = of(ctx)
+    changes = {**(settings(config) or {}), **dict.fromkeys(reset or [])}
+    if not changes:
+        raise Misused("name --config or --reset")
+    body = {"topics": topics, "config": changes}
+    answer = session.start(ops.TOPICS_CONFIGURE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+    if wait and not dry_run:
+        result = session.call(ops.OPERATION, operation_id=answer["operation_id"])["result"]
+        failed = [row for row in result["topics"] if row["outcome"] == "failed"]
+        for row in failed:
+            session.output.note(f"{row['topic']}: {row['detail']}")
+        if failed:
+            raise Refused(
+                f"{len(failed)} of {len(result['topics'])} topics were not changed",
+                notes=(f"All of them: sluice operation show {answer['operation_id']}",),
+            )

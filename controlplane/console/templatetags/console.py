@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from controlplane.billing.exports.document import TITLES, unit_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
-from controlplane.console.wording import filled, worded
+from controlplane.console.wording import filled, joined, worded
 from controlplane.health.selectors import health_remembered
 from quota.contracts.refused import Refused
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
@@ -260,6 +261,68 @@ def config_note(value: str, name: str) -> str:
     return ""
 
 
+CONFIG_SOURCES = {
+    "topic": "set for this topic",
+    "instance": "the instance's default",
+    "broker": "set by the service",
+    "default": "Kafka's default",
+}
+
+
+@register.filter
+def config_source(source: str) -> str:
+    """Where a configuration's value comes from."""
+    return str(worded(CONFIG_SOURCES.get(source, source)))
+
+
+BOUNDS = re.compile(r" (In this service .*|For those who run the brokers\.)$")
+
+
+@register.filter
+def config_doc(text: str) -> str:
+    """What a configuration does, as brokers say it: a sentence, and another one where the service has bounds for it."""
+    found = BOUNDS.search(text)
+    if found is None:
+        return str(worded(text))
+    return joined(worded(text[: found.start()]), worded(found[1]))
+
+
+TOPIC_OUTCOMES = {
+    "changed": ("succeeded", "Changed"),
+    "unchanged": ("deleted", "As it was"),
+    "failed": ("failed", "Failed"),
+}
+
+
+@register.filter
+def topic_outcome(outcome: str) -> tuple[str, str]:
+    """What became of one topic of several: colour and words."""
+    colour, words = TOPIC_OUTCOMES.get(outcome, ("", outcome))
+    return colour, worded(words)
+
+
+@register.filter
+def config_value(value: str | None) -> str:
+    """A value, or that there is none."""
+    return str(worded("the default")) if value is None else value or DASH
+
+
+TOPIC_PARTS = {
+    "sizes": "sizes",
+    "offsets": "offsets",
+    "last_write": "the last write",
+    "groups": "consumer groups",
+    "configs": "configurations",
+    "usage": "what flowed",
+}
+
+
+@register.filter
+def topic_parts(parts: Sequence[str]) -> str:
+    """What is not known of a topic now."""
+    return ", ".join(str(worded(TOPIC_PARTS.get(part, part))) for part in parts)
+
+
 @register.inclusion_tag("console/parts/bar.html")
 def share_bar(part: int, most: int, label: str) -> dict[str, Any]:
     """An amount beside the largest of its column."""
@@ -349,6 +412,7 @@ OPERATIONS = {
     "route.create": "Open a route",
     "route.update": "Change a route",
     "route.delete": "Remove a route",
+    "topics.configure": "Change several topics",
 }
 
 

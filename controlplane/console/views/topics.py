@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.console.flow import bar
 from controlplane.console.forms.instances import DeletionForm
+from controlplane.console.forms.topic_batches import TopicNoteForm
 from controlplane.console.forms.topic_settings import TopicSettingsForm
 from controlplane.console.forms.topics import TopicForm
 from controlplane.console.listing import listing, searched
@@ -19,7 +20,9 @@ from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
 from controlplane.policies.selectors import shortened_get
+from controlplane.topic_insights.figures import topic_figures
 from controlplane.topics import selectors, services
+from controlplane.topics.notes import LONGEST_TAG
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -34,16 +37,19 @@ PARTITION_ROWS = 100
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Every topic, and how many of the partitions bought they take. A cluster that is away is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    search, views, away = searched(request), [], None
+    search, tag, views, away = searched(request), tag_chosen(request), [], None
     try:
         views = selectors.topic_list(organisation=caller.organisation, instance_id=instance_id)
     except Unavailable as error:
         away = error
-    found = [view for view in views if search.lower() in view.topic.name.lower()]
+    found = [view for view in views if fits(view, search, tag)]
     context = {
         "instance": instance,
         "tab": "topics",
         "listing": listing(request, found, search=search, size=50),
+        "tag": tag,
+        "tags": tags_of(views),
+        "keeps": [("tag", tag)] if tag else [],
         "partitions": bar(sum(view.topic.replicas for view in views), instance.partitions),
         "away": away,
         "running": instance.state == InstanceState.RUNNING,
@@ -52,6 +58,22 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/topic_rows.html" if part else "console/topics.html"
     return render(request, template, context, status=503 if away and not part else 200)
+
+
+def tag_chosen(request: HttpRequest) -> str:
+    """The tag that a list is narrowed to; empty: none."""
+    return request.GET.get("tag", "").replace("\x00", "")[:LONGEST_TAG]
+
+
+def tags_of(views: list[selectors.TopicView]) -> list[str]:
+    """All that there are, sorted."""
+    return sorted({tag for view in views for tag in view.note.tags})
+
+
+def fits(view: selectors.TopicView, search: str, tag: str) -> bool:
+    """Whether the text is in the topic's name or in one of its tags, and the topic has the tag."""
+    texts = (view.topic.name, *view.note.tags)
+    return (not tag or tag in view.note.tags) and any(search.lower() in text.lower() for text in texts)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -100,6 +122,49 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
         "shortened": shortened_get(instance, topic),
     }
     return render(request, "console/topic.html", context)
+
+
+@require_safe
+@tenant_page
+def figures(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """What it holds, who reads it, and hints: a part of the topic's page that comes behind it, or a page of its own."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    context = {"instance": instance, "tab": "topics", "topic": topic, "figures": None, "away": None}
+    try:
+        found = topic_figures(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    except Unavailable as error:
+        context["away"] = error
+    else:
+        context |= {"figures": found, "listing": listing(request, found.partitions, size=PARTITION_ROWS)}
+    part = request.htmx  # type: ignore[attr-defined]
+    template = "console/parts/topic_figures.html" if part else "console/topic_figures.html"
+    return render(request, template, context, status=503 if context["away"] and not part else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def note(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """Write about the topic, or give it tags."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    form = TopicNoteForm(request.POST or None, note=view.note)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.topic_note_set(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                name=topic,
+                note=form.cleaned_data["note"],
+                tags=form.cleaned_data["tags"],
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"The note of topic {topic} was saved.")
+            return redirect("console:topic", caller.organisation.id, instance.id, topic)
+    context = {"instance": instance, "tab": "topics", "view": view, "form": form}
+    return render(request, "console/topic_note.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -5,4 +5,5 @@ sampling     one round of each cluster's groups a minute
 rolling      hours of minutes, and forgetting
 expiry       what a group has not read and is about to expire
 selectors    a group's history in some steps
+known        groups by a part of their name
 """

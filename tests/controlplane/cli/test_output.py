@@ -86,7 +86,7 @@ def test_a_pipe_has_one_line_a_row_and_no_colours(ok, topics, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     lines = ok("topic", "list", topics).out.splitlines()
     assert len(lines) == 6
-    assert lines[0].split() == ["name", "partitions", "replication_factor", "whitelist"]
+    assert lines[0].split() == ["name", "partitions", "replication_factor", "whitelist", "tags", "note"]
     assert all("\x1b" not in line and line == line.rstrip() for line in lines)
 
 

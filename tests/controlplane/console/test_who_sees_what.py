@@ -164,6 +164,8 @@ FORMS = {
     "topic_new": {"name": "mine", "partitions": 1, "replication_factor": 1},
     "topic_access": {"cidrs": "0.0.0.0/0", "own": "on"},
     "topic_delete": {"confirmation": "orders"},
+    "topic_note": {"note": "mine", "tags": "mine"},
+    "topics_configure": {"topics": "orders", "key_1": "retention.ms", "value_1": "5", "change": ""},
     "topic_message_new": {"value": "mine"},
     "topic_records_delete": {"partition": 0, "before": 1, "confirmation": "orders"},
     "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},

@@ -1,4 +1,4 @@
-// Copy buttons, "/" for the search box, tabs, and a word when the server cannot be reached. Everything else is HTML.
+// Copy buttons, "/" for the search box, Ctrl-K for the palette, tabs, and a word when the server cannot be reached. Everything else is HTML.
 "use strict";
 
 // Parts that poll are replaced as a whole, which a screen reader would read out every time: only a new text is said.
@@ -43,6 +43,55 @@ document.addEventListener("keydown", (event) => {
     search.select();
   }
 });
+
+// The palette: Ctrl-K, or the button; arrows choose, Enter goes there, Escape closes it. The focus stays in its box.
+const palette = document.getElementById("palette");
+const typed = document.getElementById("palette-text");
+
+function openPalette() {
+  if (palette.open) return;
+  palette.showModal();
+  typed.value = "";
+  typed.dispatchEvent(new Event("palette:open"));
+}
+
+function choose(option) {
+  for (const each of palette.querySelectorAll("[aria-selected='true']")) each.setAttribute("aria-selected", "false");
+  option?.setAttribute("aria-selected", "true");
+  option?.scrollIntoView({ block: "nearest" });
+  typed.setAttribute("aria-activedescendant", option?.id ?? "");
+}
+
+if (palette) {
+  document.addEventListener("keydown", (event) => {
+    if (event.key?.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    event.preventDefault();
+    if (palette.open) palette.close();
+    else openPalette();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-palette]") && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      openPalette();
+    } else if (event.target === palette) palette.close();
+  });
+  typed.addEventListener("keydown", (event) => {
+    const options = [...palette.querySelectorAll("[role='option']")];
+    const at = options.findIndex((each) => each.getAttribute("aria-selected") === "true");
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.key in steps && options.length) {
+      event.preventDefault();
+      choose(options[(at + steps[event.key] + options.length) % options.length]);
+    } else if (event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      options[at]?.click();
+    }
+  });
+  palette.addEventListener("htmx:afterSettle", () => {
+    choose(palette.querySelector("[role='option']"));
+    document.getElementById("palette-count").textContent = document.getElementById("palette-hits").dataset.count;
+  });
+}
 
 function offline(away) {
   const sign = document.getElementById("offline");

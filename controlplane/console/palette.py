@@ -1,0 +1,157 @@
+"""Going to a page by typing a part of its name: pages, instances, topics, groups of the organisation whose pages these are.
+
+What is typed is looked for in names, whatever the case; every word has to be there. Topics are the cluster's names (one look at
+ZooKeeper), groups those that the history has seen lately: no cluster is asked about any of them. Of an organisation with many
+instances the topics and groups of MOST_INSTANCES are looked through, those of the page's own instance first.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+from controlplane.console.wording import worded
+from controlplane.core.errors import Unavailable
+from controlplane.history.lag.known import groups_named
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instance_list, instances_by_cluster
+from controlplane.kafka import topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from controlplane.accounts.selectors import Caller
+
+LOG = logging.getLogger(__name__)
+MOST_HITS = 8
+"""Of each kind."""
+MOST_INSTANCES = 50
+LONGEST_TEXT = 100
+
+PAGES = (
+    ("instances", "Instances"),
+    ("instance_new", "New instance"),
+    ("operations", "Operations"),
+    ("bills", "Bills"),
+    ("budgets", "Budgets"),
+    ("caps", "Caps"),
+    ("keys", "API keys"),
+    ("members", "Members"),
+    ("organisation_audit", "Audit log"),
+)
+INSTANCE_PAGES = (
+    ("instance", "Overview"),
+    ("topics", "Topics"),
+    ("topic_new", "New topic"),
+    ("topics_configure", "Change several topics"),
+    ("groups", "Groups"),
+    ("transactions", "Transactions"),
+    ("instance_connections", "Connections"),
+    ("instance_access", "Access"),
+    ("users", "Users"),
+    ("acls", "ACLs"),
+    ("instance_quota", "Quota"),
+    ("alarms", "Alarms"),
+    ("instance_history", "History"),
+    ("instance_usage", "Usage"),
+    ("instance_bill", "Bill"),
+    ("instance_settings", "Settings"),
+)
+"""Of the instance whose page it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Somewhere to go: what it is called, where it is, its address."""
+
+    name: str
+    where: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Of one kind."""
+
+    kind: str
+    hits: list[Hit] = field(default_factory=list)
+
+
+def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
+    """By kind, without kinds of which there is none. `instance_id`: of the page where somebody asks; another's is passed over."""
+    words = text.lower().split()
+    rows = instance_list(organisation=caller.organisation).order_by("name", "pk")
+    here = rows.filter(pk=instance_id).first() if instance_id else None
+    kinds = [
+        Hits("Pages", _pages(caller, here, words)),
+        Hits("Instances", _instances(caller, rows, words)),
+        *(_within(caller, here, rows, words) if words else ()),
+    ]
+    return [each for each in kinds if each.hits]
+
+
+def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[Hit]:
+    org = caller.organisation.id
+    pages = [(worded(title), "", reverse(f"console:{name}", args=[org])) for name, title in PAGES]
+    if here is not None:
+        pages = [
+            *(
+                (worded(title), here.name, reverse(f"console:{name}", args=[org, here.pk]))
+                for name, title in INSTANCE_PAGES
+            ),
+            *pages,
+        ]
+    return [Hit(*page) for page in pages if fits(words, page[0])][:MOST_HITS]
+
+
+def _instances(caller: Caller, rows: Iterable[Instance], words: Sequence[str]) -> list[Hit]:
+    hits = []
+    for instance in rows:
+        if fits(words, f"{instance.name} {instance.pk}"):
+            address = reverse("console:instance", args=[caller.organisation.id, instance.pk])
+            hits.append(Hit(instance.name, instance.pk, address))
+        if len(hits) == MOST_HITS:
+            break
+    return hits
+
+
+def _within(caller: Caller, here: Instance | None, rows: Iterable[Instance], words: Sequence[str]) -> tuple[Hits, Hits]:
+    """Topics and groups."""
+    running = [instance for instance in rows if instance.state == InstanceState.RUNNING]
+    running.sort(key=lambda instance: here is None or instance.pk != here.pk)
+    looked = {instance.pk: instance for instance in running[:MOST_INSTANCES]}
+    org = caller.organisation.id
+    of_topics = [
+        Hit(name, looked[pk].name, reverse("console:topic", args=[org, pk, name]))
+        for pk, name in _topics(looked, words)
+    ]
+    # The longest word finds the fewest rows; the others are looked for among these.
+    longest = max(words, key=len)
+    named = groups_named(instance_ids=list(looked), text=longest, most=10 * MOST_HITS)
+    of_groups = [
+        Hit(name, looked[pk].name, reverse("console:group", args=[org, pk, name]))
+        for pk, name in named
+        if fits(words, name)
+    ]
+    return Hits("Topics", of_topics), Hits("Groups", of_groups[:MOST_HITS])
+
+
+def _topics(looked: dict[str, Instance], words: Sequence[str]) -> list[tuple[str, str]]:
+    """Instance and name, in the order of instances. A cluster that is away has none now."""
+    listed: dict[str, list[str]] = {}
+    for cluster, instances in instances_by_cluster(looked.values()):
+        try:
+            listed |= topics.names_listed(cluster.address, [instance.pk for instance in instances])
+        except Unavailable as error:
+            LOG.info("no topics of cluster %s are found: %s", cluster, error)
+    found_ = [(pk, name) for pk in looked for name in listed.get(pk, ()) if fits(words, name)]
+    return found_[:MOST_HITS]
+
+
+def fits(words: Sequence[str], text: str) -> bool:
+    """Whether every word is in the text."""
+    lower = text.lower()
+    return all(word in lower for word in words)

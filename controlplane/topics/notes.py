@@ -1,0 +1,189 @@
+"""Notes and tags of topics: what people write about them, kept here because no broker has a place for it.
+
+A note belongs to the topic that it was written about, by the id that the cluster gave it: a topic that is made again with the
+name of another begins without. It goes with `topic_delete`. Of topics that clients delete by Kafka's own protocol nothing is
+heard here: their notes are shown no more at that moment, and `tidy` removes them some minutes later.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from controlplane.core import audit
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import FieldProblem, Invalid, Unavailable
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.kafka import topics
+from controlplane.topics.models import TopicNote
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from django.db.models import QuerySet
+
+LOG = logging.getLogger(__name__)
+LONGEST_NOTE = 2000
+MOST_TAGS, LONGEST_TAG = 10, 40
+SETTLED = timedelta(minutes=10)
+"""A broker that has just come up may still tell the id of the topic before; what was written later than this ago is let be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is written about a topic."""
+
+    text: str = ""
+    tags: tuple[str, ...] = ()  # sorted
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is."""
+        return not self.text and not self.tags
+
+
+NOTHING = Note()
+
+
+def tag_problem(tag: object) -> str | None:
+    """Why a tag will not do. Pure."""
+    if not isinstance(tag, str) or not tag or tag != tag.strip():
+        return "must not be empty, nor begin or end with a space"
+    if len(tag) > LONGEST_TAG:
+        return f"must have at most {LONGEST_TAG} characters"
+    if not tag.isprintable() or "," in tag:
+        return "must hold printable characters, and no comma"
+    return None
+
+
+def note_text_problem(text: str) -> str | None:
+    """Why a note will not do. It may have lines. Pure."""
+    if len(text) > LONGEST_NOTE:
+        return f"must have at most {LONGEST_NOTE} characters"
+    if not all(letter.isprintable() or letter in "\n\t" for letter in text):
+        return "must hold printable characters and line ends only"
+    return None
+
+
+def note_changed(before: Note, *, text: str | None, tags: Sequence[str] | None) -> Note:
+    """The note afterwards; None: as it is. Raises Invalid naming everything that is wrong. Pure."""
+    problems: list[FieldProblem] = []
+    if text is not None:
+        text = text.replace("\r\n", "\n").strip()
+        problem = note_text_problem(text)
+        problems += [FieldProblem("note", problem)] if problem else []
+    if tags is not None:
+        problems += [
+            FieldProblem(f"tags.{place}", problem) for place, tag in enumerate(tags) if (problem := tag_problem(tag))
+        ]
+        if len(set(tags)) > MOST_TAGS:
+            problems.append(FieldProblem("tags", f"must be at most {MOST_TAGS}"))
+    if problems:
+        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+    return Note(before.text if text is None else text, before.tags if tags is None else tuple(sorted(set(tags))))
+
+
+def notes_of(instance: Instance) -> dict[str, Note]:
+    """By topic id, of the topics that have any; those of topics that are gone may be among them."""
+    return {row.topic_id: _note(row) for row in _rows(instance)}
+
+
+def note_of(instance: Instance, topic_id: str) -> Note:
+    """Of one topic."""
+    row = _rows(instance).filter(topic_id=topic_id).first() if topic_id else None
+    return NOTHING if row is None else _note(row)
+
+
+@transaction.atomic
+def note_write(
+    *,
+    instance: Instance,
+    actor: str,
+    name: str,
+    topic_id: str,
+    text: str | None,
+    tags: Sequence[str] | None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """Change what is said, and keep the rest; of two at once the later one wins, member by member. Raises Invalid."""
+    row, _ = (
+        _rows(instance)
+        .select_for_update()
+        .get_or_create(
+            instance=instance,
+            topic_id=topic_id,
+            defaults={"organisation_id": instance.organisation_id, "name": name, "updated_at": clock.now()},
+        )
+    )
+    before = _note(row)
+    after = note_changed(before, text=text, tags=tags)
+    if after.is_empty:
+        row.delete()
+    elif after != before:
+        row.text, row.tags, row.updated_at = after.text, list(after.tags), clock.now()
+        row.save(update_fields=["text", "tags", "updated_at"])
+    if after != before:
+        detail = audit.changed(
+            {"note": before.text, "tags": list(before.tags)}, {"note": after.text, "tags": list(after.tags)}
+        )
+        audit.record(
+            organisation=instance.organisation,
+            actor=actor,
+            action="topic.note",
+            target=f"{instance.id}/{name}",
+            detail=detail,
+        )
+
+
+def notes_named(instance: Instance, name: str) -> list[int]:
+    """Rows of topics that have this name or had it: to be forgotten once the topic is deleted."""
+    return list(_rows(instance).filter(name=name).values_list("pk", flat=True))
+
+
+def notes_forget(instance: Instance, rows: Collection[int]) -> None:
+    """Of a topic that is deleted. One that was written meanwhile about its successor stays: it is another row."""
+    if rows:
+        _rows(instance).filter(pk__in=rows).delete()
+
+
+def tidy(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Remove notes of topics and instances that are gone; how many those were. A cluster that is away is passed over."""
+    rows = TopicNote.objects.unscoped("notes of everyone's topics are tidied")
+    gone, _ = rows.filter(instance__state=InstanceState.DELETED).delete()
+    noted = Instance.objects.unscoped("the same").filter(pk__in=rows.values("instance")).select_related("cluster")
+    for instance in noted:
+        old = list(rows.filter(instance=instance, updated_at__lt=clock.now() - SETTLED))
+        try:
+            there = _there(instance, {row.name for row in old})
+        except Unavailable as error:
+            LOG.warning("notes of %s are not looked through: %s", instance.pk, error)
+            continue
+        stale = [row.pk for row in old if there.get(row.name, "") != row.topic_id and _is_sure(there, row)]
+        gone += rows.filter(pk__in=stale).delete()[0] if stale else 0
+    return gone
+
+
+def _there(instance: Instance, names: Iterable[str]) -> dict[str, str]:
+    """Ids by name. ZooKeeper says which topics there are: a broker that has just come up may not know them yet."""
+    cluster = instance.cluster.address
+    listed = set(topics.names_listed(cluster, [instance.pk])[instance.pk])
+    known = sorted(set(names) & listed)
+    found = topics.ids(cluster, instance.pk, known) if known else {}
+    return {name: found.get(name, "") for name in known}
+
+
+def _is_sure(there: dict[str, str], row: TopicNote) -> bool:
+    """A topic that is there and whose id nobody tells now may be the one that was written about."""
+    return row.name not in there or bool(there[row.name])
+
+
+def _rows(instance: Instance) -> QuerySet[TopicNote]:
+    return TopicNote.objects.for_organisation(instance.organisation).filter(instance=instance)
+
+
+def _note(row: TopicNote) -> Note:
+    return Note(row.text, tuple(row.tags))

@@ -1,0 +1,39 @@
+"""Somebody goes to a topic by the keyboard alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .test_accessibility import SCREENS, violations
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_to_a_topic_without_a_mouse(open_page, console, screen, scheme):
+    page = open_page("alice", viewport=SCREENS[screen], color_scheme=scheme)
+    page.goto(console.address("operations"))
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name="Page, instance, topic or group")
+    expect(box).to_be_focused()
+    expect(page.get_by_role("option", name="Instances")).to_have_attribute("aria-selected", "true")
+    box.press_sequentially("shipm")
+    option = page.get_by_role("option", name=re.compile("^shipments.v2"))
+    expect(option).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_attribute("aria-activedescendant", option.get_attribute("id"))
+    expect(page.locator("#palette-count")).to_have_text("1 place found")
+    found = violations(page, "palette")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("/topics/shipments.v2$"))
+    page.keyboard.press("Control+k")
+    expect(box).to_be_focused()
+    expect(page.get_by_role("option").first).to_have_attribute("aria-selected", "true")
+    box.press("ArrowDown")
+    expect(page.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(box).to_be_hidden()
+    assert found == []
