@@ -45,7 +45,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, passwords, second_factor, sessions
+from controlplane.console.views.identity import addresses, passwords, second_factor, sessions, signing_up
 
 app_name = "console"
 
@@ -56,6 +56,7 @@ TOPIC = f"{INSTANCE}/topics/<str:topic>"
 urlpatterns = [
     path("", accounts.home, name="home"),
     path("sign-up", accounts.sign_up, name="sign_up"),
+    path("sign-up/<str:token>", signing_up.confirm, name="sign_up_confirm"),
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-in/code", accounts.sign_in_code, name="sign_in_code"),
     path("sign-out", accounts.sign_out, name="sign_out"),

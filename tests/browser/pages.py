@@ -20,7 +20,7 @@ def strangers(console: Console) -> dict[str, str]:
         "password-forgotten": "/password/forgotten",
         "nothing-here": "/nothing",
     }
-    return {**known, "invitation": console.invitation}
+    return {**known, "invitation": console.invitation, "sign-up-confirm": console.sign_up}
 
 
 def tenants(console: Console) -> dict[str, str]:
