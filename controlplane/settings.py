@@ -221,6 +221,7 @@ CELERY_BEAT_SCHEDULE = {
     "send mails": {"task": "mail.send", "schedule": 2.0, "options": {"expires": 4}},
     "purge mails": {"task": "mail.purge", "schedule": 600.0, "options": {"expires": 600}},
     "answer at the door": {"task": "accounts.door", "schedule": 2.0, "options": {"expires": 4}},
+    "seal the audit trail": {"task": "core.audit_seal", "schedule": 10.0, "options": {"expires": 20}},
     "keep accounts up": {"task": "accounts.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "keep alarms up": {"task": "alarms.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},

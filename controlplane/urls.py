@@ -96,6 +96,7 @@ urlpatterns = [
     path(f"{INSTANCE}/restore", instances.InstanceRestoreApi.as_view()),
     path(f"{INSTANCE}/destroy", instances.InstanceDestroyApi.as_view()),
     path(f"{INSTANCE}/scheduled-changes", scheduled.ScheduledChangesApi.as_view()),
+    path(f"{V1}/audit/verify", audit.AuditVerifyApi.as_view()),
     path(f"{INSTANCE}/scheduled-changes/<id:change_id>", scheduled.ScheduledChangeApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),

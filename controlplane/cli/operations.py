@@ -45,6 +45,7 @@ CAPS = Call("GET", "/caps")
 METRICS = Call("GET", "/metrics")
 AUDIT_TRAIL = Call("GET", "/audit")
 AUDIT_FILE = Call("GET", "/audit.csv")
+AUDIT_VERIFY = Call("GET", "/audit/verify")
 
 API_KEYS = Call("GET", "/api-keys")
 API_KEY_CREATE = Call("POST", "/api-keys")

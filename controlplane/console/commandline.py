@@ -98,6 +98,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "organisation_audit": ("audit",),
     "organisation_audit_file": ("audit --csv",),
 }
+    "organisation_audit_verify": ("audit-verify",),
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 
 

@@ -180,6 +180,7 @@ urlpatterns = [
     path(f"{ORG}/keys/<id:key_id>/revoke", keys.revoke, name="key_revoke"),
     path(f"{ORG}/audit", organisation_audit.shown, name="organisation_audit"),
     path(f"{ORG}/audit.csv", organisation_audit.file, name="organisation_audit_file"),
+    path(f"{ORG}/audit/verify", organisation_audit.verified, name="organisation_audit_verify"),
     path(f"{ORG}/members", members.listed, name="members"),
     path(f"{ORG}/invitations/<id:invitation_id>/withdraw", invitations.withdraw, name="invitation_withdraw"),
     path(f"{ORG}/members/second-factor", second_factor.demand, name="second_factor_demand"),

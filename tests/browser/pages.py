@@ -131,6 +131,7 @@ def tenants(console: Console) -> dict[str, str]:
         "keys": f"{org}/keys",
         "members": f"{org}/members",
         "audit-log": f"{org}/audit",
+        "audit-log-verify": f"{org}/audit/verify",
         "audit-log-none-fits": f"{org}/audit?q=nothing-at-all",
         "organisation-new": "/organisations/new",
         "account": "/account",
