@@ -30,7 +30,9 @@ from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
-from controlplane.env import ROOT
+from controlplane.env import REST_LIMITS, ROOT
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Role
 from controlplane.wsgi import application
 
 from .admission.rows import change_row
@@ -136,7 +138,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"access_key_secret": "k" * 40}))
     monkeypatch.setattr(
-        installation, "ENVIRONMENT", dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets)
+        installation,
+        "ENVIRONMENT",
+        dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets, rest_limits=dict.fromkeys(REST_LIMITS, 0)),
     )
     access_key, _ = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="signed")
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
