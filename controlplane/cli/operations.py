@@ -47,6 +47,13 @@ AUDIT_TRAIL = Call("GET", "/audit")
 AUDIT_FILE = Call("GET", "/audit.csv")
 AUDIT_VERIFY = Call("GET", "/audit/verify")
 
+MEMBERS = Call("GET", "/members")
+MEMBER_ROLE = Call("PATCH", "/members/{membership_id}")
+MEMBER_REMOVE = Call("DELETE", "/members/{membership_id}")
+INVITATIONS = Call("GET", "/invitations")
+INVITE = Call("POST", "/invitations")
+INVITATION_WITHDRAW = Call("DELETE", "/invitations/{invitation_id}")
+
 API_KEYS = Call("GET", "/api-keys")
 API_KEY_CREATE = Call("POST", "/api-keys")
 API_KEY_REVOKE = Call("DELETE", "/api-keys/{key_id}")

@@ -41,6 +41,7 @@ from .budgets.rows import budget_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .rebalancing.rows import rebalance_row
+from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
 
 SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
@@ -120,6 +121,10 @@ RULED = {
     "until": "in the future, at most 30 days away",
     "address": "a URL of a public host, or an e-mail address",
     "code": "the one that was sent",
+    "email": "an address, without quotation marks, of nobody who is a member",
+    "role": "the organisation keeps an owner",
+    "after": "an entry that there is",
+    "hash": "goes with `after`",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -149,6 +154,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     flow_master.answers[instance.id] = flowing()
     alice.api.post(f"/api/v1/instances/{instance.id}/users", {"name": "ann"})
     alice.api.post(f"/api/v1/instances/{instance.id}/acls", ACL)
+    invitation, _ = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
+    )
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
@@ -178,6 +186,8 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "receiver_id": receiver_row(instance).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
         "access_key_id": access_key.id,
+        "membership_id": member_row(alice.organisation).pk,
+        "invitation_id": invitation.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
     world = World(alice.key, real, tree, admin)

@@ -27,6 +27,7 @@ SCOPE_WORDS = {
     "alarms": "alarms and receivers",
     "billing": "costs, bills, budgets",
     "audit": "the audit trail",
+    "members": "members and invitations: as good as all that you may",
 }
 """Of scopes.SCOPES, as people read them."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
@@ -54,7 +55,6 @@ class SignUpForm(ConsoleForm):
         help_text=_HOW_LONG,
         widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
-
 
     def __init__(self, *args: Any, asks_password: bool, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -89,6 +89,7 @@ class SignUpConfirmForm(ConsoleForm):
         super().__init__(*args, initial=known, **options)
         if not asked.organisation_name:
             del self.fields["organisation_name"]
+
 
 class SignInForm(ConsoleForm):
     """An email and a password; which of the two is wrong is not said."""

@@ -23,6 +23,7 @@ from controlplane.cli.commands import (
     bill,
     group,
     instance,
+    member,
     operation,
     receiver,
     route,
@@ -182,6 +183,7 @@ def of(function, parameter):
         (words(alarm.Comparison), "AlarmComparisonEnum"),
         (of(receiver.add, "kind"), "ReceiverKindEnum"),
         (of(instance.window, "day"), "DayEnum"),
+        (words(member.Role), "RoleEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

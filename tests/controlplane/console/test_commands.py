@@ -23,8 +23,6 @@ PARTS = {
     "operation_steps", "topic_messages_tail",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
-HERE_ONLY = {"members"}
-"""Pages whose work REST has no call for."""
 IDS = {
     "instance_id": "ins-abcdefgh",
     "topic": "orders",
@@ -65,7 +63,7 @@ def test_the_program_understands_it(page):
 
 
 def test_every_page_of_a_tenant_has_one():
-    assert set(TENANTS) - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
+    assert set(TENANTS) - POSTS_ONLY - PARTS == set(COMMANDS)
     assert set(COMMANDS) <= {route.name for route in urls.urlpatterns}
 
 
@@ -92,6 +90,6 @@ def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
 
 
 def test_pages_without_a_command_say_nothing(at_alice, at_staff):
-    assert "by CLI" not in text_of(at_alice.get("members"))
+    assert "by CLI" not in text_of(at_alice.client.get("/account"))
     assert "by CLI" not in text_of(at_staff.get("/fleet"))
     assert "by CLI" not in text_of(at_alice.get("instances/ins-abcdefgh"))
