@@ -51,6 +51,8 @@ SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies ar
                       and the last of ``X-Forwarded-For`` are believed: it must set both, drop
                       headers with underscores in their names, and be the only way in
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
+SLUICE_REST_LIMITS    requests by REST in a minute: ``key_reads=3000,key_changes=600``; names and defaults  empty
+                      of what is left out in REST_LIMITS below; 0: no limit
 SLUICE_WORKERS        Celery's processes                                                   ``2``
 SLUICE_LEASE_S        how long a worker owns an operation without a sign of life           ``20``
 ===================== ==================================================================== ===========================
@@ -61,6 +63,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -81,9 +84,15 @@ HIGHEST_PORT = 32767
 
 PORT_REST_S = 7 * 24 * 3600
 DELETION_GRACE_S = 7 * 24 * 3600
+REST_LIMITS = MappingProxyType(
+    {"key_reads": 3_000, "key_changes": 600, "organisation_reads": 12_000, "organisation_changes": 2_400}
+)
+"""Requests in a minute by an API key, and by all of an organisation: api/rates.py."""
 MAIL_SECURITY = ("starttls", "tls", "off")
 MAIL_WITHIN_S = 5
 """For each answer of the mail server."""
+MOST_DIGITS = 10
+"""Of a number in a list."""
 
 
 class EnvironmentProblem(Exception):  # noqa: N818  # reads as what it is in the one sentence an operator sees
@@ -127,6 +136,7 @@ class Environment:
     webhook_networks: str  # read by alarms/delivery/posting.py
     tls: bool
     debug: bool
+    rest_limits: Mapping[str, int]  # every one of REST_LIMITS; 0: none
     workers: int
     lease_s: int
 
@@ -166,6 +176,7 @@ class Environment:
             webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
+            rest_limits=_rest_limits(variables.get("SLUICE_REST_LIMITS", "")),
             workers=_positive(variables, "SLUICE_WORKERS", 2),
             lease_s=_positive(variables, "SLUICE_LEASE_S", 20),
         )
@@ -299,6 +310,17 @@ def _console_url(text: str) -> str:
     if text.strip() and not is_one:
         raise EnvironmentProblem(f"SLUICE_CONSOLE_URL must be such as https://kafka.example.com, not {text!r}")
     return text.strip().rstrip("/")
+
+
+def _rest_limits(text: str) -> Mapping[str, int]:
+    found = dict(REST_LIMITS)
+    for entry in filter(None, (entry.strip() for entry in text.split(","))):
+        name, _, number = (part.strip() for part in entry.partition("="))
+        if name not in REST_LIMITS or not (number.isascii() and number.isdigit() and len(number) < MOST_DIGITS):
+            names = ", ".join(REST_LIMITS)
+            raise EnvironmentProblem(f"SLUICE_REST_LIMITS takes {names}, each as NAME=NUMBER, not {entry!r}")
+        found[name] = int(number)
+    return MappingProxyType(found)
 
 
 def _shared(text: str) -> str:

@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
+from controlplane.api import rates
 from controlplane.billing.metrics import billing_text
 from controlplane.billing.selectors import invoice_failures
 from controlplane.billing.waiting import waiting
@@ -33,4 +34,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     usage = metrics_text(metering.status(), metering.partitions(), open_losses=metering.losses_open().count(), now=now)
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
-    return HttpResponse(usage + jobs + bills + rebalancing_text(), content_type=CONTENT_TYPE)
+    rest = rates.metrics_text()
+    return HttpResponse(usage + jobs + bills + rebalancing_text() + rest, content_type=CONTENT_TYPE)

@@ -55,6 +55,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.core.origin.OriginMiddleware",
+    "controlplane.api.rates.RateLimitMiddleware",
+    "controlplane.api.deprecation.DeprecationMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "controlplane.ckafka_api.middleware.CkafkaAtRootMiddleware",
@@ -161,13 +163,18 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Sluice",
     "DESCRIPTION": "Kafka as a multi-tenant managed service. Sizes and rates are named with their units; "
-    "errors are application/problem+json with a stable `code`.",
+    "errors are application/problem+json with a stable `code`. Requests are limited by API key and by organisation, reads "
+    "and changes apart: answers say in `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) what is left.",
     "VERSION": "1.0.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "controlplane.api.schema.rate_limits_postprocess",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
         "TopicHintEnum": "controlplane.topic_insights.hints.CODES",
@@ -221,6 +228,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(ENVIRONMENT.stack_dir / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     # Each message expires before the next two are due, so that a worker that was away does not find a heap of them.
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
+    "seal the audit trail": {"task": "core.audit_seal", "schedule": 10.0, "options": {"expires": 20}},
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "evaluate alarms": {"task": "alarms.evaluate", "schedule": 30.0, "options": {"expires": 60}},

@@ -10,6 +10,7 @@ from controlplane import metrics
 from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
+from controlplane.accounts import member_api as members
 from controlplane.admission import api as admission
 from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
@@ -74,6 +75,10 @@ urlpatterns = [
     path("compat/ckafka", ckafka_api.ckafka),
     path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
+    path(f"{V1}/members", members.MembersApi.as_view()),
+    path(f"{V1}/members/<int:membership_id>", members.MemberApi.as_view()),
+    path(f"{V1}/invitations", members.InvitationsApi.as_view()),
+    path(f"{V1}/invitations/<id:invitation_id>", members.InvitationApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>/rotate", accounts.ApiKeyRotateApi.as_view()),
@@ -93,6 +98,7 @@ urlpatterns = [
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),
     path(f"{V1}/audit", audit.AuditTrailApi.as_view()),
     path(f"{V1}/audit.csv", audit.AuditTrailFileApi.as_view()),
+    path(f"{V1}/audit/verify", audit.AuditVerifyApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/restore", instances.InstanceRestoreApi.as_view()),

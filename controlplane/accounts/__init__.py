@@ -6,6 +6,7 @@ key_use key_expiry          from where and when keys are used; whose expires is 
 authentication permissions  who calls REST, and what the caller's role may do
 attempts                    how often someone may try to sign in
 joining                     people and organisations together: signing up, joining one by a link
+member_api member_serializers   REST of who belongs to an organisation, and of invitations
 owners                      mails to the owners of an organisation
 standing                    what an account lacks to act in organisations
 identity/                   how a person is known: addresses, passwords, sessions, second factors

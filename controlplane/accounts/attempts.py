@@ -26,8 +26,8 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
+from controlplane.core import kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import TooManyAttempts
 
@@ -70,7 +70,7 @@ def attempt_succeeded(
     try:
         cache.delete(keys["account"])
         cache.decr(keys["address"])
-    except (RedisError, ValueError):  # ValueError: the window has ended meanwhile
+    except (*kept.AWAY, ValueError):  # ValueError: the window has ended meanwhile
         return
 
 
@@ -96,11 +96,4 @@ def _network(address: str) -> str:
 
 
 def _counted(key: str) -> int:
-    try:
-        cache.add(key, 0, WINDOW_S)
-        return int(cache.incr(key))
-    except ValueError:  # it went between the two calls
-        return 1
-    except RedisError as error:
-        LOG.warning("sign-in attempts are not counted: %s", error)
-        return 0
+    return kept.counted(key, WINDOW_S, LOG, "sign-in attempts are not counted") or 0

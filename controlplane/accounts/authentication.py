@@ -8,6 +8,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 
 from controlplane.accounts.selectors import Caller, caller_of_key
+from controlplane.api import rates
 from controlplane.core.errors import Unauthenticated
 
 if TYPE_CHECKING:
@@ -18,14 +19,17 @@ class ApiKeyAuthentication(BaseAuthentication):
     """No header: nobody, whom the permission refuses. A header that is not right: refused here."""
 
     def authenticate(self, request: Request) -> tuple[Caller, None] | None:
-        """The caller of the presented key."""
+        """The caller of the presented key, whose request is counted. Raises Unauthenticated, Forbidden, TooManyRequests."""
         header = request.headers.get("Authorization")
         if header is None:
             return None
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             raise Unauthenticated("Authorization must be: Bearer <API key>")
-        return caller_of_key(text.strip()), None
+        caller = caller_of_key(text.strip())
+        if caller.key is not None and not caller.is_operator:
+            rates.admit(getattr(request, "_request", request), key=caller.key.id, organisation=caller.organisation.id)
+        return caller, None
 
     def authenticate_header(self, request: Request) -> str:
         """What a 401 says in WWW-Authenticate."""

@@ -8,10 +8,10 @@ from django.db import transaction
 
 from controlplane.accounts import services as accounts
 from controlplane.accounts import standing
-from controlplane.accounts.identity import addresses, letters, links
+from controlplane.accounts.identity import addresses, letters, links, signing_up
 from controlplane.accounts.models import User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, LimitReached
+from controlplane.core.errors import Conflict, Forbidden, LimitReached
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
 from controlplane.tenants import invitations
@@ -26,10 +26,29 @@ DEMO_KEY_NAME = "demo"
 
 @transaction.atomic
 def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
-    """A person with an organisation of their own. Raises Invalid, AlreadyExists (the organisation's name)."""
+    """A person with an organisation of their own, at once: where the service can write to nobody.
+
+    Whoever signs up learns whether there is an account with the address. Raises Invalid, AlreadyExists (the organisation's name).
+    """
     organisation_name = name_checked(organisation_name, field="organisation_name")
     user = accounts.user_sign_up(email=email, password=password, name=name)
     return user, tenants.organisation_create(name=organisation_name, owner=user)
+
+
+@transaction.atomic
+def sign_up_confirm(
+    *, token: str, password: str, name: str, organisation_name: str = "", clock: Clock = SYSTEM_CLOCK
+) -> tuple[User, Organisation | None]:
+    """The same by the link of a mail, where the service sends any; no organisation for whoever is invited into one.
+
+    Raises NotFound, Invalid, AlreadyExists; the link is good then as before.
+    """
+    asked = signing_up.use(token=token, clock=clock)
+    user = accounts.user_sign_up(email=asked.email, password=password, name=name, is_verified=True, clock=clock)
+    if not asked.organisation_name:
+        return user, None
+    organisation_name = name_checked(organisation_name, field="organisation_name")
+    return user, tenants.organisation_create(name=organisation_name, owner=user, clock=clock)
 
 
 @transaction.atomic
@@ -79,20 +98,24 @@ def invitation_accept(*, token: str, user: User, clock: Clock = SYSTEM_CLOCK) ->
     )
 
 
-@transaction.atomic
-def sign_up_invited(
-    *, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK
-) -> tuple[User, Organisation | None]:
-    """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid.
+def is_proof(invitation: Invitation) -> bool:
+    """Whether its link is enough for an account: it was mailed to the address, or the service can write to nobody.
 
-    Whoever has to confirm their address first is in no organisation yet (None), and opens the link once more then.
+    One that an owner was shown and has sent says nothing about who reads the address, and whoever has it may not learn whether
+    there is an account.
     """
+    return invitation.is_mailed or not outbox.is_on()
+
+
+@transaction.atomic
+def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK) -> tuple[User, Organisation]:
+    """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid, Forbidden."""
     invitation = invitations.invitation_find(token=token, clock=clock)
+    if not is_proof(invitation):
+        raise Forbidden("sign up by the link that is mailed to the address", code="address_not_confirmed")
     user = accounts.user_sign_up(
         email=invitation.email, password=password, name=name, is_verified=invitation.is_mailed, clock=clock
     )
-    if standing.is_unconfirmed(user):
-        return user, None
     return user, invitation_accept(token=token, user=user, clock=clock).organisation
 
 

@@ -161,6 +161,35 @@ class DoorNote(models.Model):
         return f"{self.kind} of {self.email}"
 
 
+class SignUp(models.Model):
+    """Somebody wants an account with an address; there is none until the link is used: identity/signing_up.py."""
+
+    email = models.EmailField()
+    name = models.CharField(max_length=128, blank=True)
+    organisation_name = models.CharField(max_length=128, blank=True)  # to be founded; empty: they are invited into one
+    at = models.DateTimeField(db_index=True)
+    request_id = models.CharField(max_length=36, default="", blank=True)
+    address = models.CharField(max_length=64, default="", blank=True)  # where the request came from
+    answered_at = models.DateTimeField(null=True)  # null: the worker has not looked yet
+    mailed_at = models.DateTimeField(null=True)  # null: no mail was written
+    digest = models.CharField(max_length=64, default="", blank=True)  # of the link's secret; empty: there is no link
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """The worker looks for those that wait, and counts the mails to an address; a link is for one."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["digest"], condition=~models.Q(digest=""), name="one_sign_up_of_a_link")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["email", "mailed_at"], name="sign_ups_of_an_address"),
+            models.Index(fields=["id"], condition=models.Q(answered_at__isnull=True), name="sign_ups_that_wait"),
+        ]
+
+    def __str__(self) -> str:
+        return f"sign-up of {self.email}"
+
+
 class ApiKey(models.Model):
     """What a program acts with: one person's rights in one organisation, or fewer. The secret is stored as a hash."""
 

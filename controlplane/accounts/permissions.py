@@ -68,6 +68,17 @@ class OwnerPermission(RolePermission):
         return True
 
 
+class OwnersAlonePermission(RolePermission):
+    """Owners alone, looking included."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises what is to be answered; True otherwise."""
+        super().has_permission(request, view)
+        if not caller_of(request).may_manage:
+            raise Forbidden("only owners of the organisation decide this")
+        return True
+
+
 class OperatorPermission(RolePermission):
     """Operators of the service alone, whatever their role in an organisation."""
 

@@ -5,7 +5,7 @@ A key without scopes may do whatever its owner may. With scopes it does what the
 ========== ============================================================================================
 scope      what a key with it does
 ========== ============================================================================================
-read       looks at everything but messages, costs, audit trails and keys; changes nothing
+read       looks at everything but messages, costs, audit trails, members and keys; changes nothing
 instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes
 topics     topics, consumer groups, transactions
 messages   what stands in topics: looking, sending, deleting
@@ -13,12 +13,14 @@ access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
 billing    costs, bills, invoices, budgets
 audit      the audit trail of the organisation, and what brokers write down of an instance's clients
+members    who belongs to the organisation: members, their roles, invitations. It is administrative: who may bring in an owner
+           has whatever an owner has
 ========== ============================================================================================
 
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
 lines (keys themselves, what operators of the service do) asks for a key without limits, so that an endpoint that somebody
 forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one that is bound
-to addresses or to a time makes, rotates and revokes none.
+to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both.
 
 A key of some instances finds these alone. What concerns the organisation as a whole is not for it.
 """
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 READ, INSTANCES, TOPICS, MESSAGES = "read", "instances", "topics", "messages"
-ACCESS, ALARMS, BILLING, AUDIT = "access", "alarms", "billing", "audit"
-SCOPES = (READ, INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS, BILLING, AUDIT)
-NOT_BY_READING = frozenset({MESSAGES, BILLING, AUDIT})
+ACCESS, ALARMS, BILLING, AUDIT, MEMBERS = "access", "alarms", "billing", "audit", "members"
+SCOPES = (READ, INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS, BILLING, AUDIT, MEMBERS)
+NOT_BY_READING = frozenset({MESSAGES, BILLING, AUDIT, MEMBERS})
 """To look at these takes their own scope."""
 ANY = "any"
 """Any key at all: whom it speaks for."""
@@ -55,6 +57,8 @@ BY_ADDRESS = (
     ("metrics", READ),
     ("audit", AUDIT),
     ("audit.csv", AUDIT),
+    ("members", MEMBERS),
+    ("invitations", MEMBERS),
     ("budgets", BILLING),
     ("cost", BILLING),
     ("invoices", BILLING),
@@ -85,7 +89,8 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
-KEYS = ("api-keys", "access-keys")
+NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations")
+"""What a key that is bound to addresses or to a time does not change."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
 OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")
 """What has no instance in its address and yet is for a key of some instances: it is shown what belongs to these."""
@@ -101,7 +106,7 @@ class Limits:
 
     @property
     def is_none(self) -> bool:
-        """Whether the key may do whatever its owner may, but for keys where it is bound."""
+        """Whether the key may do whatever its owner may, but for keys and members where it is bound."""
         return self.scopes is None and self.instances is None
 
     def has(self, scope: str) -> bool:
@@ -111,7 +116,7 @@ class Limits:
     def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
         """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
         text = route.removeprefix(PREFIX)
-        if self.is_bound and changes and any(_begins(text, each) for each in KEYS):
+        if self.is_bound and changes and any(_begins(text, each) for each in NOT_WHEN_BOUND):
             raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
         if self.is_none:
             return

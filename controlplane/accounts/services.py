@@ -10,8 +10,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from controlplane.accounts import access_keys, key_rules, keys, standing
-from controlplane.accounts.identity import addresses
+from controlplane.accounts import access_keys, key_rules, keys
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
@@ -41,7 +40,8 @@ def user_sign_up(
 ) -> User:
     """A new person who chose a password. Raises Invalid beside `email` or `password`.
 
-    A link goes to the address where the service sends mails, unless something has shown that the person reads it.
+    To be called where nothing is told to strangers by that: for whoever reads the address (`is_verified`), or where the service
+    can write to nobody. Else it is identity/signing_up.py's.
     """
     email = email.strip().lower()
     name = name_checked(name, may_be_empty=True)
@@ -52,10 +52,7 @@ def user_sign_up(
     known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
     try:
         with transaction.atomic():
-            user = User.objects.create_user(email, password, name=name, **known)
-            if standing.is_unconfirmed(user):
-                addresses.verification_send(user=user, clock=clock)
-            return user
+            return User.objects.create_user(email, password, name=name, **known)
     except IntegrityError as error:  # whoever clicks twice signs up twice at once
         raise taken from error
 

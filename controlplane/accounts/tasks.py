@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from controlplane.accounts import key_expiry
-from controlplane.accounts.identity import door, upkeep
+from controlplane.accounts.identity import door, signing_up, upkeep
 from controlplane.celery import app
 from controlplane.core.clock import SYSTEM_CLOCK
 
 
 @app.task(name="accounts.door")
 def accounts_door() -> None:
-    """Forgotten passwords and sign-ins that failed. Beat calls it every 2 s: somebody waits for a mail."""
+    """Forgotten passwords, sign-ins that failed, sign-ups. Beat calls it every 2 s: somebody waits for a mail."""
     door.notes_answer()
+    signing_up.answer()
 
 
 @app.task(name="accounts.keep_up")

@@ -125,7 +125,7 @@ def answer(error: SluiceError) -> HttpResponse:
     """One of our errors, of a request that reached no view."""
     response = _answer(of_error(error))
     if error.retriable:
-        response.headers["Retry-After"] = RETRY_AFTER_S
+        response.headers["Retry-After"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     return response
 
 

@@ -11,7 +11,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from controlplane.api import dry_runs
+from controlplane.api import deprecation, dry_runs
 from controlplane.api.serializers import ProblemSerializer, StrictSerializer
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
@@ -41,6 +41,10 @@ def _published() -> Any:
 
 class ProblemAwareSchema(AutoSchema):
     """Every operation may answer a problem."""
+
+    def is_deprecated(self) -> bool:
+        """As its answers say (api/deprecation.py)."""
+        return deprecation.of(self.view, self.method) is not None or bool(super().is_deprecated())
 
     def get_override_parameters(self) -> list[OpenApiParameter]:
         """What every call takes that changes something."""
@@ -84,3 +88,33 @@ class ProblemAwareSchema(AutoSchema):
         words = [word for word in self.path.split("/")[3:] if word and not word.startswith("{")]
         named = "item_" if self.path.rstrip("/").endswith("}") else ""
         return "_".join([*(word.replace("-", "_") for word in words), named + self.method.lower()])
+
+
+_RATE_HEADERS = {
+    "RateLimit-Limit": ("integer", "requests that may be made in a minute, of the limit that is nearest to its end"),
+    "RateLimit-Remaining": ("integer", "how many of them are left"),
+    "RateLimit-Reset": ("integer", "seconds until they may all be made again"),
+    "RateLimit-Policy": ("string", "all limits that hold, such as `3000;w=60`: 3,000 in 60 seconds"),
+    "Retry-After": ("integer", "seconds to wait"),
+}
+
+
+def rate_limits_postprocess(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
+    """Every operation may answer 429, which stands in the schema once; drf-spectacular's hook."""
+    components = result["components"]
+    components["responses"] = {
+        "TooManyRequests": {
+            "description": "Too many requests of this API key, or of its organisation (`too_many_requests`).",
+            "headers": {
+                name: {"schema": {"type": kind}, "description": words} for name, (kind, words) in _RATE_HEADERS.items()
+            },
+            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+    }
+    for path, item in result["paths"].items():
+        for operation in item.values() if "/api/" in path else ():
+            others = operation["responses"]
+            limited = {"429": {"$ref": "#/components/responses/TooManyRequests"}}
+            default = {"default": others.pop("default")} if "default" in others else {}
+            operation["responses"] = {**others, **limited, **default}
+    return result

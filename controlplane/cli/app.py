@@ -18,6 +18,7 @@ from controlplane.cli.commands import (
     group,
     instance,
     key,
+    member,
     message,
     operation,
     policy,
@@ -61,6 +62,8 @@ GROUPS = {
     "cost": cost.app,
     "budget": budget.app,
     "operation": operation.app,
+    "member": member.app,
+    "invitation": member.invitation_app,
     "key": key.app,
     "access-key": key.access_app,
 }

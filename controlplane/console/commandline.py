@@ -104,9 +104,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "invoice_focus": ("bill focus", "number"),
     "invoice_verify": ("bill verify", "number"),
     "caps": ("caps",),
+    "members": ("member list",),
     "keys": ("key list",),
     "organisation_audit": ("audit",),
     "organisation_audit_file": ("audit --csv",),
+    "organisation_audit_verify": ("audit-verify",),
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 

@@ -31,6 +31,7 @@ COUNT = re.compile(r'count:"([^",]+),([^"]+)"')
 
 SPOKEN = (
     "controlplane/console",
+    "controlplane/core/audit_chain.py",
     "controlplane/health/rules.py",
     "controlplane/health/selectors.py",
     "controlplane/alarms/rules.py",
@@ -131,6 +132,7 @@ NO_WORDS = {
         "operators see every tenant's",
         "a cluster is its operators'",
     ),
+    *("an entry of the audit trail is never changed", "an entry of the audit trail is never deleted"),
     *(
         "the operation names its target",
         "an operation names its target",

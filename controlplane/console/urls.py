@@ -48,7 +48,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, passwords, second_factor, sessions
+from controlplane.console.views.identity import addresses, passwords, second_factor, sessions, signing_up
 
 app_name = "console"
 
@@ -59,6 +59,7 @@ TOPIC = f"{INSTANCE}/topics/<str:topic>"
 urlpatterns = [
     path("", accounts.home, name="home"),
     path("sign-up", accounts.sign_up, name="sign_up"),
+    path("sign-up/<str:token>", signing_up.confirm, name="sign_up_confirm"),
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-in/code", accounts.sign_in_code, name="sign_in_code"),
     path("sign-out", accounts.sign_out, name="sign_out"),
@@ -188,6 +189,7 @@ urlpatterns = [
     path(f"{ORG}/keys/<id:key_id>/revoke", keys.revoke, name="key_revoke"),
     path(f"{ORG}/audit", organisation_audit.shown, name="organisation_audit"),
     path(f"{ORG}/audit.csv", organisation_audit.file, name="organisation_audit_file"),
+    path(f"{ORG}/audit/verify", organisation_audit.verified, name="organisation_audit_verify"),
     path(f"{ORG}/members", members.listed, name="members"),
     path(f"{ORG}/invitations/<id:invitation_id>/withdraw", invitations.withdraw, name="invitation_withdraw"),
     path(f"{ORG}/members/second-factor", second_factor.demand, name="second_factor_demand"),

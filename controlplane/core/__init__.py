@@ -5,7 +5,8 @@ operations      long work in visible steps, which survives the death of its work
 dry_runs        what a change would do: made, and taken back
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
-audit_file      these rows as CSV
+audit_chain audit_sealing   these rows as a chain that shows what was changed (the first is pure)
+audit_file      they as CSV
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to

@@ -1,9 +1,12 @@
-"""The audit trail: one row per change a person asked for, in the transaction of the change."""
+"""The audit trail: one row per change a person asked for, in the transaction of the change. Behind it they become a chain."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
+
+from controlplane.core import audit_sealing
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.models import AuditEntry
 from controlplane.core.origin import current
@@ -49,6 +52,8 @@ def record(
         key=origin.key,
     )
     entry.save(force_insert=True)
+    # What cannot be chained now is so by the worker: the change itself is made.
+    transaction.on_commit(lambda: audit_sealing.extend(organisation.pk), robust=True)
     return entry
 
 

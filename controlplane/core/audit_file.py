@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 from django.http import StreamingHttpResponse
 
+from controlplane.core.audit_chain import moment_text
 from controlplane.core.text import cell_text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from controlplane.core.models import AuditEntry
 
-COLUMNS = ("id", "at", "actor", "action", "target", "detail", "address", "key", "request_id")
+COLUMNS = ("id", "at", "actor", "action", "target", "detail", "address", "key", "request_id", "number", "hash")
 AT_ONCE = 1_000
 CONTENT_TYPE = "text/csv"
 
@@ -54,9 +54,9 @@ def _lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
 
 def _row(entry: AuditEntry) -> list[str]:
     detail = json.dumps(entry.detail, ensure_ascii=False)
-    at = f"{entry.at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     texts = (entry.actor, entry.action, entry.target, detail, entry.address, entry.key, entry.request_id)
-    return [str(entry.pk), at, *map(cell_text, texts)]
+    number = "" if entry.number is None else str(entry.number)
+    return [str(entry.pk), moment_text(entry.at), *map(cell_text, texts), number, entry.hash]
 
 
 class _Written:

@@ -17,6 +17,7 @@
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
     ├── PreconditionFailed       412  precondition_failed  it is no longer as the caller has seen it (If-Match)
     ├── TooManyAttempts          429  too_many_attempts    `retry_after_s` says how long to wait; retriable
+    ├── TooManyRequests          429  too_many_requests    the same, of a key or an organisation by REST; retriable
     ├── BandwidthUsedUp          429  bandwidth_used_up    what was read or written is to be paid for first; retriable
     ├── Unsupported              501  unsupported          the cluster cannot do it yet
     ├── OperationFailed          500  operation_failed     a step ended an operation for good
@@ -162,6 +163,16 @@ class TooManyAttempts(SluiceError):
     def __init__(self, retry_after_s: int) -> None:
         minutes = -(-retry_after_s // 60)
         super().__init__(f"too many attempts: try again in {minutes} minute{'s' if minutes != 1 else ''}")
+        self.retry_after_s = retry_after_s
+
+
+class TooManyRequests(SluiceError):
+    """A program asks more often than it may."""
+
+    http_status, code, title, retriable = 429, "too_many_requests", "Too many requests", True
+
+    def __init__(self, detail: str, retry_after_s: int) -> None:
+        super().__init__(f"{detail}: try again in {retry_after_s} s")
         self.retry_after_s = retry_after_s
 
 

@@ -29,3 +29,25 @@ def keep(key: str, value: object, timeout_s: int, log: Logger, problem: str) -> 
         cache.set(key, value, timeout=timeout_s)
     except AWAY as error:
         log.warning("%s: %s", problem, error)
+
+
+def counted(key: str, timeout_s: int, log: Logger, problem: str) -> int | None:
+    """One more within so many seconds: how many there are. None: the cache is away, which is logged as `problem`.
+
+    `key` is to be of one stretch of time, not longer than `timeout_s`, so that it is asked for no more when it goes.
+    """
+    try:
+        return _one_more(key, timeout_s)
+    except ValueError:  # it went between two calls
+        return 1
+    except AWAY as error:
+        log.warning("%s: %s", problem, error)
+        return None
+
+
+def _one_more(key: str, timeout_s: int) -> int:
+    try:
+        return int(cache.incr(key))
+    except ValueError:  # the first one
+        cache.add(key, 0, timeout_s)
+        return int(cache.incr(key))

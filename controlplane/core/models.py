@@ -1,4 +1,4 @@
-"""Rows of the core: long operations and the audit trail.
+"""Rows of the core: long operations, the audit trail and the end of its chain.
 
 An operation's steps are stored with it, so that what was promised at its start is what is shown at its end, even when
 the code has changed in between.
@@ -6,7 +6,7 @@ the code has changed in between.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from django.db import models
 
@@ -75,7 +75,10 @@ class Operation(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did what to which thing. Written in the transaction of the change itself; never updated."""
+    """Who did what to which thing. Written in the transaction of the change itself; chained after it, and never changed.
+
+    `audit_sealing` gives it its place in the chain of its organisation, once.
+    """
 
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     actor = models.CharField(max_length=254)  # an email, or "system"
@@ -87,15 +90,47 @@ class AuditEntry(models.Model):
     request_id = models.CharField(max_length=36, default="", blank=True)
     address = models.CharField(max_length=64, default="", blank=True)
     key = models.CharField(max_length=32, default="", blank=True)  # id of the API key or access key
+    number = models.BigIntegerField(null=True)  # in the chain of the organisation, from 1; null: not chained yet
+    hash = models.CharField(max_length=64, default="", db_default="", blank=True)  # audit_chain.py; empty: the same
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
-        """An organisation reads its own, the newest first."""
+        """An organisation reads its own, the newest first; no number is given twice, and those without one are looked for."""
 
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "number"], name="one_audit_entry_of_a_number")
+        ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["organisation", "-id"], name="audit_newest_first")
+            models.Index(fields=["organisation", "-id"], name="audit_newest_first"),
+            models.Index(
+                fields=["organisation", "id"], condition=models.Q(number__isnull=True), name="audit_not_chained"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.target}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Once. Raises TypeError."""
+        if not self._state.adding:
+            raise TypeError("an entry of the audit trail is never changed")
+        super().save(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> NoReturn:
+        """Never. Raises TypeError."""
+        del args, options
+        raise TypeError("an entry of the audit trail is never deleted")
+
+
+class AuditChain(models.Model):
+    """Where the chain of an organisation's audit trail ends. Whoever adds to it holds this row."""
+
+    organisation = models.OneToOneField("tenants.Organisation", models.PROTECT, primary_key=True, related_name="+")
+    number = models.BigIntegerField()  # of the last entry; 0: there is none
+    hash = models.CharField(max_length=64)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    def __str__(self) -> str:
+        return f"{self.organisation_id} to {self.number}"

@@ -59,6 +59,13 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     address = serializers.CharField(help_text="where the request came from; empty: from none")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")
+    number = serializers.IntegerField(
+        allow_null=True,
+        help_text="its place in the chain of the organisation, from 1; null: it is chained within seconds",
+    )
+    hash = serializers.CharField(
+        help_text="SHA-256 of all that it says and of the hash of the entry with the number before; empty: not chained yet"
+    )
 
 
 class AuditTrailPageSerializer(serializers.Serializer[Any]):
@@ -66,3 +73,32 @@ class AuditTrailPageSerializer(serializers.Serializer[Any]):
 
     items = AuditTrailEntrySerializer(many=True)
     next = serializers.CharField(allow_null=True)
+
+
+class AuditLinkSerializer(serializers.Serializer[Any]):
+    """A place in the chain. Who keeps both can check later that nothing before it was changed."""
+
+    number = serializers.IntegerField(help_text="0: before the first entry")
+    hash = serializers.CharField()
+
+
+class AuditBreakSerializer(serializers.Serializer[Any]):
+    """The first entry that does not fit."""
+
+    number = serializers.IntegerField()
+    id = serializers.IntegerField(allow_null=True, help_text="null: there is no such entry")
+    code = serializers.ChoiceField(choices=["missing", "changed", "kept", "head"])
+    detail = serializers.CharField()
+
+
+class AuditVerificationSerializer(serializers.Serializer[Any]):
+    """How far the chain of the audit trail is whole."""
+
+    checked = serializers.IntegerField(help_text="entries that were computed again")
+    last = AuditLinkSerializer(help_text="the last entry that fits")
+    newest = serializers.IntegerField(help_text="number of the newest entry")
+    waiting = serializers.IntegerField(help_text="entries that are not chained yet; they are within seconds")
+    next = serializers.IntegerField(
+        source="following", allow_null=True, help_text="ask again with `after` set to this; null: that was all"
+    )
+    broken = AuditBreakSerializer(allow_null=True, help_text="null: all that was looked at is as it was written")

@@ -1,9 +1,9 @@
-"""Celery's edge of operations: both tasks only look into the database."""
+"""Celery's edge of operations and of the audit trail: all tasks only look into the database."""
 
 from __future__ import annotations
 
 from controlplane.celery import app
-from controlplane.core import operations
+from controlplane.core import audit_sealing, operations
 
 OFFER_AT_MOST = 100
 
@@ -18,3 +18,9 @@ def operations_offer() -> None:
 def operation_run(operation_id: str) -> None:
     """Carry one operation on, if nobody else does."""
     operations.run(operation_id)
+
+
+@app.task(name="core.audit_seal")
+def audit_seal() -> None:
+    """Chain entries of the audit trail whose process died before it did. Beat calls it every 10 s."""
+    audit_sealing.extend_all()

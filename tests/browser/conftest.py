@@ -58,6 +58,7 @@ class Console:
     organisation: str
     instances: dict[str, str]
     invitation: str
+    sign_up: str
     rule: str
     month: str
     """The last one that was invoiced, as 2026-10."""

@@ -20,7 +20,7 @@ def strangers(console: Console) -> dict[str, str]:
         "password-forgotten": "/password/forgotten",
         "nothing-here": "/nothing",
     }
-    return {**known, "invitation": console.invitation}
+    return {**known, "invitation": console.invitation, "sign-up-confirm": console.sign_up}
 
 
 def tenants(console: Console) -> dict[str, str]:
@@ -141,6 +141,7 @@ def tenants(console: Console) -> dict[str, str]:
         "keys": f"{org}/keys",
         "members": f"{org}/members",
         "audit-log": f"{org}/audit",
+        "audit-log-verify": f"{org}/audit/verify",
         "audit-log-none-fits": f"{org}/audit?q=nothing-at-all",
         "organisation-new": "/organisations/new",
         "account": "/account",

@@ -209,6 +209,7 @@ class World:
         """Be beat and the worker."""
         from django.db import connection
 
+        from controlplane.accounts.identity import signing_up
         from controlplane.accounts.identity.door import notes_answer
         from controlplane.alarms.delivery.outbox import send_due
         from controlplane.alarms.evaluation import evaluate
@@ -225,7 +226,8 @@ class World:
 
         known = (health_observe, figures_keep, sample, lag_sample, evaluate, send_due, self.write_letters, notes_answer)
         while True:
-            for task in (lambda: self.enter(None), *known, outbox.send_due, self.tell_taken, run_operations):
+            mails = (signing_up.answer, outbox.send_due, self.tell_taken)
+            for task in (lambda: self.enter(None), *known, *mails, run_operations):
                 try:
                     task()
                 except Exception:  # noqa: BLE001  # a task that fails is told of, and comes again, as Celery has it
@@ -250,6 +252,7 @@ def prepare(world: World) -> None:
     from controlplane.tenants.models import Role
     from controlplane.throttle_rules.services import throttle_rule_create
     from controlplane.topics import services as topics
+    from tests.controlplane.identity.rows import sign_up_row
 
     people = {
         name: User.objects.create_user(f"{name.lower()}@example.com", PASSWORD, name=f"{name} Example")
@@ -333,6 +336,7 @@ def prepare(world: World) -> None:
         "organisation": harbour.id,
         "instances": {each.name: each.id for each in [*made, shut]},
         "invitation": f"/invitations/{token}",
+        "sign_up": f"/sign-up/{sign_up_row('nora@example.com')}",
         "rule": rule.id,
         "month": str(month),
     }

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from controlplane.core import audit_file
+from controlplane.core import audit_file, audit_sealing
 
 from .console.conftest import at_alice, at_charlie, at_viewer  # noqa: F401  # fixtures
 from .test_audit_trail import URL as LIST
@@ -34,6 +34,7 @@ def targets(rows):
 def test_it_says_what_the_list_says(alice):
     detail = {"config": {"retention.ms": {"from": "1", "to": None}}, "note": 'ünï "quoted"\nline'}
     record(alice, target="ins-a/orders, late", detail=detail)
+    audit_sealing.extend(alice.organisation.pk)
     rows, listed = read(alice.api.get(URL)), alice.api.get(LIST).json()["items"]
     assert len(rows) == len(listed) > 1
     for row, entry in zip(rows, listed, strict=True):

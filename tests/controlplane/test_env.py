@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from controlplane.env import ROOT, Environment, EnvironmentProblem
+from controlplane.env import REST_LIMITS, ROOT, Environment, EnvironmentProblem
 
 
 def database(url: str) -> dict:
@@ -39,7 +39,9 @@ def test_postgresql_with_everything_said():
     "variables",
     [{"SLUICE_PORT_RANGE": "5-4"}, {"SLUICE_PORT_RANGE": "1-40000"}, {"SLUICE_PORT_RANGE": "x"},
      {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}, {"SLUICE_DELETION_GRACE_S": "-1"},
-     {"SLUICE_DELETION_GRACE_S": "a week"}, {"SLUICE_CONSOLE_URL": "kafka.example.com"},
+     {"SLUICE_DELETION_GRACE_S": "a week"}, {"SLUICE_REST_LIMITS": "key=1"}, {"SLUICE_REST_LIMITS": "key_reads=-1"},
+     {"SLUICE_REST_LIMITS": "key_reads"}, {"SLUICE_REST_LIMITS": "key_reads=99999999999"},
+     {"SLUICE_CONSOLE_URL": "kafka.example.com"},
      {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(variables):
@@ -53,6 +55,11 @@ def test_links_begin_with_the_address_of_the_console_without_its_last_slash():
         == "https://kafka.example.com"
     )
     assert Environment.read({}).console_url == ""
+
+
+def test_limits_of_rest_that_are_not_said_are_the_defaults():
+    found = Environment.read({"SLUICE_REST_LIMITS": " key_reads = 10, organisation_changes=0 ,"}).rest_limits
+    assert found == {**REST_LIMITS, "key_reads": 10, "organisation_changes": 0}
 
 
 def test_another_database_is_refused():

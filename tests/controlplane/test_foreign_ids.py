@@ -16,12 +16,15 @@ from django.db import connection
 from django.urls.resolvers import URLPattern
 
 import controlplane.urls
+from controlplane.accounts import services as accounts
 from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Member
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Membership, Role
 from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
 from tests.support.tokens import Issuer
@@ -66,6 +69,7 @@ BODIES = {
     ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
     ("post", "api-keys/<id:key_id>/rotate"): {"overlap_s": 60},
+    ("patch", "members/<int:membership_id>"): {"role": "viewer"},
     ("patch", "budgets/<id:budget_id>"): {"name": "mine"},
     ("put", "instances/<id:instance_id>/policies/disk"): {"policy": "retention"},
     ("post", "instances/<id:instance_id>/receivers"): {
@@ -146,6 +150,9 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     route = alice.api.post(f"/{PREFIX}instances/{instance.id}/routes", {"security": "ssl"}).json()
     run_to_the_end(route["operation_id"])  # brokers know it, and it has a certificate
+    invitation, _ = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
+    )
     alarm = alarm_row(instance)
     event_row(alarm)
     key = instance.id.removeprefix("ins-")
@@ -173,8 +180,16 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
+        "<int:membership_id>": str(member_row(alice.organisation).pk),
+        "<id:invitation_id>": invitation.id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
+
+
+def member_row(organisation, pk=987654321):
+    """A member beside the owner, with an id that stands in no text by chance."""
+    user, _ = accounts.user_ensure(email="mia@example.com", password=None)
+    return Membership.objects.create(pk=pk, organisation=organisation, user=user, role=Role.MEMBER)
 
 
 def address(text, ids):
@@ -220,6 +235,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing |= {"<id:budget_id>": "bud-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}
+    missing |= {"<int:membership_id>": "987654320", "<id:invitation_id>": "join-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():

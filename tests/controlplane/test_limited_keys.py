@@ -92,6 +92,7 @@ def test_a_key_that_reads_changes_nothing_and_sees_no_message_cost_or_audit(alic
     problem(api.get(f"{base}/topics/orders/messages"), 403, "scope_needed")
     problem(api.get("/api/v1/cost"), 403, "scope_needed")
     problem(api.get("/api/v1/audit"), 403, "scope_needed")
+    problem(api.get("/api/v1/members"), 403, "scope_needed")
     problem(api.get("/api/v1/api-keys"), 403, "whole_key_needed")
 
 

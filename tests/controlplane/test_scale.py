@@ -59,6 +59,7 @@ from .alarms.rows import alarm_row, receiver_row
 from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
+from .identity.rows import sign_up_row
 from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
@@ -94,7 +95,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 READERS = "topic-007-readers"
-ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
+ANONYMOUS = {"sign_up", "sign_up_confirm", "sign_in", "api_docs"}
 OF_OPERATORS = {
     "metering/waivers",
     "metering/brokers",
@@ -140,6 +141,7 @@ def pages(alice, at_staff, first, rule_id):
     link = partial(link_make, user=alice.user, address=alice.user.email, now=now)
     tokens = {
         "invitation": token,
+        "sign_up_confirm": sign_up_row(),
         "password_reset": link(purpose=LinkPurpose.RESET).rpartition("/")[2],
         "address_confirm": link(purpose=LinkPurpose.VERIFY).rpartition("/")[2],
     }

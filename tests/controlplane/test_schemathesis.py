@@ -30,7 +30,9 @@ from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
-from controlplane.env import ROOT
+from controlplane.env import REST_LIMITS, ROOT
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Role
 from controlplane.wsgi import application
 
 from .admission.rows import change_row
@@ -39,6 +41,7 @@ from .budgets.rows import budget_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .rebalancing.rows import rebalance_row
+from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
 
 SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
@@ -122,6 +125,10 @@ RULED = {
     "until": "in the future, at most 30 days away",
     "address": "a URL of a public host, or an e-mail address",
     "code": "the one that was sent",
+    "email": "an address, without quotation marks, of nobody who is a member",
+    "role": "the organisation keeps an owner",
+    "after": "an entry that there is",
+    "hash": "goes with `after`",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -140,7 +147,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"access_key_secret": "k" * 40}))
     monkeypatch.setattr(
-        installation, "ENVIRONMENT", dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets)
+        installation,
+        "ENVIRONMENT",
+        dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets, rest_limits=dict.fromkeys(REST_LIMITS, 0)),
     )
     access_key, _ = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="signed")
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
@@ -149,6 +158,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     flow_master.answers[instance.id] = flowing()
     alice.api.post(f"/api/v1/instances/{instance.id}/users", {"name": "ann"})
     alice.api.post(f"/api/v1/instances/{instance.id}/acls", ACL)
+    invitation, _ = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
+    )
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
@@ -178,6 +190,8 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "receiver_id": receiver_row(instance).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
         "access_key_id": access_key.id,
+        "membership_id": member_row(alice.organisation).pk,
+        "invitation_id": invitation.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
     world = World(alice.key, real, tree, admin)

@@ -315,6 +315,40 @@ HOLES: tuple[Hole, ...] = (
         "        _ = place\n",
         ("tests/controlplane/test_limited_keys.py", "-k", "idempotency_key"),
     ),
+    Hole(
+        "bound-key-invites",
+        "An API key that is bound to addresses or to a time brings somebody in who is bound to neither.",
+        "controlplane/accounts/scopes.py",
+        'NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations")\n',
+        'NOT_WHEN_BOUND = ("api-keys", "access-keys")\n',
+        ("tests/controlplane/test_members_api.py", "-k", "without_the_administrative_scope"),
+    ),
+    # --- who is registered, and what happened -------------------------------------------------------------------------
+    Hole(
+        "sign-up-tells",
+        "Signing up says whether an address has an account.",
+        "controlplane/accounts/identity/signing_up.py",
+        "    origin = current()\n    SignUp.objects.create(\n",
+        '    origin = current()\n    if User.objects.filter(email=email).exists():\n        raise NotFound("taken")\n'
+        "    SignUp.objects.create(\n",
+        ("tests/controlplane/identity/test_signing_up.py", "-k", "the_answer_and_what_it_costs"),
+    ),
+    Hole(
+        "invitation-tells",
+        "Whoever was shown the link of an invitation learns by it whether the address has an account.",
+        "controlplane/accounts/joining.py",
+        "    return invitation.is_mailed or not outbox.is_on()\n",
+        "    return invitation.is_mailed or outbox.is_on() or True\n",
+        ("tests/controlplane/identity/test_signing_up.py", "-k", "was_shown_tells_them_nothing"),
+    ),
+    Hole(
+        "audit-changed",
+        "An entry of the audit trail is changed, and its chain is said to be whole.",
+        "controlplane/core/audit_chain.py",
+        "        if entry_hash(entry, number=number, previous_hash=last.hash) != entry.hash:\n",
+        "        if entry_hash(entry, number=number, previous_hash=last.hash) == FIRST:\n",
+        ("tests/controlplane/audit/test_chain.py", "-k", "what_was_changed_is_named"),
+    ),
     # --- secrets ------------------------------------------------------------------------------------------------------
     Hole(
         "key-in-clear",

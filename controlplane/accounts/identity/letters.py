@@ -25,6 +25,26 @@ def verification(*, link: str, hours: int) -> Letter:
     )
 
 
+def sign_up(*, link: str, hours: int) -> Letter:
+    """To an address that nobody has an account with, and that somebody has signed up with."""
+    return Letter(
+        "Confirm your e-mail address",
+        f"Somebody has signed up to Sluice with this address. If it was you, choose a password here:\n\n    {link}\n\n"
+        f"The link works once, for {hours} hours. {_NOT_YOU}\n",
+    )
+
+
+def signed_up_already(*, sign_in: str, forgotten: str) -> Letter:
+    """To an account whose address somebody has signed up with once more."""
+    return Letter(
+        "You have an account already",
+        "Somebody has tried to sign up to Sluice with this address. There is an account with it already, and nothing was changed."
+        f" If it was you, sign in here:\n\n    {sign_in}\n\n"
+        f"If you have forgotten the password, choose another one:\n\n    {forgotten}\n\n"
+        "If it was not you, do nothing: whoever it was has learned nothing.\n",
+    )
+
+
 def address_change(*, link: str, hours: int, before: str) -> Letter:
     """To the address that an account is to have."""
     return Letter(

@@ -12,7 +12,7 @@ from controlplane.cli import operations as ops
 from controlplane.cli import profiles
 from controlplane.cli.bodies import said
 from controlplane.cli.client import Client
-from controlplane.cli.errors import Away, Misused
+from controlplane.cli.errors import Away, Misused, Refused
 from controlplane.cli.options import Command, From, Limit, To
 from controlplane.cli.output import Output
 from controlplane.cli.profiles import DEFAULT, Profile, checked_key, checked_url, is_in_clear
@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         ("caps", caps),
         ("metrics", metrics),
         ("audit", audit),
+        ("audit-verify", audit_verify),
     ):
         app.command(name, cls=Command)(command)
 
@@ -98,6 +99,27 @@ def audit(
         of(ctx).file(ops.AUDIT_FILE, query=query)
     else:
         of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query)
+
+
+def audit_verify(
+    ctx: typer.Context,
+    after: Annotated[int, typer.Option(min=0, help="The number of an entry: those behind it. By default all.")] = 0,
+    kept_hash: Annotated[
+        str | None, typer.Option("--hash", help="What you know the hash of that entry to be; goes with --after.")
+    ] = None,
+) -> None:
+    """Compute the chain of the audit log again. Ends with 1, and names the first entry, where it is not as it was written."""
+    session, checked = of(ctx), 0
+    query = said(after=after, hash=kept_hash)
+    while True:
+        found = session.call(ops.AUDIT_VERIFY, query=query)
+        checked += found["checked"]
+        if found["next"] is None:
+            break
+        query = {"after": found["next"], "hash": found["last"]["hash"]}
+    session.output.document({**found, "checked": checked})
+    if found["broken"]:
+        raise Refused(f"the audit log is not as it was written: {found['broken']['detail']}")
 
 
 def caps(ctx: typer.Context) -> None:

@@ -48,6 +48,7 @@ class Scope(StrEnum):
     ALARMS = "alarms"
     BILLING = "billing"
     AUDIT = "audit"
+    MEMBERS = "members"
 
 
 @app.add("list")

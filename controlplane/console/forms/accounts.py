@@ -12,7 +12,7 @@ from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
-    from controlplane.accounts.models import User
+    from controlplane.accounts.models import SignUp, User
     from controlplane.tenants.models import Organisation
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
@@ -27,13 +27,14 @@ SCOPE_WORDS = {
     "alarms": "alarms and receivers",
     "billing": "costs, bills, budgets",
     "audit": "the audit trail",
+    "members": "members and invitations: as good as all that you may",
 }
 """Of scopes.SCOPES, as people read them."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
 
 
 class SignUpForm(ConsoleForm):
-    """A person and an organisation of their own."""
+    """A person and an organisation of their own. Where a mail is sent, the password is chosen behind its link."""
 
     refusals: ClassVar = {"already_exists": "organisation_name"}
 
@@ -54,6 +55,40 @@ class SignUpForm(ConsoleForm):
         help_text=_HOW_LONG,
         widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
+
+    def __init__(self, *args: Any, asks_password: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not asks_password:
+            del self.fields["password"]
+
+
+class SignUpConfirmForm(ConsoleForm):
+    """The rest of it, for whoever reads the address; what was typed before can be mended."""
+
+    refusals: ClassVar = {"already_exists": "organisation_name", "email": "password"}
+
+    name = forms.CharField(
+        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
+    )
+    organisation_name = forms.CharField(
+        label="Organisation",
+        max_length=128,
+        help_text="Instances, keys and bills belong to it. You can add colleagues later.",
+        widget=forms.TextInput({"autocomplete": "organization"}),
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, *args: Any, asked: SignUp, **options: Any) -> None:
+        known = {"name": asked.name, "organisation_name": asked.organisation_name}
+        super().__init__(*args, initial=known, **options)
+        if not asked.organisation_name:
+            del self.fields["organisation_name"]
 
 
 class SignInForm(ConsoleForm):

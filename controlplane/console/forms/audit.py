@@ -69,3 +69,25 @@ class AuditForm(ConsoleForm):
 
 def _utc(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.astimezone(UTC)
+
+
+class KeptForm(ConsoleForm):
+    """What somebody has kept of the audit log of an organisation: the number and the hash of an entry."""
+
+    after = forms.IntegerField(
+        label="Number of an entry", required=False, min_value=1, max_value=2**63 - 1, help_text="Empty: the whole log."
+    )
+    hash = forms.RegexField(
+        "^[0-9a-fA-F]{64}$",
+        label="Its hash, as you have kept it",
+        required=False,
+        help_text="Shows whether the log up to that entry was written anew since.",
+        error_messages={"invalid": "Enter 64 hexadecimal digits."},
+        widget=forms.TextInput(
+            {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", "class": "mono"}
+        ),
+    )
+
+    def kept(self) -> tuple[int, str]:
+        """As `audit_sealing.verify` takes them."""
+        return self.cleaned_data["after"] or 0, self.cleaned_data["hash"].lower()

@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.accounts import attempts, joining, services
-from controlplane.accounts.identity import door, second_factor
+from controlplane.accounts.identity import door, second_factor, signing_up
 from controlplane.accounts.models import DoorKind
 from controlplane.console import known_browser, signing_in
 from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
@@ -23,6 +23,7 @@ from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.mail import outbox
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 YEAR_S = 365 * 24 * 3600
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+SIGN_UP = "sign-up"
+"""What is counted by address, in whatever way it is asked for."""
 
 
 @require_safe
@@ -51,21 +54,29 @@ def home(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("password")
 @never_cache
 def sign_up(request: HttpRequest) -> HttpResponse:
-    """A new person with a new organisation, signed in at once."""
+    """A new person with a new organisation.
+
+    Where the service sends mail, the rest is behind the link in one, and the answer is the same whoever has the address. Where it
+    sends none, they are signed in at once.
+    """
     if request.user.is_authenticated:
         return redirect("console:home")
-    form = SignUpForm(request.POST or None)
+    is_mailing, sent_to = outbox.is_on(), ""
+    form = SignUpForm(request.POST or None, asks_password=not is_mailing)
     if request.method == "POST" and form.is_valid():
         try:
-            # Each makes an account and an organisation, and where the service sends mail, one to whatever address.
-            attempts.asked(what="sign-up", address=address_of(request))
-            user, organisation = joining.sign_up(**form.cleaned_data)
+            # Each makes an account and an organisation, or sends a mail to whatever address.
+            attempts.asked(what=SIGN_UP, address=address_of(request))
+            if not is_mailing:
+                user, organisation = joining.sign_up(**form.cleaned_data)
+                login(request, user, backend=BACKEND)
+                return known_browser.remember(request, redirect("console:instances", organisation.id), user)
+            signing_up.ask(**form.cleaned_data)
+            sent_to = form.cleaned_data["email"]
         except SluiceError as error:
             form.refuse(error)
-        else:
-            login(request, user, backend=BACKEND)
-            return known_browser.remember(request, redirect("console:instances", organisation.id), user)
-    return render(request, "console/sign_up.html", {"form": form}, status=_status(form))
+    context = {"form": form, "is_mailing": is_mailing, "sent_to": sent_to}
+    return render(request, "console/sign_up.html", context, status=_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,13 +11,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts import joining
+from controlplane.accounts import attempts, joining
+from controlplane.accounts.identity import signing_up
 from controlplane.console import known_browser
 from controlplane.console.advice import said
-from controlplane.console.forms.accounts import JoinForm
+from controlplane.console.forms.accounts import JoinForm, NameForm
 from controlplane.console.page import owners_page
-from controlplane.console.views.accounts import BACKEND
-from controlplane.core.errors import Conflict, Invalid
+from controlplane.console.views.accounts import BACKEND, SIGN_UP
+from controlplane.core.errors import Conflict, Invalid, TooManyAttempts
+from controlplane.core.origin import address_of
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 
@@ -51,6 +53,8 @@ def _join(request: HttpRequest, invitation: Invitation, token: str) -> HttpRespo
 
 
 def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
+    if not joining.is_proof(invitation):
+        return _ask(request, invitation)
     form = JoinForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -59,11 +63,23 @@ def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpRe
             form.refuse(error)
         else:
             login(request, user, backend=BACKEND)
-            if organisation is not None:
-                return known_browser.remember(request, _joined(request, organisation), user)
-            messages.info(request, "Open the link of the invitation once more when you have confirmed your address.")
-            return known_browser.remember(request, redirect("console:account"), user)
+            return known_browser.remember(request, _joined(request, organisation), user)
     return _page(request, invitation, form, 422 if form.errors else 200)
+
+
+def _ask(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    """Whoever has been shown this link need not read the address: the rest is behind the link of a mail."""
+    form = NameForm(request.POST if request.method == "POST" else None)
+    sent_to, status = "", 200
+    if request.method == "POST" and form.is_valid():
+        try:
+            attempts.asked(what=SIGN_UP, address=address_of(request))
+            signing_up.ask(email=invitation.email, name=form.cleaned_data["name"], organisation_name=None)
+            sent_to = invitation.email
+        except (Invalid, TooManyAttempts) as error:
+            form.refuse(error)
+            status = error.http_status if isinstance(error, TooManyAttempts) else 422
+    return _page(request, invitation, form, status, sent_to)
 
 
 def _joined(request: HttpRequest, organisation: Organisation) -> HttpResponse:
@@ -71,8 +87,10 @@ def _joined(request: HttpRequest, organisation: Organisation) -> HttpResponse:
     return redirect("console:instances", organisation.id)
 
 
-def _page(request: HttpRequest, invitation: Invitation, form: JoinForm | None, status: int) -> HttpResponse:
-    context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form}
+def _page(
+    request: HttpRequest, invitation: Invitation, form: JoinForm | NameForm | None, status: int, sent_to: str = ""
+) -> HttpResponse:
+    context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form, "sent_to": sent_to}
     return render(request, "console/invitation.html", context, status=status)
 
 

@@ -1,4 +1,4 @@
-"""The audit log of an organisation: who asked for which change, from where."""
+"""The audit log of an organisation: who asked for which change, from where; whether it is as it was written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from django.db.models import Q
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from controlplane.console.forms.audit import KeptForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.core.audit_file import audit_file
+from controlplane.core.audit_sealing import verify
+from controlplane.core.errors import Invalid
 from controlplane.core.selectors import audit_list
 
 if TYPE_CHECKING:
@@ -41,6 +44,22 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
 def file(request: HttpRequest, caller: Caller) -> StreamingHttpResponse:
     """All of what the page shows with this search, as CSV."""
     return audit_file(_found(caller, searched(request)))
+
+
+@require_safe
+@tenant_page
+def verified(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """The chain of the log, computed again; some thousand entries a page."""
+    form = KeptForm(request.GET or None)
+    found, (after, kept_hash) = None, (0, "")
+    if not form.is_bound or form.is_valid():
+        after, kept_hash = form.kept() if form.is_bound else (0, "")
+        try:
+            found = verify(organisation=caller.organisation, after=after, kept_hash=kept_hash)
+        except Invalid as error:
+            form.refuse(error)
+    context = {"form": form, "found": found, "after": after, "is_kept": bool(kept_hash)}
+    return render(request, "console/organisation_audit_verify.html", context, status=422 if form.errors else 200)
 
 
 def _found(caller: Caller, search: str) -> QuerySet[AuditEntry]:

@@ -23,6 +23,7 @@ from controlplane.cli.commands import (
     bill,
     group,
     instance,
+    member,
     operation,
     policy,
     receiver,
@@ -184,6 +185,7 @@ def of(function, parameter):
         (of(receiver.add, "kind"), "ReceiverKindEnum"),
         (of(instance.window, "day"), "DayEnum"),
         (words(policy.Policy), "PolicyEnum"),
+        (words(member.Role), "RoleEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -7,7 +7,8 @@ import io
 
 import pytest
 
-from controlplane.core import audit
+from controlplane.core import audit, audit_sealing
+from controlplane.core.models import AuditEntry
 from tests.controlplane.fakes import FakeGroup
 
 from .test_invoice_files import Stream
@@ -65,6 +66,24 @@ def test_the_file_is_all_of_it_and_for_no_terminal(as_alice, monkeypatch):
         ran = as_alice("audit", "--csv")
     assert ran.status == 2
     assert "> FILE" in ran.err
+
+
+def test_the_audit_log_is_verified(ok, as_alice, alice):
+    for target in ("a", "b"):
+        audit.record(organisation=alice.organisation, actor="a", action="topic.create", target=target)
+    audit_sealing.extend(alice.organisation.pk)
+    found = ok("audit-verify", "-o", "json").json
+    assert found["broken"] is None
+    assert found["checked"] == found["newest"] >= 2
+    kept = ["--after", found["newest"], "--hash", found["last"]["hash"]]
+    assert ok("audit-verify", *kept, "-o", "json").json["checked"] == 0
+    rows = AuditEntry.objects.for_organisation(alice.organisation)
+    rows.filter(number=2).update(actor="eve@example.com")
+    ran = as_alice("audit-verify")
+    assert ran.status == 1
+    assert "the entry 2 is not as it was written" in ran.err
+    assert as_alice("audit-verify", "--after", 1, "--hash", "0" * 64).status == 1
+    assert as_alice("audit-verify", "--hash", "0" * 64).status == 1
 
 
 def test_a_key_is_made_with_limits_and_rotated(ok, as_alice, alice, events):

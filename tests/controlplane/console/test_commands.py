@@ -23,7 +23,7 @@ PARTS = {
     "operation_steps", "topic_messages_tail",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
-HERE_ONLY = {"members", "palette"}
+HERE_ONLY = {"palette"}
 """Pages whose work REST has no call for."""
 IDS = {
     "instance_id": "ins-abcdefgh",
@@ -94,6 +94,6 @@ def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
 
 
 def test_pages_without_a_command_say_nothing(at_alice, at_staff):
-    assert "by CLI" not in text_of(at_alice.get("members"))
+    assert "by CLI" not in text_of(at_alice.client.get("/account"))
     assert "by CLI" not in text_of(at_staff.get("/fleet"))
     assert "by CLI" not in text_of(at_alice.get("instances/ins-abcdefgh"))

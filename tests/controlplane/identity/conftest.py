@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from django.test import Client
 
+from controlplane.accounts import joining
+from controlplane.accounts.identity import addresses
 from controlplane.accounts.models import User
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.mail import outbox
 from controlplane.mail.outbox import send_due
 from tests.controlplane.conftest import CONSOLE_URL
 from tests.controlplane.console.conftest import at_alice, at_bob, at_viewer, quick_passwords
@@ -63,8 +66,17 @@ def mailbox(db, mails) -> Mailbox:
 
 
 def sign_up(email: str = "dora@example.com", organisation: str = "Mill") -> Client:
-    """Somebody who is new, signed in."""
+    """Somebody who is new, signed in.
+
+    Where the service sends mail, an account of before: its address waits to be confirmed. Others begin with the link
+    (test_signing_up.py).
+    """
     browser = Client()
+    if outbox.is_on():
+        user, _ = joining.sign_up(email=email, password=PASSWORD, name="Dora", organisation_name=organisation)
+        addresses.verification_send(user=user)
+        browser.force_login(user)
+        return browser
     answer = browser.post(
         "/sign-up", {"email": email, "name": "Dora", "organisation_name": organisation, "password": PASSWORD}
     )

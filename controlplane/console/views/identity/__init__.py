@@ -3,5 +3,6 @@
 addresses    the address is confirmed, or changed
 passwords    a forgotten password is replaced
 sessions     where one is signed in
+signing_up   the link of whoever has signed up
 second_factor  it is set up and switched off; an organisation demands it
 """

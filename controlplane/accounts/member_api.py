@@ -1,0 +1,140 @@
+"""REST of who belongs to an organisation: members and invitations, by the services that the console's pages call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts import joining
+from controlplane.accounts.member_serializers import (
+    InvitationPageSerializer,
+    InvitationSerializer,
+    InviteSerializer,
+    NewInvitationSerializer,
+    OrganisationMemberPageSerializer,
+    OrganisationMemberSerializer,
+    RoleSerializer,
+)
+from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
+from controlplane.api import pagination
+from controlplane.core.errors import NotFound
+from controlplane.tenants import invitations, services
+from controlplane.tenants.models import Role
+from controlplane.tenants.selectors import member_list
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rest_framework.request import Request
+
+    from controlplane.tenants.models import Membership
+
+TAGS = ["members"]
+LARGEST_ID = 2**63 - 1
+
+
+class MembersApi(APIView):
+    """/api/v1/members."""
+
+    @extend_schema(responses=OrganisationMemberPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Who belongs to the organisation, by address."""
+        caller = caller_of(request)
+        rows = member_list(organisation=caller.organisation)
+
+        def fetch(after: Any | None, limit: int) -> list[Membership]:
+            return list((rows if after is None else rows.filter(user__email__gt=after[0]))[:limit])
+
+        found, following = pagination.fetched_page(
+            request, fetch, key=lambda membership: (membership.user.email,), shape=(str,)
+        )
+        shown = OrganisationMemberSerializer(found, many=True, context={"may_manage": caller.may_manage}).data
+        return Response(pagination.body(shown, following))
+
+
+class MemberApi(APIView):
+    """/api/v1/members/{membership_id}."""
+
+    permission_classes = (OwnerPermission,)
+
+    @extend_schema(request=RoleSerializer, responses=OrganisationMemberSerializer, tags=TAGS)
+    def patch(self, request: Request, membership_id: int) -> Response:
+        """Give a member another role; owners decide. An owner who is none any more has their open invitations withdrawn.
+
+        The last owner stays one.
+        """
+        body = RoleSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        changed = services.member_role_set(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            membership_id=_id(membership_id),
+            role=Role(body.validated_data["role"]),
+        )
+        return Response(OrganisationMemberSerializer(changed, context={"may_manage": caller.may_manage}).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, membership_id: int) -> Response:
+        """Take a member out; their keys of this organisation are revoked for good. The last owner stays."""
+        caller = caller_of(request)
+        joining.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=_id(membership_id))
+        return Response(status=204)
+
+
+class InvitationsApi(APIView):
+    """/api/v1/invitations."""
+
+    permission_classes = (OwnersAlonePermission,)
+
+    @extend_schema(responses=InvitationPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Invitations that are open, expired ones too, in the order in which they were made. For owners."""
+        rows = invitations.invitation_list(organisation=caller_of(request).organisation)
+        found, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(InvitationSerializer(found, many=True).data, following))
+
+    @extend_schema(request=InviteSerializer, responses={201: NewInvitationSerializer}, tags=TAGS)
+    def post(self, request: Request) -> Response:
+        """Invite a person by address; owners decide. An earlier invitation of this address ends. The link works for a week, once.
+
+        The service mails it where it sends any mail; else it is in this answer and nowhere else.
+        """
+        body = InviteSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        invitation, token = joining.invite(
+            organisation=caller.organisation,
+            inviter=caller.user,
+            email=body.validated_data["email"],
+            role=Role(body.validated_data["role"]),
+        )
+        link = request.build_absolute_uri(reverse("console:invitation", args=[token])) if token else None
+        headers = {"Cache-Control": "no-store"} if token else {}
+        return Response({**InvitationSerializer(invitation).data, "link": link}, status=201, headers=headers)
+
+
+class InvitationApi(APIView):
+    """/api/v1/invitations/{invitation_id}."""
+
+    permission_classes = (OwnersAlonePermission,)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, invitation_id: str) -> Response:
+        """Withdraw an invitation: its link leads nowhere from now on. Twice is once."""
+        caller = caller_of(request)
+        invitations.invitation_withdraw(
+            organisation=caller.organisation, actor=caller.actor, invitation_id=invitation_id
+        )
+        return Response(status=204)
+
+
+def _id(membership_id: int) -> int:
+    """One that a database can be asked for. Raises NotFound."""
+    if membership_id > LARGEST_ID:
+        raise NotFound("no such member")
+    return membership_id

@@ -1,0 +1,83 @@
+"""Who belongs to the organisation, and who is invited into it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.errors import Missing
+from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.session import Session, of
+from controlplane.cli.tables import columns
+from controlplane.cli.values import plain
+
+app = Commands("Members: who belongs to the organisation, and as what.")
+invitation_app = Commands("Invitations: who is to belong to it.")
+LISTED = columns("id", "email", "name", "role", "second_factor")
+INVITED = columns("id", "email", "role", "invited_by", "created_at", "expires_at", "is_mailed")
+Role = Literal["owner", "member", "viewer"]
+Member = Annotated[str, typer.Argument(metavar="MEMBER", help="The address, or the id.")]
+RoleArgument = Annotated[Role, typer.Argument(metavar="owner|member|viewer")]
+
+
+@app.add("list")
+def listed(ctx: typer.Context, limit: Limit = None) -> None:
+    """Members and their roles."""
+    of(ctx).listed(ops.MEMBERS, LISTED, limit=limit)
+
+
+@app.add("role")
+def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
+    """Another role: owners decide everything, members create and change, viewers look."""
+    session = of(ctx)
+    session.change(ops.MEMBER_ROLE, body={"role": role}, membership_id=_id(session, member))
+
+
+@app.add("remove")
+def remove(ctx: typer.Context, member: Member, yes: Yes = False) -> None:
+    """Take a member out. Their keys of this organisation are revoked for good."""
+    session = of(ctx)
+    membership_id = _id(session, member)
+    session.confirm(f"This takes {member} out, and revokes their keys of this organisation.", member, yes=yes)
+    session.change(ops.MEMBER_REMOVE, done=f"{member} is no member any more.", membership_id=membership_id)
+
+
+@app.add("invite")
+def invite(
+    ctx: typer.Context,
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="They need not have an account yet.")],
+    role: Annotated[Role, typer.Option(help="What they may do.")] = "member",
+) -> None:
+    """Invite a person. The link goes to them by mail; where the service sends none, send it yourself: it is shown this once."""
+    session = of(ctx)
+    answer = session.change(ops.INVITE, body={"email": email, "role": role})
+    if answer["link"]:
+        session.output.note("The link is shown this once: send it to them.")
+
+
+@invitation_app.add("list")
+def invitations(ctx: typer.Context, limit: Limit = None) -> None:
+    """Invitations that are open, expired ones too."""
+    of(ctx).listed(ops.INVITATIONS, INVITED, limit=limit)
+
+
+@invitation_app.add("withdraw")
+def withdraw(
+    ctx: typer.Context, invitation: Annotated[str, typer.Argument(metavar="INVITATION", help="Its id.")]
+) -> None:
+    """Its link leads nowhere from now on."""
+    of(ctx).change(ops.INVITATION_WITHDRAW, done=f"{invitation} is withdrawn.", invitation_id=invitation)
+
+
+def _id(session: Session, member: str) -> str:
+    """Of who was named by id or address. Raises Missing."""
+    if member.isascii() and member.isdigit():
+        return member
+    wanted = member.strip().lower()
+    for page in session.client.pages(ops.MEMBERS):
+        for each in page["items"]:
+            if each["email"] == wanted:
+                return str(each["id"])
+    raise Missing(f"there is no member {plain(member)}")

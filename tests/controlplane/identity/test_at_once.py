@@ -1,0 +1,34 @@
+"""Of many workers one answers whoever signs up, and of many who use a link one has the account."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import postgresql
+from tests.support.django_process import answer_of
+from tests.support.ports import free_port
+
+from .at_once import WORKERS
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/db.sqlite3"
+        return
+    if not postgresql.is_installed():
+        pytest.skip("PostgreSQL is not installed")
+    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        yield server.database("signed_up")
+
+
+@pytest.mark.timeout(180)
+def test_one_mail_and_one_account(tmp_path, database_url):
+    found = answer_of("tests.controlplane.identity.at_once", tmp_path, database_url, within_s=110)
+    assert found == {
+        "answered": [""] * WORKERS,
+        "mails": 1,
+        "used": ["", *["not_found"] * (WORKERS - 1)],
+        "accounts": 1,
+        "organisations": 1,
+    }
