@@ -8,7 +8,7 @@ models      rules with their state, their events, receivers, messages
 services selectors  rules and receivers are made and changed; what is shown of them
 receivers   who is told, and by what secret; addresses are confirmed
 timeline    events of an instance, from everything that knows of one
-upkeep      what is old goes, secrets are sealed anew
+upkeep      what is old goes
 tasks       evaluation, delivery and upkeep, by the clock
 api serializers  their REST
 delivery/   messages to receivers: how they read, are signed, sent and tried again

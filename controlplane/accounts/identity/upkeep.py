@@ -1,8 +1,8 @@
-"""What is over goes: links that led nowhere for a month, sessions that have expired. Secrets are sealed anew."""
+"""What is over goes: links that led nowhere for a month, sessions that have expired."""
 
 from __future__ import annotations
 
-from controlplane.accounts.identity import links, second_factor, sessions
+from controlplane.accounts.identity import links, sessions
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 
 
@@ -10,4 +10,3 @@ def keep_up(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """All of it."""
     links.links_purge(now=clock.now())
     sessions.sessions_purge(now=clock.now())
-    second_factor.secrets_seal_anew()
