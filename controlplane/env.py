@@ -15,6 +15,8 @@ SLUICE_SECRETS_FILE   JSON with ``cluster_secret`` or what was made of it for th
                       (`quota.contracts.identity`), ``django_secret_key``, ``metrics_token``,
                       ``access_key_secret``; ``accepted_django_secret_keys``, a list of earlier ones, while it
                       is being replaced
+SLUICE_ENCRYPTION_KEYS_FILE  keys that seal secrets in the database, one a line: the first  ``<stack dir>/encryption.keys``
+                      seals, each opens (``sealing/keyring.py``, docs/runbooks/encryption-keys.md)
 SLUICE_SHARED_SECRET  ``said``: brokers or masters run that know no identities             ``refused``
 SLUICE_CLUSTER_SECURITY  whether it speaks TLS to brokers and masters: ``ssl``, or a step on the  ``sasl_plaintext``
                       way there (`quota.contracts.internal_security`)
@@ -46,8 +48,8 @@ SLUICE_CONSOLE_URL    where people reach the console, such as ``https://kafka.ex
                       gets a forgotten password back by e-mail
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
-SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
-                      are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
+SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, who comes by  ``0``
+                      http is sent to https, browsers are told to stay there (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both, drop
                       headers with underscores in their names, and be the only way in
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
@@ -109,6 +111,7 @@ class Environment:
     zookeeper: Mapping[str, object]  # as `[zookeeper]` of a broker's file: `quota.zookeeper.settings`
     stack_dir: Path
     secrets_file: Path
+    encryption_keys_file: Path  # read by sealing/installed.py
     port_range: tuple[int, int]  # both included
     port_rest_s: int
     deletion_grace_s: int  # 0: none
@@ -152,6 +155,9 @@ class Environment:
             zookeeper=zookeeper_table(variables),
             stack_dir=stack_dir,
             secrets_file=Path(variables.get("SLUICE_SECRETS_FILE") or stack_dir / "secrets.json").absolute(),
+            encryption_keys_file=Path(
+                variables.get("SLUICE_ENCRYPTION_KEYS_FILE") or stack_dir / "encryption.keys"
+            ).absolute(),
             port_range=_port_range(variables.get("SLUICE_PORT_RANGE") or "20100-21999"),
             port_rest_s=_positive(variables, "SLUICE_PORT_REST_S", PORT_REST_S),
             deletion_grace_s=_whole(variables, "SLUICE_DELETION_GRACE_S", DELETION_GRACE_S, least=0),
@@ -187,7 +193,7 @@ class Environment:
         return None if value is None else str(value)
 
     def accepted_secret_keys(self) -> list[str]:
-        """Earlier secret keys of Django's that are good until what they have signed and sealed is replaced."""
+        """Earlier secret keys of Django's that are good until what they have signed has run out."""
         found = self._secrets().get("accepted_django_secret_keys", [])
         if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
             raise EnvironmentProblem(

@@ -128,8 +128,13 @@ CSRF_COOKIE_HTTPONLY = True  # forms carry the token themselves; no script needs
 CSRF_COOKIE_SAMESITE = "Lax"
 if ENVIRONMENT.tls:
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = ["^health(/|$)", "^metrics$"]  # asked for past the proxy, by what watches this process
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# This host decides for itself only: whether all hosts below its name, or whoever is below its domain, speak HTTPS alone is for
+# who owns the domain to say, at the proxy.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CSRF_FAILURE_VIEW = "controlplane.console.views.errors.csrf_failure"
 LOGIN_URL = "console:sign_in"
 

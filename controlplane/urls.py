@@ -6,7 +6,7 @@ from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
-from controlplane import metrics
+from controlplane import metrics, probes
 from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
@@ -71,6 +71,8 @@ REBALANCE = f"{V1}/rebalances/<id:rebalance_id>"
 
 urlpatterns = [
     path("health", operations.health),
+    path("health/live", probes.live),
+    path("health/ready", probes.ready),
     path("metrics", metrics.shown),
     path("compat/ckafka", ckafka_api.ckafka),
     path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),

@@ -8,3 +8,7 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 application = get_wsgi_application()
+
+from controlplane.sealing import installed  # noqa: E402  # it needs settings
+
+installed.demand()

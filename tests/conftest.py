@@ -2,13 +2,22 @@
 them leaves open fails no other."""
 
 import gc
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.conf import settings as installation
 from hypothesis import settings
 
 settings.register_profile("sluice", deadline=None)  # each test as a whole is bounded in time by pytest-timeout
 settings.load_profile("sluice")
+
+KEYS = Path(__file__).parent / "support" / "encryption.keys"
+os.environ.setdefault("SLUICE_ENCRYPTION_KEYS_FILE", str(KEYS))  # of processes that tests start
+installation.ENVIRONMENT = replace(
+    installation.ENVIRONMENT, encryption_keys_file=KEYS
+)  # settings were read before this file
 
 
 def _descriptors() -> int:

@@ -13,6 +13,7 @@ from django.db import models
 from controlplane.accounts.identity.engine import SessionStore
 from controlplane.accounts.scopes import Limits
 from controlplane.core.scope import TenantManager
+from controlplane.sealing.fields import SealedField
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,7 +117,7 @@ class SecondFactor(models.Model):
     """What the app of a person makes codes with; identity/second_factor.py."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    secret = models.BinaryField()  # sealed
+    secret = SealedField(owner=("user_id",), before="sluice second factor {user_id}")
     last_step = models.BigIntegerField(default=0)  # of the last code that was taken
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ events      what an event of an instance is, and how those of one source are rea
 sources     everything that knows of events
 throttling  intervals in which clients waited, joined to spells
 timeline    events of an instance in time order, over pages
-upkeep      what is old goes, secrets are sealed anew
+upkeep      what is old goes
 tasks       evaluation, delivery and upkeep, by the clock
 api serializers  their REST
 delivery/   messages to receivers: how they read, are signed, sent and tried again

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import ClassVar, Self
-from urllib.parse import urlsplit
 
 from django.db import models
 
 from controlplane.alarms.machine import Condition, Phase
 from controlplane.alarms.rules import Comparison, Rule
+from controlplane.core.errors import Unavailable
 from controlplane.core.scope import TenantManager
+from controlplane.core.sealed import opened
+from controlplane.sealing.fields import SealedField
 
 
 class ReceiverKind(models.TextChoices):
@@ -27,10 +29,11 @@ class Receiver(models.Model):
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     name = models.CharField(max_length=128)
     kind = models.CharField(max_length=8, choices=ReceiverKind)
-    address = models.CharField(max_length=500)  # an e-mail address, or a URL
-    code = models.CharField(max_length=16, blank=True, default="")  # that confirms an e-mail address; empty: it has
-    secret = models.BinaryField(default=b"")  # of a webhook, sealed
-    previous_secret = models.BinaryField(default=b"")  # signs as well, until:
+    address = models.CharField(max_length=500)  # an e-mail address; of a webhook where it is, and no more
+    sealed_address = SealedField(default=b"", owner=("id",))  # of a webhook, all of it: it may be as good as a password
+    sealed_code = SealedField(default=b"", owner=("id",))  # that confirms an e-mail address; empty: it has
+    secret = SealedField(default=b"", owner=("id",), before="sluice webhook {id}")  # of a webhook
+    previous_secret = SealedField(default=b"", owner=("id",), before="sluice webhook {id}")  # signs as well, until:
     previous_until = models.DateTimeField(null=True)
     tested_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -43,16 +46,20 @@ class Receiver(models.Model):
     @property
     def is_confirmed(self) -> bool:
         """Whether messages go there: whoever reads an e-mail address has said that they may."""
-        return not self.code
+        return not self.sealed_code
 
     @property
-    def public_address(self) -> str:
-        """For the audit, and for viewers: the path of a webhook's address may be as good as a password."""
-        if self.kind != ReceiverKind.WEBHOOK:
+    def full_address(self) -> str:
+        """For whoever may change it. Where it cannot be opened, `address`: lists are shown, and messages say what is wrong."""
+        try:
+            return self.address_opened()
+        except Unavailable:
             return self.address
-        parts = urlsplit(self.address)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+
+    def address_opened(self) -> str:
+        """Where messages go. Raises Unavailable."""
+        lost = Unavailable("the address of this webhook cannot be read any more: make another receiver")
+        return opened(self, "sealed_address", lost).decode() or self.address
 
 
 class Alarm(models.Model):
@@ -173,7 +180,7 @@ class Delivery(models.Model):
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     receiver = models.ForeignKey(Receiver, models.SET_NULL, null=True, related_name="+")
-    address = models.CharField(max_length=500)  # the receiver's
+    address = models.CharField(max_length=500)  # the receiver's, as there
     event = models.ForeignKey(AlarmEvent, models.SET_NULL, null=True, related_name="+")
     kind = models.CharField(max_length=8, choices=DeliveryKind)
     document = models.JSONField()  # what it says: delivery.words

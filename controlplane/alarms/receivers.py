@@ -56,7 +56,10 @@ def receiver_create(
     address: str,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Receiver, str | None]:
-    """A new receiver, and the secret of a webhook, shown this once. Raises NotFound, Invalid, Conflict, LimitReached."""
+    """A new receiver, and the secret of a webhook, shown this once.
+
+    Raises NotFound, Invalid, Conflict, LimitReached, Unavailable.
+    """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     rows = Receiver.objects.for_organisation(organisation).filter(instance=instance)
     if rows.count() >= MOST_RECEIVERS:
@@ -67,36 +70,50 @@ def receiver_create(
         instance=instance,
         name=name_checked(name),
         kind=kind,
-        address=_checked(kind, address),
+        address=_checked(kind, address),  # of a webhook not for long: see below
         created_at=clock.now(),
     )
     text = None
     if kind == ReceiverKind.WEBHOOK:
         key = os.urandom(KEY_BYTES)
-        receiver.secret, text = secrets.sealed_here(key, receiver.pk), secret_text(key)
+        secrets.address_sealed(receiver, receiver.address)
+        secrets.secret_sealed(receiver, key)
+        text = secret_text(key)
     else:
-        receiver.code = ids.letters(randomness.SystemRandom(), CODE_LETTERS)
+        secrets.code_sealed(receiver, ids.letters(randomness.SystemRandom(), CODE_LETTERS))
     receiver.save(force_insert=True)
-    if receiver.code:
+    if not receiver.is_confirmed:
         _send_code(receiver, clock.now())
-    _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": receiver.public_address})
+    _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": receiver.address})
     return receiver, text
 
 
 @transaction.atomic
 def receiver_confirm(
-    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, code: str
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    receiver_id: str,
+    code: str,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Receiver:
-    """Whoever reads the address has said that messages may come. Raises NotFound, Invalid."""
+    """Whoever reads the address has said that messages may come. Raises NotFound, Invalid, Unavailable.
+
+    Another mail that asks for it, and has not been sent yet, is not needed any more.
+    """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     receiver = _locked(organisation, instance, receiver_id)
     if receiver.is_confirmed:
         return receiver
-    if not randomness.compare_digest(receiver.code.encode(), code.strip().lower().encode()):
+    if not randomness.compare_digest(secrets.code_of(receiver).encode(), code.strip().lower().encode()):
         raise Invalid.field("code", "is not the one that was sent to this address")
-    receiver.code = ""
-    receiver.save(force_update=True, update_fields=["code"])
-    _audit(receiver, actor, "confirm", {"address": receiver.public_address})
+    receiver.sealed_code = b""
+    receiver.save(force_update=True, update_fields=["sealed_code"])
+    asking = Delivery.objects.for_organisation(organisation).filter(receiver=receiver, kind=DeliveryKind.CONFIRM)
+    ended = {"state": DeliveryState.FAILED, "error": "the address is confirmed", "ended_at": clock.now()}
+    asking.filter(state=DeliveryState.WAITING).update(**ended)
+    _audit(receiver, actor, "confirm", {"address": receiver.address})
     return receiver
 
 
@@ -104,14 +121,13 @@ def receiver_confirm(
 def receiver_rotate(
     *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[Receiver, str]:
-    """Another secret, shown this once; the one before signs as well for a day. Raises NotFound, Conflict."""
+    """Another secret, shown this once; the one before signs as well for a day. Raises NotFound, Conflict, Unavailable."""
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     receiver = _locked(organisation, instance, receiver_id)
     if receiver.kind != ReceiverKind.WEBHOOK:
         raise Conflict("an e-mail address has no secret", code="not_a_webhook")
     key = os.urandom(KEY_BYTES)
-    receiver.previous_secret, receiver.previous_until = receiver.secret, clock.now() + KEPT_PREVIOUS
-    receiver.secret = secrets.sealed_here(key, receiver.pk)
+    secrets.secret_replaced(receiver, key, until=clock.now() + KEPT_PREVIOUS)
     receiver.save(force_update=True)
     _audit(receiver, actor, "rotate", {})
     return receiver, secret_text(key)
@@ -153,7 +169,7 @@ def receiver_delete(
             alarm.save(force_update=True, update_fields=["receivers"])
     waiting = Delivery.objects.for_organisation(organisation).filter(receiver=receiver, state=DeliveryState.WAITING)
     waiting.update(state=DeliveryState.FAILED, error="the receiver was deleted", ended_at=clock.now())
-    _audit(receiver, actor, "delete", {"name": receiver.name, "address": receiver.public_address})
+    _audit(receiver, actor, "delete", {"name": receiver.name, "address": receiver.address})
     Receiver.objects.for_organisation(organisation).filter(pk=receiver.pk).delete()
 
 
@@ -195,7 +211,7 @@ def _send_code(receiver: Receiver, now: datetime) -> Delivery:
     for rows, (most, lately) in ((of_organisation, CODES_OF_ORGANISATION), (of_address, CODES_OF_ADDRESS)):
         if rows.filter(created_at__gt=now - lately).count() >= most:
             raise LimitReached("too many codes were sent lately: try again later", code="too_many_codes")
-    document = words.confirm_document(at=now, instance_id=receiver.instance_id, code=receiver.code)
+    document = words.confirm_document(at=now, instance_id=receiver.instance_id)
     return _put(outbox.delivery_of(receiver, kind=DeliveryKind.CONFIRM, document=document, at=now))
 
 

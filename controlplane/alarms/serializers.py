@@ -208,7 +208,7 @@ class ReceiverSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
     def get_address(self, row: Receiver) -> str:
-        return row.address if self.context.get("may_change") else row.public_address
+        return row.full_address if self.context.get("may_change") else row.address
 
 
 class ReceiverSecretSerializer(ReceiverSerializer):

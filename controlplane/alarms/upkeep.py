@@ -1,28 +1,22 @@
 """What is older than 90 days goes, a bounded number of rows at a time.
 
-Alarms of instances that are gone end, and secrets that an earlier secret key has sealed are sealed anew.
+Alarms of instances that are gone end.
 """
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
-
-from controlplane.alarms.delivery import secrets
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, DeliveryState, Receiver, ThrottledSpell
 from controlplane.clusters.services import absences_purge
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Unavailable
 from controlplane.health import services as health
 from controlplane.instances.models import InstanceState
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=90)
 PORTION, PORTIONS = 2_000, 20
 _REASON = "what is old goes, whoever's it is"
@@ -30,7 +24,6 @@ _REASON = "what is old goes, whoever's it is"
 
 def keep_up(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """All of it; how many rows went."""
-    seal_anew()
     gone = _of_gone_instances(clock)
     oldest = clock.now() - KEPT
     gone += purged(
@@ -65,27 +58,3 @@ def _of_gone_instances(clock: Clock) -> int:
     keys = list(waiting.values_list("pk", flat=True)[:PORTION])
     waiting.filter(pk__in=keys).update(state=DeliveryState.FAILED, error="the instance was deleted", ended_at=now)
     return purged(Receiver.objects.unscoped(_REASON).filter(**gone))
-
-
-def seal_anew() -> tuple[int, int]:
-    """Secrets that an earlier secret key has sealed are sealed with the present one.
-
-    How many there were, and how many of all cannot be opened with any: those have to be made anew.
-    """
-    done, lost = 0, 0
-    rows = Receiver.objects.unscoped("secrets of all webhooks are sealed anew")
-    for receiver in rows.only("secret", "previous_secret"):
-        for name in ("secret", "previous_secret"):
-            before = bytes(getattr(receiver, name))
-            if not before:
-                continue
-            try:
-                after = secrets.sealed_anew(before, receiver.pk)
-            except Unavailable as error:
-                LOG.warning("receiver %s: %s", receiver.pk, error)
-                lost += 1
-                continue
-            if after is not None:
-                with transaction.atomic():
-                    done += rows.filter(pk=receiver.pk, **{name: before}).update(**{name: after})
-    return done, lost

@@ -1,4 +1,4 @@
-"""Authorities of instances and certificates of their routes. Private keys are sealed with the control plane's secret key."""
+"""Authorities of instances and certificates of their routes. Private keys are sealed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from django.db import models
 
 from controlplane.core.scope import TenantManager
+from controlplane.sealing.fields import SealedField
 
 
 class Source(models.TextChoices):
@@ -23,7 +24,7 @@ class Authority(models.Model):
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     instance = models.OneToOneField("instances.Instance", models.PROTECT, related_name="+")
     certificate = models.TextField()  # PEM
-    key = models.BinaryField()  # sealed
+    key = SealedField(owner=("instance_id",), before="sluice control plane {instance_id}/")
     not_after = models.DateTimeField()
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
@@ -40,7 +41,7 @@ class RouteCertificate(models.Model):
     route = models.CharField(max_length=32)
     source = models.CharField(max_length=8, choices=Source, default=Source.NONE)
     chain = models.TextField(blank=True, default="")  # PEM, the route's own first
-    key = models.BinaryField(default=b"")  # sealed
+    key = SealedField(default=b"", owner=("instance_id", "route"), before="sluice control plane {instance_id}/{route}")
     hosts = models.JSONField(default=list)  # that an issued one names
     not_after = models.DateTimeField(null=True)
     client_ca = models.TextField(blank=True, default="")  # PEM

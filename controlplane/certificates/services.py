@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from django.db import IntegrityError, transaction
 
@@ -110,7 +110,7 @@ def certificate_bring(
             route,
             source=Source.BROUGHT,
             chain=pem,
-            key=keys.sealed_here(private, instance.id, route),
+            key=keys.route_key_sealed(private, instance.id, route),
             hosts=hosts,
             not_after=ends,
         )
@@ -171,7 +171,6 @@ def renew_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     rows = RouteCertificate.objects.unscoped("certificates of all instances are renewed").filter(
         instance__deleted_at=None
     )
-    seal_anew()
     done, away = 0, set()
     for name in list(rows.values_list("instance", flat=True).distinct()):
         row = rows.filter(instance=name).select_related("instance__cluster").first()
@@ -189,37 +188,6 @@ def renew_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     return done
 
 
-def seal_anew() -> tuple[int, int]:
-    """Private keys that an earlier secret key of the control plane has sealed are sealed with the present one.
-
-    How many there were, and how many of all cannot be opened with any: those have to be brought or issued anew.
-    """
-    done, lost = 0, 0
-    reason = "keys of all instances are sealed anew"
-    routes, authorities = RouteCertificate.objects.unscoped(reason), Authority.objects.unscoped(reason)
-    sealed: list[tuple[QuerySet[Any], str, str, bytes]] = [
-        (routes.filter(pk=row.pk), row.instance_id, row.route, bytes(row.key))
-        for row in routes.only("instance", "route", "key")
-        if row.key
-    ]
-    sealed += [
-        (authorities.filter(pk=row.pk), row.instance_id, keys.AUTHORITY, bytes(row.key))
-        for row in authorities.only("instance", "key")
-    ]
-    for row, instance, route, before in sealed:
-        try:
-            after = keys.sealed_anew(before, instance, route)
-        except Unavailable as error:
-            LOG.warning("%s of %s: %s", route or "the authority", instance, error)
-            lost += 1
-        else:
-            if after is not None:
-                done += row.filter(key=before).update(key=after)  # unless it is another by now
-    if done:
-        LOG.info("%d private keys were sealed with the present secret key", done)
-    return done, lost
-
-
 def publish(instance: Instance, tree: Tree) -> None:
     """Have the node in ZooKeeper be what the rows of the routes say that brokers are told of.
 
@@ -228,7 +196,7 @@ def publish(instance: Instance, tree: Tree) -> None:
     secret, told = keys.cluster_secret(), [route.id for route in _spec(tree, instance.id).routes]
 
     def decide(data: bytes | None) -> bytes | None:
-        wanted = [_shown(instance.id, row) for row in _rows(instance).filter(route__in=told).order_by("route")]
+        wanted = [_shown(row) for row in _rows(instance).filter(route__in=told).order_by("route")]
         try:
             before = CertificateSet.from_json(data)
         except ValueError:  # whoever wrote that: brokers cannot read it either
@@ -304,7 +272,7 @@ def _issued(instance: Instance, route: str, hosts: list[str], clock: Clock) -> d
     return {
         "source": Source.ISSUED,
         "chain": made.certificate,
-        "key": keys.sealed_here(made.key, instance.id, route),
+        "key": keys.route_key_sealed(made.key, instance.id, route),
         "hosts": hosts,
         "not_after": made.not_after,
     }
@@ -319,7 +287,7 @@ def _authority(instance: Instance, clock: Clock) -> Authority:
             organisation_id=instance.organisation_id,
             instance_id=instance.id,
             certificate=made.certificate,
-            key=keys.sealed_here(made.key, instance.id, keys.AUTHORITY),
+            key=keys.authority_key_sealed(made.key, instance.id),
             not_after=made.not_after,
         )
         try:
@@ -332,7 +300,7 @@ def _authority(instance: Instance, clock: Clock) -> Authority:
 
 def _authority_opened(instance: Instance, clock: Clock) -> Made:
     row = _authority(instance, clock)
-    return Made(row.certificate, keys.opened_here(bytes(row.key), instance.id, keys.AUTHORITY), row.not_after)
+    return Made(row.certificate, keys.opened(row), row.not_after)
 
 
 def _check_size(instance: Instance) -> None:
@@ -386,6 +354,5 @@ def _spec(tree: Tree, instance_id: str) -> InstanceSpec:
     return found[0]
 
 
-def _shown(instance_id: str, row: RouteCertificate) -> tuple[str, str, bytes, str]:
-    key = keys.opened_here(bytes(row.key), instance_id, row.route) if row.key else b""
-    return row.route, row.chain, key, row.client_ca
+def _shown(row: RouteCertificate) -> tuple[str, str, bytes, str]:
+    return row.route, row.chain, keys.opened(row), row.client_ca

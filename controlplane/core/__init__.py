@@ -10,6 +10,8 @@ audit_file      they as CSV
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to
+sealed          secrets in rows: what cannot be opened is an answer, and a line for operators
+checks          what this installation must have before it starts
 kept            what is kept in the cache, which may be away
 logs            what is not worth a line
 """

@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from django.db import models
 
+from controlplane.sealing.fields import SealedField
+
 
 class MailState(models.TextChoices):
     """What has become of a mail."""
@@ -21,7 +23,8 @@ class Mail(models.Model):
 
     id = models.CharField(primary_key=True, max_length=20)
     address = models.EmailField()
-    sealed = models.BinaryField(default=bytes)  # JSON with `subject` and `body`; empty: it has ended
+    # JSON with `subject` and `body`; empty: it has ended.
+    sealed = SealedField(default=bytes, owner=("id",), before="sluice mail {id}")
     state = models.CharField(max_length=8, choices=MailState, default=MailState.WAITING)
     attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField()

@@ -26,10 +26,11 @@ from django.db.models import F
 
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.core.sealed import opened, sealed
 from controlplane.mail import sender
 from controlplane.mail.models import Mail, MailState
 from controlplane.mail.sender import MailProblem
-from controlplane.sealing import opened_here, sealed_here
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,11 +51,11 @@ def is_on() -> bool:
 
 
 def mail_write(*, address: str, subject: str, body: str, at: datetime) -> Mail:
-    """A mail that is due at once, in the caller's transaction."""
+    """A mail that is due at once, in the caller's transaction. Raises Unavailable where it cannot be sealed."""
     mail_id = ids.mail_id(random.SystemRandom())
     text = json.dumps({"subject": subject, "body": body}).encode()
     mail = Mail(
-        id=mail_id, address=address, sealed=sealed_here(text, _purpose(mail_id)), next_attempt_at=at, created_at=at
+        id=mail_id, address=address, sealed=sealed(Mail, "sealed", text, id=mail_id), next_attempt_at=at, created_at=at
     )
     mail.save(force_insert=True)
     return mail
@@ -114,9 +115,9 @@ def _attempt(mail: Mail) -> str:
     if not sender.is_installed():
         return "this installation sends no e-mail"
     try:
-        text = json.loads(opened_here(bytes(mail.sealed), _purpose(mail.pk)))
+        text = json.loads(opened(mail, "sealed", Unavailable("what it says cannot be read: see the log")))
         sender.mailed(subject=text["subject"], body=text["body"], message_id=mail.pk, address=mail.address)
-    except MailProblem as error:
+    except (MailProblem, Unavailable) as error:
         return str(error)
     except Exception as error:  # one mail must not keep the others from being sent
         LOG.exception("mail %s", mail.pk)
@@ -132,7 +133,3 @@ def _record(mail: Mail, problem: str, now: datetime) -> None:
         mine.update(state=MailState.WAITING, error=problem, next_attempt_at=later)
     else:
         mine.update(state=MailState.SENT, error="", ended_at=now, sealed=b"")
-
-
-def _purpose(mail_id: str) -> str:
-    return f"sluice mail {mail_id}"

@@ -1,5 +1,6 @@
-"""The files that the processes of a stack read: broker-N.toml, master-N.toml, secrets.json, secrets/; and their environment.
+"""The files that the processes of a stack read, and their environment.
 
+broker-N.toml, master-N.toml, secrets.json, secrets/, encryption.keys.
 Configuration files are written anew at each start, from the layout alone. Secrets are made once and then kept: what is
 missing is added, so that a first run that was interrupted leaves nothing to repair. Brokers and masters, and the Spark job, are
 given files of their own with what they need of them, written anew at each start. Certificates for what they say to each other are
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.env import zookeeper_table
+from controlplane.sealing.keyring import drawn
 from controlplane.stack import metering
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
 from quota.contracts import identity
@@ -120,6 +122,7 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "ZOOKEEPER_HOSTS": stores.zookeeper + stores.chroot,
         "SLUICE_STACK_DIR": str(layout.directory),
         "SLUICE_SECRETS_FILE": str(layout.secrets_file),
+        "SLUICE_ENCRYPTION_KEYS_FILE": str(layout.encryption_keys_file),
         "SLUICE_CLUSTER_SECURITY": str(InternalSecurity.SSL),
         "SLUICE_CLUSTER_TLS": str(layout.tls_of(identity.CONTROL_PLANE)),
         "SLUICE_PORT_RANGE": layout.tenant_ports,
@@ -157,6 +160,23 @@ def ensure_secrets(path: Path) -> dict[str, Any]:
     return document
 
 
+def ensure_encryption_keys(layout: Layout) -> None:
+    """What seals secrets in the database; one key is drawn the first time.
+
+    One that is gone is not replaced in silence, since the database holds what it has sealed. A file that is empty or broken
+    stays as it is, and the processes say so. Raises ValueError with a sentence.
+    """
+    path, once = layout.encryption_keys_file, layout.encryption_drawn_file
+    if not path.exists():
+        if once.exists():
+            raise ValueError(
+                f"{path} is gone, and secrets in the database are sealed with its keys: put a copy back, or delete {once} to "
+                "go on without these secrets (docs/runbooks/encryption-keys.md)."
+            )
+        write_private(path, f"# Seals secrets in the database: docs/runbooks/encryption-keys.md\n{drawn()}\n")
+    once.touch()
+
+
 def give_secrets(layout: Layout, document: Mapping[str, Any]) -> None:
     """Each process its own part of the stack's secrets."""
     layout.secrets_of("cluster").parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -186,12 +206,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_private_json(path: Path, document: Mapping[str, Any]) -> None:
+    """As `write_private`."""
+    write_private(path, json.dumps(document, indent=2) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
     """Replace a file as a whole; readable by its owner only, from its first byte."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     partial.unlink(missing_ok=True)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(document, file, indent=2)
-        file.write("\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

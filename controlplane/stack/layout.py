@@ -7,9 +7,10 @@ bases 2000 apart run side by side; all stay below 32768, above which the system 
 The folder is `var/` for the default base and `var/stack-<P>/` for any other, so that two stacks of one checkout share
 nothing:
 
-    stack.json  secrets.json  demo.json  up.lock  welcomed  db.sqlite3
+    stack.json  secrets.json  encryption.keys  encryption.drawn  demo.json  up.lock  welcomed
+    db.sqlite3
     secrets/{cluster,metering}.json   tls/authority/   tls/<identity>/
-    config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/
+    config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/   backups/
 """
 
 from dataclasses import dataclass
@@ -105,6 +106,16 @@ class Layout:
     def secrets_file(self) -> Path:
         """Cluster secret, admin password, API keys, Django's secret key; mode 0600."""
         return self.directory / "secrets.json"
+
+    @property
+    def encryption_keys_file(self) -> Path:
+        """What seals secrets in the database; mode 0600."""
+        return self.directory / "encryption.keys"
+
+    @property
+    def encryption_drawn_file(self) -> Path:
+        """Exists once the first of these keys was drawn; empty."""
+        return self.directory / "encryption.drawn"
 
     @property
     def stack_file(self) -> Path:

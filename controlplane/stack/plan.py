@@ -95,7 +95,7 @@ def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
 
 def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     needs = ("migrate", *sorted(stores.own))
-    yield Program("migrate", (*MANAGE, "migrate", "--no-input", "--skip-checks"), None, tier=CONTROL)
+    yield Program("migrate", (*MANAGE, "migrate_with_copy"), None, tier=CONTROL)
     yield Program(
         "web",
         (*(PYTHON, "-m", "granian", "--interface", "wsgi", "--host", HOST, "--port", str(layout.base)),

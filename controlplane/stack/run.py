@@ -44,6 +44,7 @@ def _run_locked(layout: Layout, lock_fd: int) -> int:
     stores = config.Stores.of(layout, os.environ)
     _check_ports(layout, stores)
     config.give_secrets(layout, config.ensure_secrets(layout.secrets_file))
+    config.ensure_encryption_keys(layout)
     config.give_certificates(layout)
     config.write_configuration(layout, stores)
     programs = plan.programs(layout, stores)

@@ -836,6 +836,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
         "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
         "SLUICE_STACK_DIR": str(directory),
         "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
+        "SLUICE_ENCRYPTION_KEYS_FILE": str(Path(__file__).parents[1] / "support" / "encryption.keys"),
         "SLUICE_SMTP": f"127.0.0.1:{mail.port}",
         "SLUICE_SMTP_SECURITY": "off",
         "SLUICE_EMAIL_FROM": "alarms@sluice.example.com",

@@ -6,9 +6,11 @@ import tomllib
 import pytest
 
 from controlplane.env import Environment
+from controlplane.sealing.keyring import Keyring
 from controlplane.stack import plan, report
 from controlplane.stack.config import (
     Stores,
+    ensure_encryption_keys,
     ensure_secrets,
     give_certificates,
     give_secrets,
@@ -155,6 +157,30 @@ def test_secrets_are_drawn_once_and_for_their_owner_only(tmp_path):
     assert len(drawn["cluster_secret"]) >= 32
     assert ensure_secrets(path) == drawn
     assert ensure_secrets(tmp_path / "other.json")["cluster_secret"] != drawn["cluster_secret"]
+
+
+def test_keys_of_the_database_are_drawn_once_for_their_owner_only(layout):
+    ensure_encryption_keys(layout)
+    drawn = layout.encryption_keys_file.read_text()
+    assert len(Keyring.parse(drawn).keys) == 1
+    assert mode(layout.encryption_keys_file) == 0o600
+    ensure_encryption_keys(layout)
+    assert layout.encryption_keys_file.read_text() == drawn
+    settings = Environment.read(process_environment(layout, Stores.of(layout, {}), {}))
+    assert settings.encryption_keys_file == layout.encryption_keys_file
+
+
+def test_keys_that_were_lost_are_not_replaced_in_silence(layout):
+    ensure_encryption_keys(layout)
+    layout.encryption_keys_file.write_text("")
+    ensure_encryption_keys(layout)
+    assert layout.encryption_keys_file.read_text() == "", "the processes say so"
+    layout.encryption_keys_file.unlink()
+    with pytest.raises(ValueError, match=r"encryption\.keys is gone.*put a copy back"):
+        ensure_encryption_keys(layout)
+    layout.encryption_drawn_file.unlink()
+    ensure_encryption_keys(layout)
+    assert Keyring.parse(layout.encryption_keys_file.read_text())
 
 
 def test_a_secret_that_is_missing_is_added_beside_the_others(tmp_path):

@@ -22,6 +22,7 @@ def set_up(directory: str, database: str, **environment: str) -> None:
         "DATABASE_URL": database,
         "SLUICE_STACK_DIR": directory,
         "SLUICE_SECRETS_FILE": f"{directory}/secrets.json",
+        "SLUICE_ENCRYPTION_KEYS_FILE": str(ROOT / "tests" / "support" / "encryption.keys"),
         **environment,
     }
     import django

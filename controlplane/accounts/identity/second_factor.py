@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import pyotp
 from django.db import transaction
 
-from controlplane import sealing
 from controlplane.accounts import standing
 from controlplane.accounts.identity import letters, links, totp
 from controlplane.accounts.identity.trail import record_everywhere
@@ -26,6 +25,7 @@ from controlplane.accounts.models import RecoveryCode, SecondFactor, User
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound, Unavailable
+from controlplane.core.sealed import opened, sealed
 from controlplane.mail import outbox
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WRONG = "this code is not right; each is taken once"
 
 @transaction.atomic
 def enrol_begin(*, user: User) -> None:
-    """A new secret, which counts for nothing yet. Raises Conflict, Forbidden.
+    """A new secret, which counts for nothing yet. Raises Conflict, Forbidden, Unavailable.
 
     An address that is to be confirmed is confirmed first. Else a stranger who signs up with it keeps its owner out for good, who
     can replace the password by mail, and the second factor by nothing.
@@ -45,8 +45,8 @@ def enrol_begin(*, user: User) -> None:
     standing.change_check(user)
     if _locked(user).second_factor_at is not None:
         raise Conflict("this account has a second factor already", code="second_factor_on")
-    sealed = sealing.sealed_here(pyotp.random_base32().encode(), _purpose(user))
-    SecondFactor.objects.update_or_create(user=user, defaults={"secret": sealed, "last_step": 0})
+    secret = sealed(SecondFactor, "secret", pyotp.random_base32().encode(), user_id=user.pk)
+    SecondFactor.objects.update_or_create(user=user, defaults={"secret": secret, "last_step": 0})
 
 
 def secret_of(user: User) -> str | None:
@@ -77,7 +77,10 @@ def enrol_confirm(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> list
 
 
 def code_check(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """A code of the app or from paper, which is used up by this. Raises Invalid beside `code`."""
+    """A code of the app or from paper, which is used up by this. Raises Invalid beside `code`, Unavailable.
+
+    Where the secret cannot be opened, codes from paper are still good.
+    """
     row = SecondFactor.objects.filter(user=user).first()
     plain = _plain(code)
     if row is None or not (_code_taken(row, plain, clock) or _recovery_taken(user, plain, clock)):
@@ -109,21 +112,6 @@ def second_factor_remove(*, user: User, actor: str = "", clock: Clock = SYSTEM_C
     user.save(update_fields=["second_factor_at"])
     record_everywhere(user, "account.second_factor_off", actor=actor, **detail)
     _tell(user, clock.now(), is_on=False)
-
-
-def secrets_seal_anew() -> tuple[int, int]:
-    """Secrets that an earlier secret key has sealed are sealed with the present one: how many, and how many cannot be."""
-    done, lost = 0, 0
-    for row in SecondFactor.objects.select_related("user").iterator(500):
-        before = bytes(row.secret)
-        try:
-            after = sealing.sealed_anew(before, _purpose(row.user))
-        except ValueError:
-            lost += 1
-            continue
-        if after is not None:
-            done += SecondFactor.objects.filter(pk=row.pk, secret=before).update(secret=after)
-    return done, lost
 
 
 def _locked(user: User) -> User:
@@ -165,14 +153,8 @@ def _digest(code: str) -> str:
 
 
 def _opened(row: SecondFactor) -> str:
-    try:
-        return sealing.opened_here(bytes(row.secret), _purpose(row.user)).decode()
-    except ValueError as error:
-        raise Unavailable("the second factor of this account cannot be read: ask the operators") from error
-
-
-def _purpose(user: User) -> str:
-    return f"sluice second factor {user.pk}"
+    lost = Unavailable("the second factor of this account cannot be read: ask the operators")
+    return opened(row, "secret", lost).decode()
 
 
 def _tell(user: User, now: datetime, *, is_on: bool) -> None:

@@ -1,6 +1,6 @@
 """Sessions of a person: looked at, and ended.
 
-What a page names them by is a digest: the key of a session is what its cookie proves it with.
+`key` and `but` are what a cookie says; rows have a digest of it, and pages name a session by a digest of that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from controlplane.accounts.identity.agents import browser_text
+from controlplane.accounts.identity.engine import stored_key
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import Session
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -42,9 +43,11 @@ class ShownSession:
 
 def session_list(*, user: User, key: str, clock: Clock = SYSTEM_CLOCK) -> list[ShownSession]:
     """Those that go on, the one of `key` first, then the last seen."""
-    rows = _living(user, clock).order_by("-seen_at")[:MOST_SHOWN]
+    rows, here = _living(user, clock).order_by("-seen_at")[:MOST_SHOWN], stored_key(key)
     shown = [
-        ShownSession(session_id(row.pk), browser_text(row.agent), row.address, row.begun_at, row.seen_at, row.pk == key)
+        ShownSession(
+            session_id(row.pk), browser_text(row.agent), row.address, row.begun_at, row.seen_at, row.pk == here
+        )
         for row in rows
     ]
     return sorted(shown, key=lambda each: not each.is_this)
@@ -64,7 +67,7 @@ def session_end(*, user: User, session: str, clock: Clock = SYSTEM_CLOCK) -> Non
 @transaction.atomic
 def sessions_end(*, user: User, but: str | None) -> int:
     """End all but one; None: all. How many there were."""
-    ended = Session.objects.filter(user=user).exclude(pk=but or "").delete()[0]
+    ended = Session.objects.filter(user=user).exclude(pk=stored_key(but or "")).delete()[0]
     if ended:
         record_everywhere(user, "account.session_end", sessions=ended)
     return ended
@@ -76,9 +79,9 @@ def sessions_purge(*, now: datetime) -> int:
     return Session.objects.filter(pk__in=keys, expire_date__lte=now).delete()[0]
 
 
-def session_id(key: str) -> str:
+def session_id(stored: str) -> str:
     """What names it on a page: 24 hexadecimal digits."""
-    return hashlib.sha256(key.encode()).hexdigest()[:24]
+    return hashlib.sha256(stored.encode()).hexdigest()[:24]
 
 
 def _living(user: User, clock: Clock) -> QuerySet[Session]:

@@ -1,8 +1,8 @@
-"""What is over goes: links that led nowhere for a month, sign-ups of which nothing came, sessions. Secrets are sealed anew."""
+"""What is over goes: links that led nowhere for a month, sign-ups of which nothing came, sessions that have expired."""
 
 from __future__ import annotations
 
-from controlplane.accounts.identity import links, second_factor, sessions, signing_up
+from controlplane.accounts.identity import links, sessions, signing_up
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 
 
@@ -11,4 +11,3 @@ def keep_up(*, clock: Clock = SYSTEM_CLOCK) -> None:
     links.links_purge(now=clock.now())
     signing_up.purge(now=clock.now())
     sessions.sessions_purge(now=clock.now())
-    second_factor.secrets_seal_anew()

@@ -1,1 +1,1 @@
-"""`manage.py seal_webhook_secrets_anew`."""
+"""`manage.py second_factor_off`."""

@@ -6,5 +6,5 @@ words     what a message says, as JSON and as plain text (pure)
 signing   the signature of a webhook (pure)
 targets   what the address of a webhook may be (pure)
 posting   the one door to receivers' servers
-secrets   the secrets of webhooks, sealed in their rows
+secrets   what is secret of webhooks, sealed in their rows: what signs, and the path of the address
 """

@@ -36,7 +36,7 @@ from controlplane.alarms.delivery.limits import MOST_PER_HOUR, told_lately
 from controlplane.alarms.delivery.posting import PostProblem
 from controlplane.alarms.delivery.signing import headers
 from controlplane.alarms.delivery.targets import target_of
-from controlplane.alarms.delivery.words import email_of
+from controlplane.alarms.delivery.words import email_of, with_code
 from controlplane.alarms.models import Delivery, DeliveryKind, DeliveryState, Receiver, ReceiverKind
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -72,6 +72,7 @@ class _Prepared:
     address: str
     keys: tuple[bytes, ...] = ()
     problem: str = ""
+    code: str = ""  # of a mail that asks whether messages may come
 
 
 def pause_s(attempts: int) -> int:
@@ -102,7 +103,9 @@ def write(told: Sequence[tuple[AlarmEvent, Sequence[str], Mapping[str, Any]]], *
     wanted = {name for _, receivers, _ in told for name in receivers}
     if not wanted:
         return
-    rows = Receiver.objects.unscoped("alarms name receivers of their own instance only").filter(pk__in=wanted, code="")
+    rows = Receiver.objects.unscoped("alarms name receivers of their own instance only").filter(
+        pk__in=wanted, sealed_code=b""
+    )
     known = {row.pk: row for row in rows}
     lately = Counter(told_lately(list(known), at))
     deliveries = []
@@ -209,16 +212,16 @@ def _prepared(delivery: Delivery, now: datetime) -> _Prepared:
     receiver = delivery.receiver
     if receiver is None:
         return _Prepared(delivery, "", "", problem="the receiver was deleted")
-    if receiver.kind != ReceiverKind.WEBHOOK:
-        return _Prepared(delivery, receiver.kind, delivery.address)
-    sealed = [receiver.secret]
-    if receiver.previous_until is not None and receiver.previous_until > now:
-        sealed.append(receiver.previous_secret)
     try:
-        keys = tuple(secrets.opened_here(bytes(each), receiver.pk) for each in sealed)
+        if delivery.kind == DeliveryKind.CONFIRM:
+            code = secrets.code_of(receiver)
+            problem = "" if code else "the address is confirmed"
+            return _Prepared(delivery, receiver.kind, delivery.address, code=code, problem=problem)
+        if receiver.kind != ReceiverKind.WEBHOOK:
+            return _Prepared(delivery, receiver.kind, delivery.address)
+        return _Prepared(delivery, receiver.kind, receiver.address_opened(), secrets.keys_at(receiver, now))
     except Unavailable as error:
         return _Prepared(delivery, receiver.kind, delivery.address, problem=error.detail)
-    return _Prepared(delivery, receiver.kind, delivery.address, keys)
 
 
 def _attempt(prepared: _Prepared, timestamp: int) -> str:
@@ -250,6 +253,8 @@ def _mail(prepared: _Prepared, _timestamp: int) -> None:
         raise MailProblem("this installation sends no e-mail")
     delivery = prepared.delivery
     text = email_of(delivery.document)
+    if prepared.code:
+        text = with_code(text, prepared.code)
     sender.mailed(subject=text.subject, body=text.body, message_id=delivery.pk, address=prepared.address)
 
 

@@ -31,6 +31,7 @@ TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved"}
 TEST, CONFIRM, BUDGET = "alarm.test", "receiver.confirm", "budget.reached"
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 STEP = 1024
+CODE_PLACE = "(the code)"
 _COMPARED = {"above": "above", "at_least": "at least", "below": "below", "at_most": "at most"}
 
 
@@ -190,13 +191,21 @@ def test_document(*, at: datetime, place: Mapping[str, Mapping[str, str]], name:
     return {"type": TEST, "timestamp": moment_text(at), "data": {**place, "text": text}}
 
 
-def confirm_document(*, at: datetime, instance_id: str, code: str) -> dict[str, Any]:
-    """Whether messages may come here. Nothing in it is a tenant's to write: it goes to whoever they name."""
+def confirm_document(*, at: datetime, instance_id: str) -> dict[str, Any]:
+    """Whether messages may come here. Nothing in it is a tenant's to write: it goes to whoever they name.
+
+    The code is put in its place when the mail is sent (`with_code`), since the document stands in the database.
+    """
     text = (
         f"Somebody wants alarms of the Kafka instance {instance_id} to be sent to this address. The code that confirms it:\n\n"
-        f"    {code}\n\nIf nobody here knows of it, do nothing: no message comes without the code."
+        f"    {CODE_PLACE}\n\nIf nobody here knows of it, do nothing: no message comes without the code."
     )
     return {"type": CONFIRM, "timestamp": moment_text(at), "data": {"text": text}}
+
+
+def with_code(text: Text, code: str) -> Text:
+    """The mail that a confirmation is."""
+    return Text(text.subject, text.body.replace(CODE_PLACE, code))
 
 
 def email_of(document: Mapping[str, Any]) -> Text:

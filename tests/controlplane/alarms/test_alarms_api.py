@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.alarms.delivery import outbox, secrets
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
 from controlplane.core.models import AuditEntry
+from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances.models import Instance
 from tests.controlplane.test_instances_api import problem
 
@@ -48,7 +50,7 @@ def audited(alice, action):
 
 
 def code_of(receiver_id):
-    return Receiver.objects.unscoped(ROWS).get(pk=receiver_id).code
+    return secrets.code_of(Receiver.objects.unscoped(ROWS).get(pk=receiver_id))
 
 
 # --- alarms -------------------------------------------------------------------------------------------------------------
@@ -254,6 +256,16 @@ def test_a_repeated_call_does_not_show_a_secret_again(alice, url):
     assert Receiver.objects.unscoped(ROWS).count() == 1
 
 
+def test_no_answer_that_is_kept_for_repetitions_has_a_webhooks_path_in_it(alice, url, hooked):
+    place = f"{url}/receivers/{hooked['id']}"
+    for number, (path, body) in enumerate((("confirm", {"code": "none"}), ("test", None), ("secret", None))):
+        answer = alice.api.post(f"{place}/{path}", body, HTTP_IDEMPOTENCY_KEY=f"k{number}")
+        assert answer.status_code in (200, 202)
+    kept = RepeatableCall.objects.unscoped(ROWS)
+    assert kept.count() == 3
+    assert not any("tell-nobody" in call.body for call in kept)
+
+
 def test_another_secret_is_made_and_the_one_before_stays_for_a_day(alice, url, hooked):
     answer = alice.api.post(f"{url}/receivers/{hooked['id']}/secret")
     assert answer["Cache-Control"] == "no-store"
@@ -285,12 +297,28 @@ def test_an_email_address_is_confirmed_by_who_reads_it(alice, url, mailing):
     mailed = Delivery.objects.unscoped(ROWS).get()
     code = code_of(made["id"])
     assert (mailed.kind, mailed.address) == ("confirm", "bob@example.com")
-    assert code in mailed.document["data"]["text"]
+    assert code not in str(mailed.document), "it is put in when the mail is sent"
     assert code not in alice.api.get(f"{url}/receivers/{made['id']}").content.decode()
     assert code not in alice.api.get(f"{url}/receivers/{made['id']}/messages").content.decode()
     problem(alice.api.post(f"{url}/receivers/{made['id']}/confirm", {"code": "wrong"}), 400, "invalid")
     confirmed = alice.api.post(f"{url}/receivers/{made['id']}/confirm", {"code": f" {code.upper()} "}).json()
     assert confirmed["confirmed"] is True
+    mailed.refresh_from_db()
+    assert (mailed.state, mailed.error) == ("failed", "the address is confirmed"), "it had not been sent yet"
+
+
+def test_the_mail_has_the_code_and_the_database_has_not(alice, url, instance, mail):
+    made = alice.api.post(f"{url}/receivers", MAIL).json()
+    code = code_of(made["id"])
+    assert outbox.send_due() == 1
+    (mailed,) = mail.mails
+    assert f"    {code}\n" in mailed.get_content()
+    row = Receiver.objects.unscoped(ROWS).get()
+    assert code not in str(Delivery.objects.unscoped(ROWS).get().document)
+    assert code.encode() not in bytes(row.sealed_code)
+    answer = alice.api.post(f"{url}/receivers/{made['id']}/confirm", {"code": code})
+    assert answer.json()["confirmed"] is True
+    assert Delivery.objects.unscoped(ROWS).get().state == "sent"
 
 
 def test_the_mail_with_the_code_holds_nothing_that_a_tenant_has_written(alice, url, mailing, instance):

@@ -1,21 +1,16 @@
-"""What is old goes, in portions; what is of an instance that is gone ends; secrets outlive the key that sealed them."""
+"""What is old goes, in portions; what is of an instance that is gone ends."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-from django.core.management import CommandError, call_command
-
 from controlplane.alarms import upkeep
-from controlplane.alarms.delivery import secrets
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver, ThrottledSpell
 from controlplane.clusters.models import BrokerAbsence
-from controlplane.core.errors import Unavailable
 from controlplane.health.models import HealthSpell
 from controlplane.instances.models import Instance
 
-from .rows import KEY, absence, alarm_row, event_row, receiver_row, throttled
+from .rows import absence, alarm_row, event_row, receiver_row, throttled
 
 ROWS = "a test"
 
@@ -72,33 +67,3 @@ def test_what_is_of_an_instance_that_is_gone_ends(instance, clock):
     assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
     assert Delivery.objects.unscoped(ROWS).get().error == "the instance was deleted"
     assert not Receiver.objects.unscoped(ROWS).exists()
-
-
-def test_secrets_of_an_earlier_secret_key_are_opened_and_sealed_anew(instance, settings, clock):
-    settings.SECRET_KEY = "the key before"
-    receiver = receiver_row(instance)
-    Receiver.objects.unscoped(ROWS).update(previous_secret=secrets.sealed_here(b"p" * 32, receiver.pk))
-    before = bytes(receiver.secret)
-    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "the present one", ["the key before"]
-    call_command("seal_webhook_secrets_anew")
-    settings.SECRET_KEY_FALLBACKS = []
-    row = Receiver.objects.unscoped(ROWS).get()
-    assert bytes(row.secret) != before
-    assert secrets.opened_here(bytes(row.secret), row.pk) == KEY
-    assert secrets.opened_here(bytes(row.previous_secret), row.pk) == b"p" * 32
-    assert upkeep.seal_anew() == (0, 0)
-
-
-def test_a_secret_that_no_known_key_opens_is_counted(instance, settings):
-    settings.SECRET_KEY = "the key before"
-    receiver_row(instance)
-    settings.SECRET_KEY = "the present one"
-    assert upkeep.seal_anew() == (0, 1)
-    with pytest.raises(CommandError, match="1 secrets cannot be opened"):
-        call_command("seal_webhook_secrets_anew")
-
-
-def test_a_secret_is_of_its_receiver_only(instance):
-    receiver = receiver_row(instance)
-    with pytest.raises(Unavailable):
-        secrets.opened_here(bytes(receiver.secret), "rcv-000000000002")

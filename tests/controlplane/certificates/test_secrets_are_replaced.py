@@ -1,16 +1,17 @@
-"""The control plane's secret key and the cluster's secret are replaced: no certificate is lost, none has to be brought again."""
+"""The cluster's secret is replaced: no certificate has to be brought again. Without the keys of the rows, nothing is spoilt."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from controlplane.certificates import services
-from controlplane.certificates.models import Authority, RouteCertificate
 from controlplane.core.errors import Unavailable
 from controlplane.env import Environment, EnvironmentProblem
+from controlplane.sealing.keyring import drawn
 from quota.contracts.sealing import route_key_purpose, unsealed
 from tests.controlplane.certificates.test_certificates import (
     HOST,
@@ -26,13 +27,10 @@ from tests.controlplane.conftest import CLUSTER_SECRET
 
 __all__ = ["secure"]
 
-OLD, NEW = "the secret key before", "the present secret key"
-
 
 @pytest.fixture
-def own(tree, alice, secure, settings):
-    """A certificate that a tenant has brought, and one that was issued, under the old secret key."""
-    settings.SECRET_KEY = OLD
+def own(tree, alice, secure):
+    """A certificate that a tenant has brought, and one that was issued."""
     routes(tree, secure, tls_route("r7", HOST), tls_route("r8", HOST))
     services.ensure_for(secure)
     issued = PUBLIC.issue("x", [HOST])
@@ -40,54 +38,25 @@ def own(tree, alice, secure, settings):
     return issued
 
 
-def sealed():
-    """What stands in the rows."""
-    found = (*RouteCertificate.objects.unscoped("a test"), *Authority.objects.unscoped("a test"))
-    return [bytes(row.key) for row in found]
-
-
-def test_keys_of_an_earlier_secret_key_are_opened_and_sealed_anew(tree, secure, own, settings):
-    before = sealed()
-    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, ["never was", OLD]
-    services.ensure_for(secure)
-    assert shown(tree, secure).chain_of("r7").chain == own.pem
-    call_command("seal_keys_anew")
-    assert not set(before) & set(sealed())
-    settings.SECRET_KEY_FALLBACKS = []
-    after = sealed()
-    assert services.seal_anew() == (0, 0)
-    assert sealed() == after
-    assert services.renew_due() == 0
-    services.certificate_give_back(instance=secure, route="r7", actor="alice")  # the authority's key is good as well
-    assert shown(tree, secure).chain_of("r7").chain != own.pem
-
-
-def test_without_the_earlier_key_nothing_is_written_and_it_is_said(secure, own, settings):
-    before = sealed()
-    settings.SECRET_KEY = NEW
-    with pytest.raises(Unavailable, match="not named among the accepted ones"):
+def test_without_the_key_that_sealed_them_nothing_is_written_and_it_is_said(
+    tree, alice, secure, own, settings, tmp_path
+):
+    path = tmp_path / "encryption.keys"
+    path.write_text(drawn())
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, encryption_keys_file=path)
+    before = shown(tree, secure)
+    with pytest.raises(Unavailable, match="cannot be read: tell the operators"):
         services.ensure_for(secure)
-    with pytest.raises(CommandError, match="3 private keys cannot be opened"):
-        call_command("seal_keys_anew")
-    assert sealed() == before
-
-
-def test_a_key_that_somebody_replaces_meanwhile_is_not_overwritten(own, settings, monkeypatch):
-    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [OLD]
-    real = services.keys.sealed_anew
-
-    def slow(data, instance_id, route):
-        RouteCertificate.objects.unscoped("a test").filter(route=route).update(key=b"another")
-        return real(data, instance_id, route)
-
-    monkeypatch.setattr(services.keys, "sealed_anew", slow)
-    assert services.seal_anew() == (1, 0)  # the authority's
-    assert sealed()[:2] == [b"another"] * 2
+    assert shown(tree, secure) == before
+    answer = alice.api.delete(url(secure, "routes/r7/certificate"))
+    assert answer.status_code == 503
+    assert str(path) not in answer.content.decode()
+    assert alice.api.get(url(secure, "routes/r7/certificate")).status_code == 200, "what is not secret is shown"
 
 
 def test_another_secret_of_the_cluster_seals_what_brokers_have_anew(tree, secure, own, monkeypatch):
     monkeypatch.setattr(services.keys, "cluster_secret", lambda: "the next one")
-    services.renew_due()
+    call_command("seal_keys_anew")
     item = shown(tree, secure).chain_of("r7")
     purpose = route_key_purpose(secure.id, "r7")
     assert unsealed(item.key, secret="the next one", purpose=purpose).decode() == own.key_pem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyotp
@@ -21,6 +22,7 @@ from controlplane.accounts.selectors import caller_in
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.ckafka_api.dispatch import call_of
 from controlplane.core.errors import Forbidden, Invalid
+from controlplane.sealing.keyring import drawn
 from controlplane.tenants.models import Organisation
 from tests.controlplane.conftest import client_of
 from tests.controlplane.console.conftest import problem_beside, text_of
@@ -123,16 +125,17 @@ def test_the_database_shows_neither_the_secret_nor_a_code(app):
     assert app.recovery[0].replace("-", "") not in stored
 
 
-def test_another_secret_key_opens_it_while_the_old_one_is_named(app, settings):
-    before, settings.SECRET_KEY = settings.SECRET_KEY, "another key"
-    settings.SECRET_KEY_FALLBACKS = [before]
-    assert second_factor.secret_of(person()) == app.secret
-    call_command("seal_second_factors_anew", stdout=io.StringIO())
-    settings.SECRET_KEY_FALLBACKS = []
-    assert second_factor.secret_of(person()) == app.secret
-    settings.SECRET_KEY = "a third one"
-    with pytest.raises(CommandError, match="1 secrets cannot be opened"):
-        call_command("seal_second_factors_anew", stdout=io.StringIO())
+def test_whose_secret_cannot_be_read_is_told_and_gets_in_by_a_code_from_paper(app, settings, tmp_path):
+    """The file of keys is another installation's."""
+    path = tmp_path / "encryption.keys"
+    path.write_text(drawn())
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, encryption_keys_file=path)
+    browser = sign_in()[0]
+    answer = browser.post("/sign-in/code", {"code": app.code(1)})
+    assert answer.status_code == 503
+    assert "ask the operators" in text_of(answer)
+    assert browser.post("/sign-in/code", {"code": app.recovery[0]})["Location"] == "/"
+    assert browser.get("/account").status_code == 200
 
 
 def test_who_has_one_sets_up_no_other_beside_it(app):

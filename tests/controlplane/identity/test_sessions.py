@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from django.apps import apps
@@ -17,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.accounts.identity import upkeep
 from controlplane.accounts.identity.agents import browser_text
+from controlplane.accounts.identity.engine import stored_key
 from controlplane.accounts.identity.sessions import session_id
 from controlplane.accounts.models import Session
 from tests.controlplane.console.conftest import text_of
@@ -78,7 +80,7 @@ def test_the_page_does_not_show_what_a_cookie_proves(dora, phone):
 def test_one_is_ended_and_the_others_go_on(dora, phone):
     third = sign_in(headers={"User-Agent": FIREFOX})[0]
     (found,) = [each for each in ids(dora) if each not in ids(phone)]
-    assert found == session_id(phone.session.session_key)
+    assert found == session_id(stored_key(phone.session.session_key))
     assert "The session has ended." in text_of(dora.post("/account/sessions", {"session": found}, follow=True))
     assert [browser.get("/account").status_code for browser in (dora, phone, third)] == [200, 302, 200]
     told = {"browser": "Safari on iPhone", "from_address": "10.0.0.7"}
@@ -103,7 +105,7 @@ def test_nobody_ends_a_session_of_somebody_else(dora, at_alice):
 def test_a_session_that_has_ended_is_not_written_back_by_a_request_that_was_under_way(dora, phone):
     session = phone.session
     assert session["begun_at"]
-    Session.objects.filter(pk=session.session_key).delete()
+    Session.objects.filter(pk=stored_key(session.session_key)).delete()
     session["more"] = "data"
     with pytest.raises(UpdateError):
         session.save()
@@ -143,15 +145,38 @@ def test_looking_at_the_start_begins_no_session(db):
 
 
 def test_whoever_is_signed_in_stays_so_when_the_release_is_new(dora):
-    """Django's own table is read once."""
+    """Django's own table is read once, and what its cookies say is digested."""
     moved = import_module("controlplane.accounts.migrations.0007_move_sessions")
+    sealed = import_module("controlplane.accounts.migrations.0011_sealed_with_keys")
     store = BeforeStore()
     store.update(dict(dora.session.items()))
     store.create()
     BeforeStore().create()  # of nobody
     Session.objects.all().delete()
     moved.move(apps, None)
+    for _ in range(2):  # what is a digest already stays as it is
+        sealed.digest(apps, SimpleNamespace(connection=connection))
     dora.cookies["sessionid"] = store.session_key
     assert dora.get("/account").status_code == 200
     assert Session.objects.get().user == person()
     assert not BeforeSession.objects.exists()
+
+
+def test_what_the_database_shows_of_a_session_signs_nobody_in(dora):
+    (row,) = Session.objects.filter(user=person())
+    said = dora.cookies["sessionid"].value
+    assert said not in row.pk
+    for stolen in (row.pk, row.pk[:32]):
+        thief = Client()
+        thief.cookies["sessionid"] = stolen
+        assert thief.get("/account").status_code == 302
+    assert dora.get("/account").status_code == 200
+
+
+def test_nobody_chooses_the_key_of_a_session(dora):
+    """Signing in where a cookie says a key of no session: it gets another."""
+    browser = Client()
+    browser.cookies["sessionid"] = "a" * 32
+    browser.post("/sign-in", {"email": "dora@example.com", "password": PASSWORD})
+    assert browser.cookies["sessionid"].value != "a" * 32
+    assert not Session.objects.filter(pk=stored_key("a" * 32)).exists()

@@ -1,1 +1,1 @@
-"""`manage.py audit_chain`."""
+"""One module a command."""

@@ -1,1 +1,0 @@
-"""`manage.py seal_webhook_secrets_anew`."""
