@@ -125,7 +125,7 @@ class Admin(Protocol):
         """What was set for this topic. Raises NotFound."""
         ...
 
-    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+    def settings_in_force(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
         """What is in force for these topics, defaults as well, without topics that are not there."""
         ...
 
@@ -227,7 +227,7 @@ class KafkaAdmin:
         futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
         return _own(_result(next(iter(futures.values())), name))
 
-    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+    def settings_in_force(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
         found = {}
         for start in range(0, len(names), SETTINGS_AT_ONCE):
             resources = [

@@ -208,7 +208,7 @@ def settings_all(
     """What is in force for every topic of the instance, defaults as well, by name."""
     names = names_of(instance_id)
     owned = physical_names(zookeeper.tree(cluster), instance_id)
-    found = patiently(cluster, lambda admin, _again: admin.settings(owned), clock)
+    found = patiently(cluster, lambda admin, _again: admin.settings_in_force(owned), clock)
     return {names.topic_out(name): settings for name, settings in found.items()}
 
 

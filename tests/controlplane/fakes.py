@@ -340,7 +340,7 @@ class FakeAdmin:
             raise NotFound("no such topic")
         return self.configs[name]
 
-    def settings(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
+    def settings_in_force(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
         self._check()
         return {
             name: {

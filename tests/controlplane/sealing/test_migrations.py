@@ -51,7 +51,7 @@ def receiver(instance, keys, settings):
 
 def migrate() -> None:
     sealing_anew("alarms", "Receiver")(apps, EDITOR)
-    import_module("controlplane.alarms.migrations.0003_sealed_with_keys").seal_addresses(apps, EDITOR)
+    import_module("controlplane.alarms.migrations.0004_sealed_with_keys").seal_addresses(apps, EDITOR)
 
 
 def message(receiver, key, address, to):

@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('alarms', '0003_sealed_with_keys'),
+        ('alarms', '0004_sealed_with_keys'),
     ]
 
     operations = [

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0010_keys_of_former_members'),
+        ('accounts', '0011_sealed_with_keys'),
     ]
 
     operations = [

@@ -55,7 +55,7 @@ def seal_codes(apps, editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('alarms', '0002_budget_messages'),
+        ('alarms', '0003_groups_and_throttled_spells'),
     ]
 
     operations = [
