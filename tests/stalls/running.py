@@ -3,8 +3,8 @@
 A row that is beyond a limit is measured again when all have been, and once more where the two do not agree: what counts is the
 median. All attempts are in the report. An attempt that is beyond a limit while the host of a virtual machine takes more than
 `STILL_PERCENT` of its processors says nothing: it is made again in a stiller moment, and does not count unless there is none. The
-aggressor runs only where nobody else wants to, the victim before everybody: in the field each has a machine of its own. What is no
-matter of chance (errors, memory, a broker that is stuck) counts at once.
+aggressor runs only where nobody else wants to, the victim before everybody: in the field each has a machine of its own. What is
+no matter of chance (errors, memory, a broker that is stuck) counts at once.
 """
 
 from __future__ import annotations
