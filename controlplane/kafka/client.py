@@ -129,10 +129,6 @@ class Admin(Protocol):
         """What is in force for these topics, defaults as well, without topics that are not there."""
         ...
 
-    def retentions(self, names: Sequence[str]) -> dict[str, int | None]:
-        """For how many ms topics keep records, brokers' defaults where nothing was set; None: for ever. Absent: they are gone."""
-        ...
-
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         """Set members; None takes one back to its default. Raises NotFound, Invalid, Unsupported."""
         ...
@@ -242,20 +238,6 @@ class KafkaAdmin:
                 found[resource.name] = _settings_of(entries)
         return found
 
-    def retentions(self, names: Sequence[str]) -> dict[str, int | None]:
-        if not names:
-            return {}
-        resources = {ConfigResource(ConfigResource.Type.TOPIC, name): name for name in names}
-        found = {}
-        for resource, future in self._client.describe_configs(list(resources), request_timeout=TIMEOUT_S).items():
-            name = resources[resource]
-            try:
-                entries = _result(future, name)
-            except NotFound:
-                continue
-            found[name] = retention_of({key: entry.value for key, entry in entries.items()})
-        return found
-
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         futures = self._client.incremental_alter_configs(
             [_altered(name, changes)], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
@@ -310,11 +292,12 @@ def _altered(name: str, changes: Mapping[str, str | None]) -> ConfigResource:
     return ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
 
 
-def retention_of(config: Mapping[str, str | None]) -> int | None:
-    """Of a topic's whole configuration, in ms; None: what is compacted alone, or kept without end, does not expire."""
-    if "delete" not in (config.get("cleanup.policy") or "delete"):
+def retention_of(settings: Mapping[str, Setting]) -> int | None:
+    """What is in force for a topic, in ms; None: what is compacted alone, or kept without end, does not expire."""
+    policy, retention = settings.get("cleanup.policy"), settings.get("retention.ms")
+    if policy is not None and "delete" not in policy.value:
         return None
-    retention_ms = int(config.get("retention.ms") or -1)
+    retention_ms = -1 if retention is None else int(retention.value)
     return retention_ms if retention_ms >= 0 else None
 
 

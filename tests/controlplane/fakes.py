@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
-from controlplane.kafka.client import ClusterChanging, Layout, Partition, Setting, retention_of
+from controlplane.kafka.client import ClusterChanging, Layout, Partition, Setting
 from controlplane.kafka.config_bytes import IN_FILE, KAFKAS, OF_TOPIC, ConfigRow, Origin
 from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
 from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
@@ -271,7 +271,6 @@ class FakeAdmin:
         self.asked = 0
         self.configs: dict[str, dict[str, str]] = {}
         self.before_setting: Callable[[str, Mapping[str, str | None]], None] = lambda _name, _changes: None
-        self.asked_retentions: list[list[str]] = []
         self.refusals: dict[str, SluiceError] = {}  # of changes of configurations, by topic
         self.made = 0  # topics, of which each has an id of its own
         self.away = False
@@ -350,12 +349,6 @@ class FakeAdmin:
             for name in names
             if name in self.topics
         }
-
-    def retentions(self, names: Sequence[str]) -> dict[str, int | None]:
-        self._check()
-        self.asked_retentions.append(sorted(names))
-        default = {"retention.ms": str(7 * 86_400_000)}
-        return {name: retention_of(default | self.configs.get(name, {})) for name in names if name in self.topics}
 
     def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         self._check()

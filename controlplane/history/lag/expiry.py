@@ -142,7 +142,8 @@ def _retentions(cluster: ClusterAddress, topics: Sequence[str], now_s: int) -> M
     known: dict[str, int | None] = before["of"]
     wanted = [topic for topic in topics if topic not in known][:MOST_TOPICS]
     if wanted:
-        known = known | client.admin(cluster).retentions(wanted)
+        found = client.admin(cluster).settings_in_force(wanted)
+        known = known | {topic: client.retention_of(settings) for topic, settings in found.items()}
         keep(key, {"at": before["at"], "of": known}, RETENTION_S, LOG, "retentions will be asked for again")
     return known
 

@@ -13,7 +13,7 @@ from controlplane.groups.rounds import Lag, Round
 from controlplane.history.lag import expiry, sampling
 from controlplane.history.lag.expiry import expiry_keep, expiry_purge, horizon_ms
 from controlplane.history.models import ExpiringUnread
-from controlplane.kafka.client import retention_of
+from controlplane.kafka.client import Setting, retention_of
 from tests.controlplane.fakes import FakeGroup
 
 from .test_lag_sampling import hers, present  # noqa: F401  # fixtures
@@ -27,7 +27,15 @@ ORDERS, REFUNDS = "00000001.orders", "00000001.refunds"
 def retentions(admin, monkeypatch, db):
     """By topic, in ms; None: for ever. Kept for no longer than a round."""
     found = {ORDERS: 7 * DAY_MS, REFUNDS: None}
-    monkeypatch.setattr(admin, "retentions", lambda names: {name: found[name] for name in names if name in found})
+
+    def settings_in_force(names):
+        return {
+            name: {"retention.ms": Setting(str(-1 if found[name] is None else found[name]), is_own=True)}
+            for name in names
+            if name in found
+        }
+
+    monkeypatch.setattr(admin, "settings_in_force", settings_in_force)
     monkeypatch.setattr(expiry, "RETENTION_S", 0)
     return found
 
@@ -110,7 +118,7 @@ def test_what_is_not_known_any_more_changes_nothing(round_, retentions, admin, m
         def away(_names):
             raise ClusterUnavailable("the cluster does not answer")
 
-        monkeypatch.setattr(admin, "retentions", away)
+        monkeypatch.setattr(admin, "settings_in_force", away)
         round_(0)
     assert spells() == [("billing", "orders", False)]
 
@@ -135,7 +143,8 @@ def test_of_a_short_retention_a_tenth_is_soon():
 def test_retention_is_asked_for_once_in_ten_minutes_for_the_oldest_first(clock, admin, monkeypatch, db):
     cache.clear()
     asked = []
-    monkeypatch.setattr(admin, "retentions", lambda names: asked.append(names) or dict.fromkeys(names, DAY_MS))
+    of_a_day = {"retention.ms": Setting(str(DAY_MS), is_own=True)}
+    monkeypatch.setattr(admin, "settings_in_force", lambda names: asked.append(names) or dict.fromkeys(names, of_a_day))
     monkeypatch.setattr(expiry, "MOST_TOPICS", 2)
     now_ms = int(clock.now().timestamp() * 1000)
     lags = {f"00000001.t{number}": Lag(1, now_ms - number * 1000) for number in range(3)}
@@ -161,7 +170,7 @@ def test_retention_is_asked_for_once_in_ten_minutes_for_the_oldest_first(clock, 
     ],
 )
 def test_how_long_a_topic_keeps_records(config, retention):
-    assert retention_of(config) == retention
+    assert retention_of({key: Setting(value, is_own=True) for key, value in config.items()}) == retention
 
 
 def test_a_round_of_a_whole_cluster_notices_it_by_topic(hers, admin, present):  # noqa: F811
