@@ -168,3 +168,7 @@ def test_a_preview_of_buying_says_up_to_which_price_and_what_could_not_be_bought
 def test_a_preview_is_refused_as_the_change_would_be(world, alice):
     answer = alice.api.put(f"{world.url}/disk?dry_run=true", {"policy": "expansion", "max_storage_gib": 1})
     assert answer.status_code == 400
+
+
+def test_a_method_that_there_is_not_is_refused_as_such_also_where_a_dry_run_is_asked_for(world, alice):
+    assert alice.api.generic("TRACE", f"{world.url}/disk?dry_run=true").status_code == 405
