@@ -21,10 +21,10 @@ RUNBOOK = "docs/runbooks/encryption-keys.md"
 def keys_check(app_configs: Any, databases: Any = None, **_options: Any) -> list[checks.CheckMessage]:
     """There are keys to seal secrets with, and they are not everybody's. As all checks of databases, where one is named."""
     del app_configs
-    return _keys_problems() if databases else []
+    return _keys_told() if databases else []
 
 
-def _keys_problems() -> list[checks.CheckMessage]:
+def _keys_told() -> list[checks.CheckMessage]:
     try:
         installed.keyring()
     except KeysProblem as problem:
@@ -40,7 +40,7 @@ def _keys_problems() -> list[checks.CheckMessage]:
 def deployed_keys_check(app_configs: Any, **_options: Any) -> list[checks.CheckMessage]:
     """The same, for `check --deploy`: Django keeps the tags of a check with its function."""
     del app_configs
-    return _keys_problems()
+    return _keys_told()
 
 
 def secret_key_check(app_configs: Any, **_options: Any) -> list[checks.CheckMessage]:

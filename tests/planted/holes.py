@@ -279,8 +279,8 @@ HOLES: tuple[Hole, ...] = (
         "mail-to-anybody",
         "Alarms are sent to addresses whose readers have not agreed.",
         "controlplane/alarms/delivery/outbox.py",
-        '.filter(pk__in=wanted, sealed_code=b"")',
-        ".filter(pk__in=wanted)",
+        'pk__in=wanted, sealed_code=b""',
+        "pk__in=wanted",
         ("tests/controlplane/alarms/test_evaluation.py", "-k", "not_confirmed"),
     ),
     Hole(

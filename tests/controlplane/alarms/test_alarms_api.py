@@ -312,7 +312,7 @@ def test_the_mail_has_the_code_and_the_database_has_not(alice, url, instance, ma
     code = code_of(made["id"])
     assert outbox.send_due() == 1
     (mailed,) = mail.mails
-    assert f"    {code}\n" in mailed.get_content()
+    assert f"    {code}" in mailed.get_content().splitlines()
     row = Receiver.objects.unscoped(ROWS).get()
     assert code not in str(Delivery.objects.unscoped(ROWS).get().document)
     assert code.encode() not in bytes(row.sealed_code)

@@ -15,6 +15,7 @@ from controlplane.alarms.delivery.outbox import CLAIM_S, KEEPS_TRYING, pause_s, 
 from controlplane.alarms.models import Delivery, Receiver
 from controlplane.core.clock import SystemClock
 from controlplane.instances.models import Instance
+from controlplane.sealing.keyring import drawn
 
 from .rows import KEY, alarm_row, event_row, receiver_row
 from .verifying import verified
@@ -330,14 +331,18 @@ def test_while_a_secret_is_replaced_both_sign_and_afterwards_the_new_one_alone(a
     assert verified(text, alone.headers, alone.body)
 
 
-def test_a_secret_that_cannot_be_opened_is_said_and_holds_up_nobody(instance, write, webhook, hook, clock, settings):
-    settings.SECRET_KEY = "another, and the one before is not named"
+def test_a_secret_that_cannot_be_opened_is_said_and_holds_up_nobody(
+    instance, write, webhook, hook, clock, settings, tmp_path
+):  # fmt: skip
+    path = tmp_path / "encryption.keys"
+    path.write_text(drawn())  # without the one before
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, encryption_keys_file=path)
     sound = receiver_row(instance, "rcv-000000000002", address=hook.url)
     write(webhook, sound)
     send_due(clock=clock)
     assert len(hook.taken) == 1
     lost = rows().get(receiver=webhook)
-    assert lost.error == "the secret of this webhook cannot be opened any more: make another one"
+    assert lost.error == "the address of this webhook cannot be read any more: make another receiver"
 
 
 def test_a_receiver_that_is_deleted_is_sent_nothing(write, webhook, hook, clock):

@@ -122,7 +122,7 @@ def test_a_mail_that_cannot_be_opened_keeps_no_other_from_being_sent(mails, writ
     mail_write(address="bob@example.com", subject="s", body="b", at=clock.now() + timedelta(seconds=0))
     assert send_due(clock=clock) == 2
     assert [mail["To"] for mail in mails.mails] == ["bob@example.com"]
-    assert Mail.objects.get(pk=written.pk).error == "an internal error: ValueError"
+    assert Mail.objects.get(pk=written.pk).error == "what it says cannot be read: see the log"
 
 
 def test_what_ended_a_month_ago_goes(mails, written, clock):
