@@ -20,6 +20,7 @@ from controlplane.core.errors import FieldProblem, Invalid, Unavailable
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.kafka import topics
 from controlplane.topics.models import TopicNote
+from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -140,7 +141,9 @@ def note_write(
 
 
 def notes_named(instance: Instance, name: str) -> list[int]:
-    """Rows of topics that have this name or had it: to be forgotten once the topic is deleted."""
+    """Rows of topics that have this name or had it: to be forgotten once the topic is deleted. What no topic can be called has none."""
+    if topic_name_problem(name):  # PostgreSQL takes no NUL
+        return []
     return list(_rows(instance).filter(name=name).values_list("pk", flat=True))
 
 

@@ -50,6 +50,8 @@ class ConfigField(serializers.Field):  # type: ignore[type-arg]
     def to_internal_value(self, data: Any) -> dict[str, str | None]:
         if not isinstance(data, dict) or len(data) > MOST_CONFIG:
             raise serializers.ValidationError(f"must be an object of at most {MOST_CONFIG} members")
+        if "" in data:
+            raise serializers.ValidationError("a configuration has a name")
         return {self._text(name): self._value(name, value) for name, value in data.items()}
 
     def to_representation(self, value: dict[str, str]) -> dict[str, str]:

@@ -36,8 +36,8 @@ LEAST_QUANTUM_S = 0.000_15
 """Of one account in a turn: less would be spent on going from one to the next."""
 LATELY_S = 0.02
 """What an account has used of the loop fades in this time to 1/e."""
-GREEDY = 1.5
-"""So many times what the accounts of a turn have used on average lately is more than a share."""
+GREEDY = 2.0
+"""So many times what those before it have used on average lately, and a quantum, is more than a share."""
 MOST_OVERDRAWN_S = 1.0
 """What is remembered of an account that used more than its part."""
 ACCOUNT_BYTES = 128 * 2**20
@@ -282,14 +282,19 @@ class Accounts:
             self._round(greedy, quantum_s)
 
     def _in_order(self) -> tuple[list[Account], list[Account]]:
-        """Those that have something ready: the cluster's own, then who has used least lately; and who has had too much."""
+        """Those that have something ready: the cluster's own, then who has used least lately; and from whom on it is greed."""
         now = self._clock()
         lately = {account: account.used_lately(now) for account in self._active}
-        share_s = GREEDY * sum(lately.values()) / len(lately)
-        if self.internal in lately:
-            lately[self.internal] = -1.0
+        modest: list[Account] = []
+        if lately.pop(self.internal, None) is not None:  # it is no measure for tenants
+            modest.append(self.internal)
         order = sorted(lately, key=lately.__getitem__)
-        return [each for each in order if lately[each] <= share_s], [each for each in order if lately[each] > share_s]
+        used_s = 0.0
+        for number, account in enumerate(order):
+            if number and lately[account] > GREEDY * used_s / number + LEAST_QUANTUM_S:
+                return modest + order[:number], order[number:]
+            used_s += lately[account]
+        return modest + order, []
 
     def _round(self, accounts: Iterable[Account], quantum_s: float) -> None:
         for account in accounts:

@@ -102,6 +102,12 @@ def test_config_is_set_and_taken_back(alice, url, orders):
     assert answer.json()["config"] == {"cleanup.policy": "compact"}
 
 
+@pytest.mark.parametrize("dry_run", ["", "?dry_run=true"])
+def test_a_configuration_without_a_name_is_refused(alice, url, orders, dry_run):
+    """librdkafka would raise what nobody expects."""
+    problem(alice.api.patch(f"{url}/orders{dry_run}", {"config": {"": "1"}}), 400, "invalid")
+
+
 def test_what_the_cluster_cannot_do_yet_is_said_so(alice, url, orders, admin, monkeypatch):
     def unsupported(*_arguments):
         raise Unsupported("this cluster's release does not support it")

@@ -11,6 +11,7 @@ from controlplane.core.models import AuditEntry
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.topics import notes
 from controlplane.topics.models import TopicNote
+from controlplane.topics.notes import notes_named
 from tests.controlplane.test_instances_api import problem
 
 
@@ -100,6 +101,12 @@ def test_one_that_a_client_deleted_and_made_again_inherits_nothing(alice, url, a
     assert (found["note"], found["tags"]) == ("", [])
     assert [row["name"] for row in alice.api.get(url, {"tag": "old"}).json()["items"]] == []
     assert written(alice, url, tags=["new"])["note"] == ""
+
+
+def test_what_no_topic_can_be_called_is_not_looked_for(instance, django_assert_num_queries):
+    """PostgreSQL takes no NUL in a text."""
+    with django_assert_num_queries(0):
+        assert notes_named(instance, "a\0") == []
 
 
 def test_an_empty_one_leaves_no_row(alice, url):

@@ -157,6 +157,21 @@ def test_what_others_asked_for_has_left_before_one_that_had_more_than_its_share_
     assert took == ["modest", "other", "sent", "greedy"]
 
 
+@pytest.mark.parametrize("beside", ["another", "", "a third and a fourth"])
+def test_several_that_are_greedy_are_no_measure_for_each_other(accounts, clock, beside):
+    """Nor is the cluster itself, which is busy wherever tenants produce much."""
+    took = []
+    for name in {"greedy", *beside.split(" and ")}:
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_4, times=200)
+    for _ in range(20):
+        turn(accounts, clock)
+    took.clear()
+    Work(clock, accounts, accounts.of("modest"), took, seconds=0.000_01, times=1)
+    accounts.serve(lambda: took.append("sent"))
+    tenants = [name for name in took if name]
+    assert tenants[:2] == ["modest", "sent"]
+
+
 def test_equals_share_a_turn_that_ends_once(accounts, clock):
     """Where nobody had more than a share, writing and sending are not done twice in a turn."""
     took, sent = [], []
