@@ -141,7 +141,10 @@ def note_write(
 
 
 def notes_named(instance: Instance, name: str) -> list[int]:
-    """Rows of topics that have this name or had it: to be forgotten once the topic is deleted. What no topic can be called has none."""
+    """Rows of topics that have this name or had it: to be forgotten once the topic is deleted.
+
+    What no topic can be called has none.
+    """
     if topic_name_problem(name):  # PostgreSQL takes no NUL
         return []
     return list(_rows(instance).filter(name=name).values_list("pk", flat=True))
