@@ -100,7 +100,7 @@ class AuditVerifyApi(APIView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        """Whether the audit trail is as it was written: its chain, computed again, up to 5,000 entries at a time."""
+        """Whether the audit trail is as it was written: its chain, computed again, up to 1,000 entries at a time."""
         found = verify(organisation=request.user.organisation, after=_after(request), kept_hash=_kept_hash(request))
         return Response(AuditVerificationSerializer(found).data)
 

@@ -8,7 +8,7 @@ organisation            12,000    2,400      nor do many keys
 ======================  ========= =========  =====================================================================
 
 These are the defaults; SLUICE_REST_LIMITS says others, 0 is none. GET, HEAD and OPTIONS read, all else counts as a change, dry
-runs and questions that are asked by POST as well. A request that its key may not make is not counted for the organisation: one
+runs and questions that are asked by POST as well. A request above its key's own limit is not counted for the organisation: one
 key does not use up what is the others'. The counts are in the cache that all web processes share, by the minute of the clock:
 who uses up one minute at its end and the next one at its beginning makes twice as many in a row.
 

@@ -28,7 +28,7 @@ def seal_addresses(apps, editor):
     for key, address in list(rows.values_list('pk', 'address')):
         sealed = field.sealed(address.encode(), {'id': key}, installed.keyring())
         rows.filter(pk=key, address=address).update(sealed_address=sealed, address=public_part(address))
-    is_url = Q(address__startswith='http://') | Q(address__startswith='https://')
+    is_url = Q(address__istartswith='http://') | Q(address__istartswith='https://')  # as typed: PostgreSQL tells HTTPS from https
     messages = apps.get_model('alarms', 'Delivery')._base_manager.using(using).filter(is_url)
     portion, last = messages.order_by('pk'), ''
     while found := list(portion.filter(pk__gt=last).values_list('pk', 'address')[:PORTION]):

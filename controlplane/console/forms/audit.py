@@ -81,7 +81,7 @@ class KeptForm(ConsoleForm):
         "^[0-9a-fA-F]{64}$",
         label="Its hash, as you have kept it",
         required=False,
-        help_text="Shows whether the log up to that entry was written anew since.",
+        help_text="Shows whether the log up to that entry was written anew since. Check from the first entry on as well.",
         error_messages={"invalid": "Enter 64 hexadecimal digits."},
         widget=forms.TextInput(
             {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", "class": "mono"}

@@ -235,6 +235,19 @@ def test_a_chain_that_was_made_anew_is_found_by_a_hash_that_somebody_kept(alice)
     assert broken(alice, after=3, hash=kept) == (3, "missing")
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_hash_that_somebody_kept_shows_what_was_changed_in_its_entry_or_made_anew_before_it(alice, number):
+    """Though its own hash was left as it was."""
+    written(alice)
+    kept = rows(alice).get(number=3).hash
+    rows(alice).filter(number=number).update(actor="eve@example.com")
+    assert broken(alice, after=3, hash=kept) == ((3, "changed") if number == 3 else None)
+    found = list(rows(alice).filter(number__lt=3).order_by("number"))
+    chained(found, Link())
+    rows(alice).bulk_update(found, ["hash"])
+    assert broken(alice, after=3, hash=kept) == (3, "changed")
+
+
 def test_an_end_that_was_changed_is_named(alice):
     count = written(alice)
     chain = AuditChain.objects.for_organisation(alice.organisation)
@@ -316,6 +329,16 @@ def test_operators_verify_all_of_them(alice, charlie, capsys):
     said = capsys.readouterr().out
     assert f"{alice.organisation.pk}: 1 entries: the entry 2 is not as it was written (changed)" in said
     call_command("audit_chain", organisation=charlie.organisation.pk)
+    with pytest.raises(CommandError, match="no audit trail of org-nobodys"):
+        call_command("audit_chain", organisation="org-nobodys")
+
+
+def test_a_trail_that_was_deleted_as_a_whole_is_missed(alice):
+    audit.record(organisation=alice.organisation, actor="a", action="x.y", target="t")
+    call_command("audit_chain")
+    deleted(alice, *range(1, rows(alice).count() + 1))
+    with pytest.raises(CommandError, match="1 of 1 audit trails"):
+        call_command("audit_chain")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -138,6 +138,19 @@ def test_whose_secret_cannot_be_read_is_told_and_gets_in_by_a_code_from_paper(ap
     assert browser.get("/account").status_code == 200
 
 
+def test_one_that_was_being_set_up_when_its_key_was_lost_is_begun_anew(db, time, settings, tmp_path):
+    browser = sign_up()
+    browser.post("/account/second-factor", {"do": "begin"})
+    before = SecondFactor.objects.get().secret
+    path = tmp_path / "encryption.keys"
+    path.write_text(drawn())
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, encryption_keys_file=path)
+    assert browser.get("/account/second-factor").status_code == 200
+    browser.post("/account/second-factor", {"do": "begin"})
+    assert SecondFactor.objects.get().secret != before
+    assert second_factor.secret_of(person()) is not None
+
+
 def test_who_has_one_sets_up_no_other_beside_it(app):
     secret = second_factor.secret_of(person())
     assert app.browser.post("/account/second-factor", {"do": "begin"}).status_code == 409

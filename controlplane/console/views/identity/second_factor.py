@@ -14,12 +14,13 @@ from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
 from controlplane.console.proof import proof_asked
-from controlplane.core.errors import Conflict, SluiceError
+from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.tenants import services as tenants
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.accounts.models import User
     from controlplane.accounts.selectors import Caller
 
 
@@ -73,11 +74,19 @@ def _page(
     context: dict[str, Any] = {"form": form or CodeForm(), "codes": codes, "is_on": user.second_factor_at is not None}
     if context["is_on"]:
         context["left"] = second_factor.recovery_left(user=user)
-    elif (secret := second_factor.secret_of(user)) is not None:
+    elif (secret := _set_up(user)) is not None:
         svg = totp.qr_svg(totp.setup_uri(secret, email=user.email))
         context["secret"] = totp.typed_secret(secret)
         context["qr"] = mark_safe(svg)  # noqa: S308  # drawn by us: squares, and no text of anybody
     return render(request, "console/second_factor.html", context, status=status)
+
+
+def _set_up(user: User) -> str | None:
+    """The secret of a second factor that is being set up. One whose key is lost is begun anew."""
+    try:
+        return second_factor.secret_of(user)
+    except Unavailable:
+        return None
 
 
 @require_POST

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management import BaseCommand, CommandError
 
 from controlplane.core import audit_sealing
-from controlplane.core.models import AuditEntry
+from controlplane.core.models import AuditChain, AuditEntry
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -35,7 +35,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, organisation: str | None, **options: Any) -> None:
         """A line for each chain. Raises CommandError where one is broken."""
         del args, options
-        ids = [organisation] if organisation else self._organisations()
+        known = self._organisations()
+        if organisation and organisation not in known:
+            raise CommandError(f"there is no audit trail of {organisation}")
+        ids = [organisation] if organisation else known
         audit_sealing.extend_all()
         broken = 0
         for each in ids:
@@ -47,8 +50,13 @@ class Command(BaseCommand):
             raise CommandError(f"{broken} of {len(ids)} audit trails are not as they were written")
 
     def _organisations(self) -> list[str]:
-        rows = AuditEntry.objects.unscoped("operators look after every tenant's trail")
-        return list(rows.order_by("organisation_id").values_list("organisation_id", flat=True).distinct())
+        """Those of which there are entries, or ought to be."""
+        reason = "operators look after every tenant's trail"
+        found = (
+            model.objects.unscoped(reason).values_list("organisation_id", flat=True)
+            for model in (AuditEntry, AuditChain)
+        )
+        return sorted({organisation_id for rows in found for organisation_id in rows.distinct()})
 
     def _followed(self, organisation_id: str) -> tuple[int, Break | None]:
         """How many entries were computed again, and the first that does not fit."""
