@@ -57,6 +57,7 @@ class Told:
     detail: str = ""
     before: Sizes | None = None
     after: Sizes | None = None
+    may_be_lost: bool = False  # of unread.safe: some records may have expired before they were read
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Figures are those of `history.latest`: an alarm judges the number that the chart
 own. Partitions and health reasons are asked of the flow masters and ZooKeeper, as health is; the history has none of them.
 
 What cannot be known has no value, and `Missing` says why. A sample older than SAMPLE_FRESH_S is none. Where no flow master
-answers, storage and partitions are not known (but what health still says is there is there), where ZooKeeper does not, routes are
-not; that they are not is a health reason itself, and can be watched.
+answers, or one that has not heard of its brokers yet, storage and partitions are not known (but what health still says is there
+is there), where ZooKeeper does not, routes are not; that they are not is a health reason itself, and can be watched.
 """
 
 from __future__ import annotations
@@ -125,9 +125,14 @@ def _read(
 
 
 def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest: Latest) -> Reading:
-    """`health` None: the instance does not run; `document` None: no master says anything of it now."""
+    """`health` None: the instance does not run; `document` None: no master says anything of it now.
+
+    One that is `learning` says 0 of what it has not heard yet: that is no value, and resolves nothing.
+    """
     if health is None:
         return NOTHING
+    if document is not None and document.get("learning"):
+        document = None
     there = {reason.code: reason for reason in health.reasons}
     values: dict[str, float | Missing] = {code: 1.0 if code in there else 0.0 for code in CODES}
     if document is None:

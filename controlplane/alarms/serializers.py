@@ -157,11 +157,14 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
     object = serializers.CharField(
         source="told.object", help_text="its code or id; of throttling the direction; of unread records the topic"
     )
-    actor = serializers.CharField(source="told.actor", help_text='an email, "system", or empty where nobody did it')
+    actor = serializers.CharField(
+        source="told.actor",
+        help_text='an email, "system", "operator" for one of the service, or empty where nobody did it',
+    )
     detail = serializers.CharField(
         source="told.detail",
         help_text="more about it: why an operation failed, what a policy did, what sizes were and are, when unread records may "
-        "expire; or empty",
+        "expire, or that some may have; or empty",
     )
     before = EventSizesSerializer(
         source="told.before", allow_null=True, help_text="of a resize; null: not known, or no resize"

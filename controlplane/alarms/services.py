@@ -87,6 +87,9 @@ def alarm_update(
     if "watch" in changes and wanted["watch"] not in FIGURES:
         # What was compared with the figure before means nothing for a reason.
         wanted |= {name: changes.get(name) for name in ("comparison", "threshold")}
+    elif _is_measured_otherwise(before["watch"], wanted["watch"]):
+        # 90 of % is no 90 of bytes: it would fire at once, or never.
+        wanted["threshold"] = changes.get("threshold")
     if "watch" in changes and wanted["watch"] not in OF_GROUPS:
         wanted["group"] = changes.get("group")
     after = _checked(instance, wanted)
@@ -156,6 +159,12 @@ def _locked(organisation: Organisation, instance: Instance, alarm_id: str) -> Al
     if alarm is None:
         raise NotFound(f"no alarm {alarm_id}")
     return alarm
+
+
+def _is_measured_otherwise(before: str, after: str) -> bool:
+    """Whether a threshold of the one figure means nothing, or something else, for the other."""
+    one, other = FIGURES.get(before), FIGURES.get(after)
+    return one is not None and other is not None and (one.unit, one.of_group) != (other.unit, other.of_group)
 
 
 def _begin_anew(alarm: Alarm, instance: Instance, actor: str, at: datetime) -> None:

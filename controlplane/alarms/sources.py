@@ -154,8 +154,15 @@ def _of_unread(instance: Instance) -> list[Source]:
         said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
         return Told("unread.expiring", row.group, topic, detail=said)
 
+    def over(row: ExpiringUnread) -> Told:
+        if row.ended_at is None or row.ended_at < row.expires_at:
+            return Told("unread.safe", row.group, row.topic)
+        # What was oldest is gone: whether it was read in time, or expired, no round can tell.
+        said = f"records of topic {row.topic} may have expired unread"
+        return Told("unread.safe", row.group, row.topic, detail=said, may_be_lost=True)
+
     return [
-        Rows({"unread.safe": Q()}, rows, "ended_at", lambda row: Told("unread.safe", row.group, row.topic)),
+        Rows({"unread.safe": Q()}, rows, "ended_at", over),
         Rows({"unread.expiring": Q()}, rows, "began_at", expiring),
     ]
 
@@ -200,7 +207,7 @@ def _moved(instance: Instance, span: Span) -> tuple[Found, Found]:
     rows = RebalanceMove.objects.filter(instance=instance.pk).order_by().values("rebalance")
     found = rows.annotate(
         began=Min("begun_at"),
-        ended=Max("finished_at", filter=Q(state=MoveState.DONE)),
+        ended=Max("finished_at", filter=Q(begun_at__isnull=False)),  # however: what failed is over, too
         copied=Count("pk", filter=Q(state=MoveState.DONE, copies=True)),
         led=Count("pk", filter=Q(state=MoveState.DONE, copies=False)),
         left=Count("pk", filter=Q(state__in=(MoveState.WAITING, *ACTIVE))),

@@ -61,9 +61,16 @@ def allocation(cluster: ClusterAddress, instance_id: str) -> dict[str, Any]:
 
 
 def short(cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Limit, flow and branch per direction of these instances, as far as they are known. Raises MasterUnavailable."""
-    path = f"/v1/instances/{','.join(instance_ids)}"
-    return _items(_ask(cluster, path), "instances") if instance_ids else []
+    """Limit, flow and branch per direction of these instances, as far as they are known. Raises MasterUnavailable.
+
+    Each has `learning` True while the master has not heard of every broker, or hears of none: it says 0 of what it does not know.
+    """
+    if not instance_ids:
+        return []
+    document = _ask(cluster, f"/v1/instances/{','.join(instance_ids)}")
+    items = _items(document, "instances")
+    knows_all = not document.get("learning") and document.get("brokers") != []
+    return items if knows_all else [{**item, "learning": True} for item in items]
 
 
 def storage_used_bytes(cluster: ClusterAddress, instance_id: str) -> int | None:

@@ -80,7 +80,7 @@ MARKS = {
     "broker.away": "failover",
 }
 """How events are drawn: of several in one step, as the last of these kinds."""
-MARK_WORDS = {"resized": "Resized", "throttling": "Throttled", "fired": "Alarm fired", "failover": "Failover"}
+MARK_WORDS = {"resized": "Resized", "throttling": "Throttled", "fired": "Alarm fired", "failover": "Broker went away"}
 MOST_TOLD = 4
 """Of one step; what is more is counted."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SYSTEM = "system"
 """The actor where no person is behind a change."""
+OPERATOR = "operator"
+"""The actor of an operation that an operator of the service begins in an organisation: who that is stands in the trail alone."""
 LONGEST_ADDRESS = 64
 """An IPv6 address with a zone may be longer: what is behind is cut off."""
 

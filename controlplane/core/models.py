@@ -41,7 +41,7 @@ class Operation(models.Model):
     arguments = models.JSONField(default=dict)
     actor = models.CharField(
         max_length=254, default="", blank=True
-    )  # an email, or "system"; empty: of an older release
+    )  # an email, "system" or "operator"; empty: of an older release
     state = models.CharField(max_length=16, choices=OperationState, default=OperationState.RUNNING)
     steps = models.JSONField(default=list)  # [{"name", "state", "note"}]
     step = models.PositiveSmallIntegerField(default=0)  # index into steps

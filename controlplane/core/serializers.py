@@ -23,7 +23,9 @@ class OperationSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.CharField()
     target = serializers.CharField(help_text="id of what it works on")
-    actor = serializers.CharField(help_text='who asked for it: an email, or "system"; empty where it was not kept yet')
+    actor = serializers.CharField(
+        help_text='who asked for it: an email, "system", or "operator" for one of the service; empty where it was not kept yet'
+    )
     state = serializers.ChoiceField(choices=OperationState.choices)
     steps = StepSerializer(many=True)
     progress = serializers.IntegerField(help_text="percent of the steps that are done")

@@ -52,11 +52,13 @@ Spot = tuple[str, int, int]
 class Lag:
     """Records that can still be read, and the timestamp of the oldest of them, in ms.
 
-    None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left.
+    None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left. `is_whole`: the next record of
+    every partition is dated; where it is not, an older one may be among those that are not.
     """
 
     messages: int
     oldest_ms: int | None
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +211,9 @@ def _lag(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> Lag:
     """The oldest of those that are known, as a page has it."""
     stamps = [dated[spot] for _, spot in spots if spot in dated]
     known = [stamp for stamp in stamps if stamp not in (NOTHING_LEFT, UNDATED)]
-    nothing = not spots or (len(stamps) == len(spots) and all(stamp == NOTHING_LEFT for stamp in stamps))
-    return Lag(sum(left for left, _ in spots), NOTHING_LEFT if nothing else min(known, default=None))
+    is_whole = len(stamps) == len(spots) and UNDATED not in stamps
+    nothing = is_whole and not known
+    return Lag(sum(left for left, _ in spots), NOTHING_LEFT if nothing else min(known, default=None), is_whole)
 
 
 def _by_topic(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> dict[str, Lag]:

@@ -177,7 +177,7 @@ def instance_limits_set(
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
     instance = instance_row_change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
     operation = operations.start(
-        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, counted=False, clock=clock
+        organisation=organisation, kind=UPDATE, target=instance.id, actor=audit.OPERATOR, counted=False, clock=clock
     )
     audit.record(
         organisation=organisation,

@@ -156,6 +156,21 @@ def test_several_instances_and_all_brokers_are_one_question_each(server):
             ask()
 
 
+@pytest.mark.parametrize(
+    ("of_all", "is_learning"),
+    [
+        ('"learning": true, "brokers": [1]', True),
+        ('"learning": false, "brokers": []', True),
+        ('"learning": false, "brokers": [1, 2]', False),
+    ],
+)
+def test_that_a_master_does_not_know_its_brokers_yet_stands_with_each_instance(server, of_all, is_learning):
+    server.body = f'{{{of_all}, "instances": [{{"instance": "ins-1"}}, {{"instance": "ins-2"}}]}}'.encode()
+    found = REAL_SHORT(CLUSTER, ["ins-1", "ins-2"])
+    assert [each["instance"] for each in found] == ["ins-1", "ins-2"]
+    assert [bool(each.get("learning")) for each in found] == [is_learning] * 2
+
+
 def test_allocations_of_several_are_one_question(server):
     server.body = b'{"instances": [{"instance": "ins-1"}]}'
     assert REAL_ALLOCATIONS(CLUSTER, ["ins-1", "ins-2"]) == [{"instance": "ins-1"}]

@@ -99,6 +99,17 @@ def test_the_operator_may_follow_what_was_begun_and_nobody_else_of_the_organisat
     problem(bob.api.get("/api/v1/operations/op-000000000000"), 404, "not_found")
 
 
+def test_members_see_that_an_operator_did_it_and_not_which_one(tree, alice, operator, instance):
+    begun = operator.api.put(f"/api/v1/instances/{instance.id}/limits", {"topics": 7}).json()["operation_id"]
+    run_to_the_end(begun)
+    events = alice.api.get(f"/api/v1/instances/{instance.id}/events")
+    assert [each["actor"] for each in events.json()["items"] if each["object"] == begun] == ["operator"] * 2
+    operation = alice.api.get(f"/api/v1/operations/{begun}")
+    assert operation.json()["actor"] == "operator"
+    for answer in (events, operation, alice.api.get("/api/v1/operations")):
+        assert b"charlie" not in answer.content
+
+
 def test_a_list_of_operations_is_the_organisations_own_for_operators_too(tree, operator, instance):
     operator.api.put(f"/api/v1/instances/{instance.id}/limits", {"topics": 7})
     assert operator.api.get("/api/v1/operations").json()["items"] == []

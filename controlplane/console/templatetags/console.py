@@ -456,7 +456,7 @@ EVENTS = {
     "instance.resized": ("succeeded", "Resized"),
     "throttling.began": ("warning", "{subject} throttled"),
     "throttling.ended": ("healthy", "{subject} no longer throttled"),
-    "broker.away": ("degraded", "Failover: broker {broker} went away"),
+    "broker.away": ("degraded", "Broker {broker} of the cluster went away"),
     "broker.back": ("healthy", "Broker {broker} is back"),
     "rebalance.began": ("", "Moving partitions between brokers: begun"),
     "rebalance.ended": ("succeeded", "Moving partitions between brokers: done"),
@@ -502,9 +502,9 @@ def watched(value: float | None, watch: str) -> str:
 
 
 @register.filter
-def event_colour(kind: str) -> str:
-    """Its colour."""
-    return EVENTS[kind][0]
+def event_colour(event: Event) -> str:
+    """Its colour: that of its kind, unless something may be lost."""
+    return "warning" if event.told.may_be_lost else EVENTS[event.kind][0]
 
 
 @register.filter

@@ -5,7 +5,11 @@ topic's retention that says when the oldest may expire, *at the earliest*: broke
 the last one of its segment, whose time nobody but they know. When it is a tenth of the retention away, and an hour at most, a
 spell begins. It ends when the group has read on, or what was oldest is gone, so that the next has twice as long; in between
 nothing changes, so that a group that is always so far away does not begin one each minute. Where a round does not know a group,
-or the age of its oldest record, nothing changes either; what no round has seen for a day has ended when it was last seen.
+or the age of the next record of one of its partitions in the topic, nothing changes either (but what is dated and about to
+expire is); what no round has seen for a day has ended when it was last seen.
+
+Groups are as many as a tenant likes, and rows are not: of an instance, MOST_SPELLS at most are open or began in the last hour.
+Those with most unread come first; what is one too many begins when there is room, if it still is about to expire.
 
 Retention stands with the cluster. It is asked for, of those topics whose unread records are oldest, MOST_TOPICS in a round at
 most, and kept for RETENTION_S.
@@ -15,11 +19,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import F
+from django.db.models import Count, F, Q
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
@@ -42,7 +47,10 @@ RETENTION_S = 600
 AT_ONCE = 500
 UNSEEN = timedelta(days=1)
 KEPT = timedelta(days=90)
-PORTION = 10_000
+PORTION, PORTIONS = 2_000, 20
+MOST_SPELLS = 200
+"""Of an instance, open or begun within LATELY."""
+LATELY = timedelta(hours=1)
 
 Key = tuple[str, str]
 """An instance, and the digest of a group and a topic."""
@@ -57,6 +65,7 @@ class Unread:
     topic: str
     messages: int
     oldest_ms: int
+    is_whole: bool = True  # all of it is dated
     expires_ms: int = 0  # at the earliest; 0: not known yet
 
     @property
@@ -91,7 +100,11 @@ def expiry_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     now = clock.now()
     ExpiringUnread.objects.filter(ended_at=None, seen_at__lt=now - UNSEEN).update(ended_at=F("seen_at"))
     old = ExpiringUnread.objects.filter(ended_at__lt=now - KEPT)
-    ExpiringUnread.objects.filter(pk__in=list(old.order_by("pk").values_list("pk", flat=True)[:PORTION])).delete()
+    for _ in range(PORTIONS):  # the rest is for the next call
+        keys = list(old.order_by("pk").values_list("pk", flat=True)[:PORTION])
+        if not keys:
+            break
+        old.filter(pk__in=keys).delete()
 
 
 def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:
@@ -102,7 +115,7 @@ def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[
         if lag.oldest_ms is None:
             undecided.add((instance, digest_of(group, name_of(topic))))
         elif lag.oldest_ms != NOTHING_LEFT:
-            dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms))
+            dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms, lag.is_whole))
     dated.sort(key=lambda each: each.oldest_ms)
     retentions = _retentions(cluster, list(dict.fromkeys(each.topic for each in dated)), int(now.timestamp()))
     soon: dict[Key, Unread] = {}
@@ -116,7 +129,7 @@ def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[
         left_ms = each.oldest_ms + retention_ms - round(now.timestamp() * MS)
         if left_ms <= horizon_ms(retention_ms):
             soon[each.key] = replace(each, expires_ms=each.oldest_ms + retention_ms)
-        elif left_ms <= 2 * horizon_ms(retention_ms):
+        elif left_ms <= 2 * horizon_ms(retention_ms) or not each.is_whole:
             undecided.add(each.key)
     return soon, undecided
 
@@ -163,8 +176,28 @@ def _written(
         for first in range(0, len(some), AT_ONCE):
             rows.filter(pk__in=some[first : first + AT_ONCE]).update(**changes)
     ours = set(names)
-    new = [_row(each, now) for key, each in soon.items() if key[0] in ours and key not in open_]
-    ExpiringUnread.objects.bulk_create(new, batch_size=AT_ONCE, ignore_conflicts=True)
+    new = [each for key, each in soon.items() if key[0] in ours and key not in open_]
+    if new:
+        begun = [_row(each, now) for each in _as_many_as_fit(new, now)]
+        ExpiringUnread.objects.bulk_create(begun, batch_size=AT_ONCE, ignore_conflicts=True)
+
+
+def _as_many_as_fit(new: Sequence[Unread], now: datetime) -> list[Unread]:
+    """Of each instance those with most unread, as long as there is room for a spell."""
+    rows = ExpiringUnread.objects.filter(Q(ended_at=None) | Q(began_at__gt=now - LATELY))
+    counts = rows.filter(instance__in={each.instance for each in new}).order_by().values("instance")
+    taken = Counter(dict(counts.annotate(number=Count("pk")).values_list("instance", "number")))
+    begun: list[Unread] = []
+    left_out: Counter[str] = Counter()
+    for each in sorted(new, key=lambda each: -each.messages):
+        if taken[each.instance] < MOST_SPELLS:
+            taken[each.instance] += 1
+            begun.append(each)
+        else:
+            left_out[each.instance] += 1
+    for instance, number in left_out.items():
+        LOG.info("%d spells of %s do not begin: it has %d", number, instance, MOST_SPELLS)
+    return begun
 
 
 def _row(each: Unread, now: datetime) -> ExpiringUnread:

@@ -93,11 +93,17 @@ def resized(instance: Instance, at: datetime, bandwidth: float = 10.0, kind: str
     )  # fmt: skip
 
 
-def expiring(instance: Instance, began: datetime, ended: datetime | None = None, group: str = "billing") -> None:
-    """Of a group, in topic `orders`."""
+def expiring(
+    instance: Instance,
+    began: datetime,
+    ended: datetime | None = None,
+    group: str = "billing",
+    expires: datetime | None = None,
+) -> None:
+    """Of a group, in topic `orders`; where it is not said, they may expire at once."""
     ExpiringUnread.objects.create(
         instance=instance.pk, digest=digest_of(group, "orders"), group=group, topic="orders", messages=1204,
-        expires_at=began, began_at=began, seen_at=began, ended_at=ended,
+        expires_at=expires or began, began_at=began, seen_at=began, ended_at=ended,
     )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def test_an_alarm_about_a_group_names_it_and_begins_anew_with_another(alice, url
     assert alice.api.get(path).json()["missing"] == "no_group"
     changed = alice.api.patch(path, {"group": "shipping"}).json()
     assert (changed["group"], changed["state"], changed["value"], changed["missing"]) == ("shipping", "ok", None, None)
-    changed = alice.api.patch(path, {"watch": "connections"}).json()
+    changed = alice.api.patch(path, {"watch": "connections", "threshold": 1000}).json()
     assert (changed["watch"], changed["group"], changed["threshold"]) == ("connections", None, 1000)
     problem(alice.api.patch(path, {"group": "billing"}), 400, "invalid")
 
@@ -194,6 +194,29 @@ def test_a_figure_becomes_a_reason_without_what_it_was_compared_with(alice, url,
     changed = alice.api.patch(f"{url}/alarms/{made['id']}", {"watch": "route_down"}).json()
     assert (changed["watch"], changed["comparison"], changed["threshold"]) == ("route_down", None, None)
     problem(alice.api.patch(f"{url}/alarms/{made['id']}", {"watch": "connections"}), 400, "invalid")
+
+
+@pytest.mark.parametrize("watch", ["storage_used_bytes", "connections", "produce_throttled_ms_per_s"])
+def test_a_figure_of_another_unit_does_not_take_the_threshold_along(alice, url, made, watch):
+    path = f"{url}/alarms/{made['id']}"
+    refused = problem(alice.api.patch(path, {"watch": watch}), 400, "invalid")
+    assert [(each["field"], each["detail"]) for each in refused["errors"]] == [
+        ("threshold", f"{watch} is compared: say with what")
+    ]
+    assert alice.api.get(path).json() == made
+    changed = alice.api.patch(path, {"watch": watch, "threshold": 7}).json()
+    assert (changed["watch"], changed["comparison"], changed["threshold"]) == (watch, made["comparison"], 7)
+
+
+def test_a_figure_of_the_same_unit_keeps_the_threshold(alice, url, made):
+    changed = alice.api.patch(f"{url}/alarms/{made['id']}", {"watch": "produce_percent"}).json()
+    assert (changed["watch"], changed["threshold"]) == ("produce_percent", made["threshold"])
+
+
+def test_a_figure_of_a_group_does_not_take_the_threshold_of_one_of_the_instance(alice, url, made):
+    path, of_group = f"{url}/alarms/{made['id']}", {"watch": "group_lag_seconds", "group": "billing"}
+    problem(alice.api.patch(path, of_group), 400, "invalid")
+    assert alice.api.patch(path, of_group | {"threshold": 600}).json()["threshold"] == 600
 
 
 def test_a_change_of_nothing_is_refused_and_one_to_the_same_is_nothing(alice, url, made):

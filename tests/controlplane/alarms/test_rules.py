@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.alarms.delivery.words import rule_text
-from controlplane.alarms.readings import reading_of
+from controlplane.alarms.readings import OF_FLOW, OF_PARTITIONS, reading_of
 from controlplane.alarms.rules import (
     FIGURES,
     MISSING,
@@ -219,6 +219,15 @@ def test_without_a_master_what_it_says_is_not_known_and_that_it_is_away_is():
         "throttled_under_limit", "under_replicated_partitions", "offline_partitions",
     }  # fmt: skip
     assert of(found, "flow_unknown") == 1.0
+
+
+def test_what_a_master_says_that_has_not_heard_of_its_brokers_is_not_known():
+    troubled = {"partitions_without_leader": 0, "partitions_under_replicated": 0}
+    new = read(Facts(10 * GIB, Flow(0, storage_full=False)), document=DOCUMENT | troubled | {"learning": True})
+    unknown = {name for (name, _), value in new.values.items() if value is Missing.NO_MASTER}
+    assert unknown == {*OF_FLOW, *OF_PARTITIONS}
+    known = read(document=DOCUMENT | {"learning": False})
+    assert Missing.NO_MASTER not in known.values.values()
 
 
 def test_storage_that_was_full_when_the_master_went_away_still_is():

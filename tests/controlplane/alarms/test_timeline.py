@@ -16,6 +16,7 @@ from controlplane.core.models import Operation
 from controlplane.health import services as health
 from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.instances.models import Instance, SpecChange
+from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.test_instances_api import problem
 
 from .rows import absence, alarm_row, event_row, expiring, moved, resized, throttled
@@ -127,7 +128,7 @@ def test_throttling_began_and_ended_once_and_has_not_ended_while_it_may_go_on(al
     ]
 
 
-def test_a_broker_that_went_away_is_a_failover_and_one_of_before_the_instance_or_of_another_cluster_is_not(
+def test_a_broker_of_the_cluster_that_went_away_is_told_of_and_one_of_before_the_instance_or_of_another_cluster_is_not(
     alice, instance, url, hour
 ):
     SpecChange.objects.unscoped(ROWS).all().delete()
@@ -154,12 +155,32 @@ def test_moved_partitions_are_counted_and_neither_brokers_nor_the_rebalance_are_
     assert b"orders" not in answer.content
 
 
+@pytest.mark.parametrize("state", ["failed", "cancelled", "skipped"])
+def test_moves_that_come_to_nothing_end_too(alice, instance, url, hour, state):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    moved(instance, "reb-000000000007", hour(3), hour(2))
+    RebalanceMove.objects.update(state=state)
+    said = "0 copied to other brokers, 0 led by another replica"
+    assert told(alice, url) == [("rebalance.ended", "", said), ("rebalance.began", "", "")]
+    RebalanceMove.objects.update(begun_at=None)
+    assert told(alice, url) == [], "nothing had begun"
+
+
 def test_unread_records_that_are_about_to_expire_are_told_with_group_and_topic(alice, instance, url, hour):
     SpecChange.objects.unscoped(ROWS).all().delete()
-    expiring(instance, hour(3), hour(2))
+    expiring(instance, hour(3), hour(2), expires=hour(1))
     expiring(Instance(pk="ins-another1"), hour(3))
-    said = f"1204 records of topic orders may expire unread from {hour(3):%Y-%m-%d %H:%M} UTC on"
+    said = f"1204 records of topic orders may expire unread from {hour(1):%Y-%m-%d %H:%M} UTC on"
     assert told(alice, url) == [("unread.safe", "billing", ""), ("unread.expiring", "billing", said)]
+
+
+@pytest.mark.parametrize("later", [0, 60])
+def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_may_be_lost(
+    alice, instance, url, hour, later
+):
+    expiring(instance, hour(3), hour(2) + timedelta(seconds=later), expires=hour(2))
+    said = "records of topic orders may have expired unread"
+    assert told(alice, url, kinds="unread.safe") == [("unread.safe", "billing", said)]
 
 
 def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):

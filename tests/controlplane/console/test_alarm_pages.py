@@ -301,6 +301,16 @@ def test_events_of_some_kinds_are_chosen_and_every_kind_is_among_them(at_alice, 
     assert {kind for show in SHOWN if show != "all" for kind in kinds_shown(show)} == set(KINDS)
 
 
+@pytest.mark.parametrize(("hours", "colour"), [(1, "healthy"), (-1, "warning")])
+def test_what_may_have_expired_unread_is_no_good_news(at_alice, at, instance, hours, colour):
+    now = datetime.now(UTC)
+    expiring(instance, now - timedelta(hours=3), now, expires=now + timedelta(hours=hours))
+    page = at_alice.get(f"{at}/timeline?show=unread")
+    words = "No unread records of group billing are about to expire any more"
+    assert f'<span class="state {colour}"><i></i>{words}</span>' in page.content.decode()
+    assert ("Records of topic orders may have expired unread." in text_of(page)) == (colour == "warning")
+
+
 def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
     now = datetime.now(UTC)
     Instance.objects.unscoped(ROWS).update(created_at=now - timedelta(days=1))
@@ -309,7 +319,7 @@ def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
     throttled(instance, now - timedelta(hours=3), now - timedelta(hours=2))
     absence(instance, now - timedelta(hours=2), now - timedelta(hours=1))
     moved(instance, "reb-000000000001", now - timedelta(hours=2), now - timedelta(hours=1))
-    expiring(instance, now - timedelta(hours=1), now, group="Storage is full")
+    expiring(instance, now - timedelta(hours=1), now, group="Storage is full", expires=now + timedelta(hours=1))
     text = text_of(at_alice.get(f"{at}/timeline"))
     for said in (
         "Unread records of group Storage is full are about to expire 1204 records of topic orders may expire unread from",
@@ -317,7 +327,7 @@ def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
         "Resized Bandwidth 5 → 10 MiB/s.",
         "Producers throttled",
         "Producers no longer throttled It lasted 1 h.",
-        "Failover: broker 2 went away",
+        "Broker 2 of the cluster went away",
         "Broker 2 is back",
         "Moving partitions between brokers: done 1 copied to other brokers, 1 led by another replica.",
     ):

@@ -165,7 +165,7 @@ def test_what_happened_is_marked_in_every_chart_with_a_text_for_the_pointer(page
         for said in (
             " · Resized: bandwidth 5 → 10 MiB/s",
             " · Producers throttled",
-            " · Failover: broker 2 went away",
+            " · Broker 2 of the cluster went away",
             " · Producers no longer throttled: it lasted 20 min",
             " · Alarm fired: Full <soon>",
         ):
@@ -179,7 +179,11 @@ def test_what_happened_stands_in_the_table_behind_each_chart_also_where_no_figur
     assert len(tables) == 5
     for table in tables:
         assert '<th scope="col" class="events">Events</th>' in table
-        (row,) = [each for each in re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) if "Failover" in each]
+        (row,) = [
+            each
+            for each in re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL)
+            if "Broker 2 of the cluster went away" in each
+        ]
         assert "\N{EN DASH}" in row, "there was no sample just then"
         assert "Alarm fired: Full &lt;soon&gt;" in table
 

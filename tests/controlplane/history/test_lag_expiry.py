@@ -44,10 +44,10 @@ def retentions(admin, monkeypatch, db):
 def round_(clock, retentions):
     """A round in which group `billing` has left unread what is so old; None: of unknown age."""
 
-    def round_(age_ms, *, topic=ORDERS, group="billing", messages=1204, after_s=60):
+    def round_(age_ms, *, topic=ORDERS, group="billing", messages=1204, after_s=60, is_whole=True):
         clock.advance(after_s)
         now_ms = int(clock.now().timestamp() * 1000)
-        lag = Lag(messages, None if age_ms is None else now_ms - age_ms)
+        lag = Lag(messages, None if age_ms is None else now_ms - age_ms, is_whole)
         found = Round({ONE: {group: lag}}, {}, {ONE: {group: {topic: lag}}})
         expiry_keep(cluster_list()[0].address, found, clock.now())
 
@@ -134,6 +134,66 @@ def test_what_no_round_has_seen_for_a_day_has_ended_and_what_ended_long_ago_goes
     clock.advance(90 * 86_400)
     expiry_purge(clock=clock)
     assert spells() == []
+
+
+def test_a_topic_of_which_not_every_partition_is_dated_begins_a_spell_and_ends_none(round_):
+    round_(DAY_MS, is_whole=False)
+    assert spells() == []
+    round_(7 * DAY_MS, is_whole=False)
+    assert spells() == [("billing", "orders", False)], "what is dated is about to expire"
+    round_(DAY_MS, is_whole=False)
+    assert spells() == [("billing", "orders", False)], "an older record may be where nobody has looked"
+    round_(DAY_MS)
+    assert spells() == [("billing", "orders", True)]
+
+
+@pytest.fixture
+def many(clock, retentions):
+    """Groups of an instance with so many records that are about to expire; those with none are up to date."""
+
+    def many(instance=ONE, after_s=60, **unread):
+        clock.advance(after_s)
+        oldest_ms = int(clock.now().timestamp() * 1000) - 7 * DAY_MS
+        lags = {group: Lag(number, oldest_ms if number else -1) for group, number in unread.items()}
+        by_topic = {group: {ORDERS: lag} for group, lag in lags.items()}
+        expiry_keep(cluster_list()[0].address, Round({instance: lags}, {}, {instance: by_topic}), clock.now())
+
+    return many
+
+
+def open_of(instance=ONE):
+    rows = ExpiringUnread.objects.filter(instance=instance, ended_at=None)
+    return set(rows.values_list("group", flat=True))
+
+
+def test_an_instance_begins_so_many_spells_and_those_with_most_unread_first(many, monkeypatch):
+    monkeypatch.setattr(expiry, "MOST_SPELLS", 2)
+    many(few=1, most=30, more=20)
+    assert open_of() == {"most", "more"}
+    many(few=1, most=30, more=20, later=99)
+    assert open_of() == {"most", "more"}
+    many("ins-00000002", few=1)
+    assert open_of("ins-00000002") == {"few"}, "each has room of its own"
+
+
+def test_groups_that_are_behind_by_turns_begin_no_more_than_that_in_an_hour(many, monkeypatch):
+    monkeypatch.setattr(expiry, "MOST_SPELLS", 3)
+    for _ in range(5):
+        many(one=1, two=2)
+        many(one=0, two=0)
+    assert ExpiringUnread.objects.count() == 3
+    many(after_s=3600, one=1, two=2)
+    assert ExpiringUnread.objects.count() == 5
+    assert open_of() == {"one", "two"}
+
+
+def test_all_that_is_old_goes_at_once_in_portions(many, clock, monkeypatch):
+    monkeypatch.setattr(expiry, "PORTION", 2)
+    many(one=1, two=2, three=3, four=4, five=5)
+    many(one=0, two=0, three=0, four=0, five=0)
+    clock.advance(91 * 86_400)
+    expiry_purge(clock=clock)
+    assert ExpiringUnread.objects.count() == 0
 
 
 def test_of_a_short_retention_a_tenth_is_soon():

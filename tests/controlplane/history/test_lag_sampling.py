@@ -289,3 +289,21 @@ def test_an_instance_of_many_groups_leaves_the_others_their_ages(monkeypatch):
     behind = {f"aaaaaaaa.g{n}": [(9, (f"aaaaaaaa.t{n}", 0, 0))] for n in range(5)}
     behind["zzzzzzzz.g"] = [(1, ("zzzzzzzz.t", 0, 0))]
     assert set(rounds._dated(door, behind, {})) == {("aaaaaaaa.t0", 0, 0), ("zzzzzzzz.t", 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("stamps", "oldest", "is_whole"),
+    [
+        ({0: 500, 1: 400}, 400, True),
+        ({0: 500, 1: rounds.NOTHING_LEFT}, 500, True),
+        ({0: rounds.NOTHING_LEFT, 1: rounds.NOTHING_LEFT}, rounds.NOTHING_LEFT, True),
+        ({0: 500}, 500, False),
+        ({0: 500, 1: rounds.UNDATED}, 500, False),
+        ({0: rounds.NOTHING_LEFT}, None, False),
+        ({}, None, False),
+    ],
+)
+def test_a_topic_is_whole_where_the_next_record_of_every_partition_is_dated(stamps, oldest, is_whole):
+    spots = [(9, ("aaaaaaaa.t", 0, 3)), (2, ("aaaaaaaa.t", 1, 7))]
+    dated = {spot: stamps[spot[1]] for _, spot in spots if spot[1] in stamps}
+    assert rounds._by_topic(spots, dated) == {"aaaaaaaa.t": rounds.Lag(11, oldest, is_whole)}
