@@ -126,18 +126,20 @@ def shorten(operation: Operation) -> Finished | NotYet:
                 why = ANOTHER
                 break
             if until.is_over:
-                return NotYet(f"topics: {set_by(operation).count()} of {len(planned)}")
+                done = set_by(operation).count()
+                return NotYet(f"{done} of {len(planned)} topics")
             _shorten_topic(operation, instance, name, ids.get(name, ""), planning.Step(**members))
-    done = list(set_by(operation).filter(next_ms=None).values_list("topic", flat=True))
+    names = list(set_by(operation).filter(next_ms=None).values_list("topic", flat=True))
+    done = len(names)
     if why and not done:
         return _nothing(why)
     policy = _policy(operation)
     if policy is not None:
         telling.unstuck(policy)
-    result = telling.shortened_record(operation, done)
+    result = telling.shortened_record(operation, names)
     if not why:
-        return Finished(f"{len(done)} of {len(planned)} topics", result)
-    said = f"stopped after {len(done)} of {len(planned)} topics: {why}"
+        return Finished(f"{done} of {len(planned)} topics", result)
+    said = f"stopped after {done} of {len(planned)} topics: {why}"
     return Finished(said, {**result, "said": said})
 
 

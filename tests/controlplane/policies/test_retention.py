@@ -477,8 +477,8 @@ def test_a_long_step_returns_before_its_lease_ends_and_goes_on_where_it_was(full
         operation.result = retention.find_out(operation).result
         patch.setattr(looking.Deadline, "is_over", property(lambda _self: bool(full.shortened())))
         part = retention.shorten(operation)
-        assert (part.note, len(full.shortened())) == ("topics: 1 of 2", 1)
-        assert retention.shorten(operation).note == "topics: 1 of 2"  # it is looked at again, and nothing is asked
+        assert (part.note, len(full.shortened())) == ("1 of 2 topics", 1)
+        assert retention.shorten(operation).note == "1 of 2 topics"  # it is looked at again, and nothing is asked
     assert retention.shorten(operation).result["shortened"] == 2
 
 
