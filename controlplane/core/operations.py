@@ -58,10 +58,11 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The world is not there yet; look again after a while."""
+    """The world is not there yet, or a part of the work is done: go on after a while. `result` is merged as Finished's is."""
 
     note: str
     after_s: float = SHORT_WAIT_S
+    result: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def run(operation_id: str, *, clock: Clock = SYSTEM_CLOCK) -> bool:
         outcome = _attempt(step, operation)
         if _wait_in_place(outcome, step, operation, clock) and waits < WAITS_IN_PLACE:
             waits += 1
-            held = _save(operation, {**_note(operation, outcome.note), "lease_until": _lease(clock)})
+            held = _save(operation, {**_so_far(operation, outcome), "lease_until": _lease(clock)})
             clock.sleep(outcome.after_s)
         else:
             held = _record(step, operation, outcome, clock)
@@ -209,7 +210,7 @@ def _record(step: Step, operation: Operation, outcome: Outcome, clock: Clock) ->
     if isinstance(outcome, NotYet):
         if _out_of_patience(step, operation, clock):
             return _fail(operation, OperationFailed(_patience_text(step, outcome)), clock)
-        return _pause(operation, outcome.after_s, {**_note(operation, outcome.note)}, clock)
+        return _pause(operation, outcome.after_s, _so_far(operation, outcome), clock)
     hopeless = isinstance(outcome, SluiceError) and not outcome.retriable
     final = hopeless or operation.attempts + 1 >= ATTEMPTS
     if final:
@@ -220,9 +221,7 @@ def _record(step: Step, operation: Operation, outcome: Outcome, clock: Clock) ->
 
 
 def _finish_step(operation: Operation, outcome: Finished, clock: Clock) -> bool:
-    changes: dict[str, Any] = _mark(operation, StepState.SUCCEEDED, outcome.note)
-    if outcome.result:
-        changes["result"] = {**(operation.result or {}), **outcome.result}
+    changes: dict[str, Any] = {**_mark(operation, StepState.SUCCEEDED, outcome.note), **_merged(operation, outcome)}
     if operation.step + 1 == len(operation.steps):
         changes |= {"state": OperationState.SUCCEEDED, "lease_until": None, "finished_at": clock.now()}
         return _save(operation, changes)
@@ -277,6 +276,14 @@ def _mark(operation: Operation, state: StepState, note: str = "") -> dict[str, A
 
 def _note(operation: Operation, note: str) -> dict[str, Any]:
     return _mark(operation, StepState.RUNNING, note)
+
+
+def _so_far(operation: Operation, outcome: NotYet) -> dict[str, Any]:
+    return {**_note(operation, outcome.note), **_merged(operation, outcome)}
+
+
+def _merged(operation: Operation, outcome: Finished | NotYet) -> dict[str, Any]:
+    return {"result": {**(operation.result or {}), **outcome.result}} if outcome.result else {}
 
 
 def _lease(clock: Clock) -> Any:

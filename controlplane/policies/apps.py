@@ -13,7 +13,9 @@ class PoliciesConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the kinds of operation known before a worker or a request asks for one."""
-        from controlplane.policies import retention, storage  # noqa: PLC0415  # models must be loaded first
+        from controlplane.policies import retention, services, storage  # noqa: PLC0415  # models must be loaded first
+        from controlplane.topics.services import when_deleted  # noqa: PLC0415  # the same
 
         retention.register()
         storage.register()
+        when_deleted(services.shortened_forget)

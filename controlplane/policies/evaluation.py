@@ -59,7 +59,13 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
 def _looked_at(policy: DiskPolicy, document: Mapping[str, Any] | None, is_shortened: bool, clock: Clock) -> str | None:
     used, bought = _bytes_of(document), round(policy.instance.storage_gib * GIB)
     try:
-        act = decide(policy.rule, used_bytes=used, storage_bytes=bought, is_shortened=is_shortened)
+        act = decide(
+            policy.rule,
+            used_bytes=used,
+            storage_bytes=bought,
+            is_shortened=is_shortened,
+            is_to_put_back=policy.to_put_back,
+        )
         if act is None:
             if policy.problem and used is not None and not is_reached(policy.level_percent, used, bought):
                 unstuck(policy)

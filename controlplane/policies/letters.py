@@ -18,21 +18,38 @@ if TYPE_CHECKING:
     from controlplane.policies.rules import Loss
 
 MOST_LOSSES = 20
+MOST_NAMED = 20
 _WHY = "You get this mail because you are an owner of the organisation."
 
 
 def shortened(
-    about: About, *, level_percent: int, topics: int, records: int, lost: int, losses: Sequence[Loss], at: datetime
+    about: About,
+    *,
+    level_percent: int,
+    topics: int,
+    names: Sequence[str],
+    records: int,
+    lost: int,
+    losses: Sequence[Loss],
+    at: datetime,
 ) -> Letter:
-    """Retention was shortened, and who loses what by it."""
+    """Retention of `topics`, of which some have these names, was shortened, and who loses what by it."""
     subject = f"Retention of instance {about.called} was shortened"
     return Letter(
         subject if not lost else f"{subject}: groups lose unread records",
         f"The storage of the instance {about.called} was used to {level_percent} % or more at {moment(at)}. As its policy says,"
-        f" retention was shortened (topics: {topics}): up to {records:,} records are deleted within some minutes."
+        f" retention was shortened ({_topics_text(about, topics, names)}): up to {records:,} records are deleted within some"
+        " minutes."
         f"\n\n{_losses_text(about, lost, losses)}\n\nRetention is put back as it was when there is room again, or when the policy"
         f" is switched off. What is deleted does not come back.\n\n    {about.link}\n\n{_WHY}\n",
     )
+
+
+def _topics_text(about: About, topics: int, names: Sequence[str]) -> str:
+    if not about.name or not names:
+        return f"topics: {topics}"
+    others = " and others" if topics > len(names[:MOST_NAMED]) else ""
+    return f"topics: {topics}: {', '.join(names[:MOST_NAMED])}{others}"
 
 
 def _losses_text(about: About, lost: int, losses: Sequence[Loss]) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from django.conf import settings
+
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, Unavailable
@@ -32,8 +34,32 @@ if TYPE_CHECKING:
 
 PLACES_AT_ONCE = 2_000
 GROUPS_AT_ONCE = 200
-ACT_WITHIN, SHOW_WITHIN = timedelta(minutes=2), timedelta(seconds=10)
-"""So long leaders may take for all cuts: of an operation, and of a preview that somebody waits for."""
+SHOW_WITHIN = timedelta(seconds=10)
+"""So long the cluster may take for all that a preview asks, which somebody waits for."""
+LONGEST_PART = timedelta(seconds=10)
+
+
+def part_of_lease() -> timedelta:
+    """So long a step of an operation may ask before it returns: beyond its lease another worker would begin it anew, for ever."""
+    return min(LONGEST_PART, timedelta(seconds=settings.ENVIRONMENT.lease_s) / 2)
+
+
+class Deadline:
+    """Until when questions may begin: each has a time limit of its own."""
+
+    def __init__(self, within: timedelta, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._until = clock.now() + within
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has passed."""
+        return self._clock.now() > self._until
+
+    def check(self) -> None:
+        """Raises ClusterUnavailable where it has passed."""
+        if self.is_over:
+            raise ClusterUnavailable(NO_ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +74,8 @@ class Foretold:
 def kept_all(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, Kept]:
     """How long each topic keeps records, but for the service's own. Raises ClusterUnavailable."""
     found = {}
-    for name, settings in topics.settings_all(instance.cluster.address, instance.id, clock=clock).items():
-        retention, cleanup = settings.get("retention.ms"), settings.get("cleanup.policy")
+    for name, in_force in topics.settings_all(instance.cluster.address, instance.id, clock=clock).items():
+        retention, cleanup = in_force.get("retention.ms"), in_force.get("cleanup.policy")
         if name == AUDIT_TOPIC or retention is None or cleanup is None:
             continue
         milliseconds = int(retention.value)
@@ -58,7 +84,12 @@ def kept_all(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, Ke
 
 
 def seen(
-    instance: Instance, rule: Rule, *, all_kept: Mapping[str, Kept] | None = None, clock: Clock = SYSTEM_CLOCK
+    instance: Instance,
+    rule: Rule,
+    until: Deadline,
+    *,
+    all_kept: Mapping[str, Kept] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Seen:
     """All that a plan needs to know of an instance. Raises ClusterUnavailable."""
     cluster, floor_ms = instance.cluster.address, rule.floor_minutes * MINUTE_MS
@@ -66,11 +97,12 @@ def seen(
     kept = {name: each for name, each in found.items() if rules.shortens(each, floor_ms)}
     if not kept:
         return Seen()
+    until.check()
     there = [topic for topic in topics.list_all(cluster, instance.id, clock=clock) if topic.name in kept]
     places = [(topic.name, partition.partition) for topic in there for partition in topic.layout]
     extents = {
         place: Extent(span.start, span.end)
-        for part in _parts(places, PLACES_AT_ONCE)
+        for part in _parts(places, PLACES_AT_ONCE, until)
         for place, span in groups.spans(cluster, instance.id, part).items()
     }
     leaderless = {place[0] for place in places if place not in extents}
@@ -78,15 +110,16 @@ def seen(
     return Seen(
         whole,
         {place: extent for place, extent in extents.items() if place[0] in whole},
-        _committed(instance, whole),
+        _committed(instance, whole, until),
     )
 
 
-def _committed(instance: Instance, of: Mapping[str, Kept]) -> dict[str, dict[Place, int]]:
+def _committed(instance: Instance, of: Mapping[str, Kept], until: Deadline) -> dict[str, dict[Place, int]]:
     cluster = instance.cluster.address
+    until.check()
     names = [group.name for group in groups.list_all(cluster, instance.id)]
     found = {}
-    for part in _parts(names, GROUPS_AT_ONCE):
+    for part in _parts(names, GROUPS_AT_ONCE, until):
         for group in groups.read(cluster, instance.id, part):
             positions = {place: offset for place, offset in group.committed.items() if place[0] in of}
             if positions:
@@ -96,32 +129,31 @@ def _committed(instance: Instance, of: Mapping[str, Kept]) -> dict[str, dict[Pla
 
 def planned(instance: Instance, rule: Rule, *, clock: Clock = SYSTEM_CLOCK) -> Plan:
     """By how much retention is to be shortened now, and what that costs whom. Raises ClusterUnavailable."""
-    there = seen(instance, rule, clock=clock)
-    return plan_of(there, rule, asker(instance, clock, ACT_WITHIN), lambda places: _sizes(instance, places))
+    until = Deadline(part_of_lease(), clock=clock)
+    there = seen(instance, rule, until, clock=clock)
+    return plan_of(there, rule, asker(instance, clock, until), lambda places: _sizes(instance, places, until))
 
 
 def foretold(instance: Instance, rule: Rule, *, clock: Clock = SYSTEM_CLOCK) -> Foretold:
     """What a policy would mean if its level were reached now: somebody waits for it. Raises ClusterUnavailable."""
+    until = Deadline(SHOW_WITHIN, clock=clock)
     kept = kept_all(instance, clock=clock)
-    there, ask = seen(instance, rule, all_kept=kept, clock=clock), asker(instance, clock, SHOW_WITHIN)
-    plan = plan_of(there, rule, ask, lambda places: _sizes(instance, places))
+    there, ask = seen(instance, rule, until, all_kept=kept, clock=clock), asker(instance, clock, until)
+    plan = plan_of(there, rule, ask, lambda places: _sizes(instance, places, until))
     if rule.spare_unread:
         return Foretold(kept, plan)
     cuts = ask(dict.fromkeys(there.extents, rule.floor_minutes * MINUTE_MS))
     return Foretold(kept, plan, tuple(rules.losses(there.committed, there.extents, cuts)))
 
 
-def asker(instance: Instance, clock: Clock, within: timedelta) -> Asked:
-    """By which leaders are asked for cuts, all at the same moment; in all no longer than `within`."""
-    began = clock.now()
-    now_ms = int(began.timestamp() * 1000)
+def asker(instance: Instance, clock: Clock, until: Deadline) -> Asked:
+    """By which leaders are asked for cuts, all at the same moment."""
+    now_ms = int(clock.now().timestamp() * 1000)
     cluster = instance.cluster.address
 
     def ask(retentions: Mapping[Place, int]) -> Cuts:
         found: dict[Place, int | None] = {}
-        for part in _parts(sorted(retentions), PLACES_AT_ONCE):
-            if clock.now() - began > within:
-                raise ClusterUnavailable(NO_ANSWER)
+        for part in _parts(sorted(retentions), PLACES_AT_ONCE, until):
             times = {place: max(0, now_ms - retentions[place]) for place in part}
             found |= groups.offsets_at_each(cluster, instance.id, times)
         return found
@@ -129,8 +161,10 @@ def asker(instance: Instance, clock: Clock, within: timedelta) -> Asked:
     return ask
 
 
-def _sizes(instance: Instance, of: Collection[Place]) -> dict[Place, int]:
-    """Bytes of a copy of each partition, the largest one; none where brokers do not say."""
+def _sizes(instance: Instance, of: Collection[Place], until: Deadline) -> dict[Place, int]:
+    """Bytes of a copy of each partition, the largest one; none where brokers do not say, or there is no time to ask."""
+    if until.is_over:
+        return {}
     cluster, names = instance.cluster.address, topics.names_of(instance.id)
     physical = {(names.topic_in(topic), number): (topic, number) for topic, number in of}
     found: dict[Place, int] = {}
@@ -146,6 +180,8 @@ def _sizes(instance: Instance, of: Collection[Place]) -> dict[Place, int]:
     return found
 
 
-def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _parts(items: Sequence[T], size: int, until: Deadline) -> Iterator[Sequence[T]]:
+    """Raises ClusterUnavailable where the time is over before a part."""
     for start in range(0, len(items), size):
+        until.check()
         yield items[start : start + size]

@@ -12,7 +12,6 @@ from controlplane.policies.rules import (
     DEFAULT_LEVEL,
     DEFAULT_STEP,
     NONE,
-    Kept,
     Rule,
 )
 
@@ -31,6 +30,9 @@ class DiskPolicy(models.Model):
     confirm_price = models.BooleanField(default=False)  # what it may come to cost is known
     revision = models.PositiveBigIntegerField(default=1)  # of what its tenant has said: operations of another one stop
     acts_next_at = models.DateTimeField(null=True)  # not before
+    to_put_back = models.BooleanField(
+        default=False
+    )  # what was shortened may be too short for what its tenant has said since
     expanded_by = models.CharField(max_length=32, blank=True, default="")  # the operation that bought last
     problem = models.TextField(blank=True, default="")  # why it could not act last; empty: it could, or need not
     problem_at = models.DateTimeField(null=True)  # since when it is this one
@@ -57,12 +59,15 @@ class DiskPolicy(models.Model):
 class ShortenedTopic(models.Model):
     """A topic whose retention was shortened. Written before the cluster is asked, so that what it had is never lost.
 
-    Ours is a setting of `now_ms` or of `next_ms`; another one its owner has made meanwhile, and it stays.
+    Ours is a setting of `now_ms` or of `next_ms`; another one its owner has made meanwhile, and it stays. A topic that was made
+    again with the same name is another one, and has nothing of it.
     """
 
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     topic = models.CharField(max_length=249)
+    topic_id = models.CharField(max_length=32, default="")  # the cluster's, in base64; empty: it gave none
+    set_by = models.CharField(max_length=32, default="")  # the operation that shortened it last
     own_ms = models.BigIntegerField(null=True)  # what its owner had set; null: nothing, it had the cluster's default
     before_ms = models.BigIntegerField()  # what was in force
     now_ms = models.BigIntegerField(null=True)  # what was set last; null: nothing yet
@@ -81,6 +86,10 @@ class ShortenedTopic(models.Model):
     def __str__(self) -> str:
         return f"{self.topic} of {self.instance_id}"
 
-    def is_ours(self, kept: Kept) -> bool:
+    def is_ours(self, own_ms: int | None) -> bool:
         """Whether what is set for the topic was set by the policy."""
-        return kept.own_ms is not None and kept.own_ms in (self.now_ms, self.next_ms)
+        return own_ms is not None and own_ms in (self.now_ms, self.next_ms)
+
+    def is_of(self, topic_id: str) -> bool:
+        """Whether it is about this topic; where the cluster gives no ids, the name has to do."""
+        return not self.topic_id or not topic_id or self.topic_id == topic_id

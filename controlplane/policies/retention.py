@@ -6,8 +6,9 @@ policies.put_back       put retention back
 ======================  ==========================================================================================
 
 Between deciding and acting a worker may die, the tenant may change a topic or switch the policy off, and the disk may empty. So
-before each topic the policy is read again (another revision: stop); a topic whose setting is not as it was when the plan was made
-is left alone; a plan that is older than HOLDS is thrown away; and the figure of storage is asked for again.
+before each topic the policy is read again (another revision: stop), and the topic's own setting: where that is not as it was when
+the plan was made, the topic is left alone; a plan that is older than HOLDS is thrown away; and the figure of storage is asked for
+again.
 
 What a topic had is written (models.ShortenedTopic) before the cluster is asked to change it, with what is about to be set: an
 attempt whose answer was lost is recognised, and what the tenant has set himself meanwhile is never overwritten.
@@ -28,18 +29,18 @@ from controlplane.instances.selectors import instance_fresh
 from controlplane.kafka import topics
 from controlplane.policies import looking, measuring, planning, rules, telling
 from controlplane.policies.models import DiskPolicy, ShortenedTopic
-from controlplane.policies.rules import RETENTION, Loss
-from controlplane.policies.services import running_of, shortened_of
+from controlplane.policies.rules import RETENTION
+from controlplane.policies.services import put_back_is_done, running_of, set_by, shortened_of
 from quota.contracts.instance import GIB
 
 if TYPE_CHECKING:
     from controlplane.core.models import Operation
     from controlplane.instances.models import Instance
-    from controlplane.policies.rules import Kept
 
 HOLDS = timedelta(minutes=10)
 """So long a plan is true enough: groups read on meanwhile, and records become older."""
-SHORTENING_PATIENCE_S = 300.0
+PUTTING_BACK_PATIENCE_S = 1800.0
+"""Shortening that is under way has its end first; then there may be thousands of topics."""
 MOST_LOSSES = 100
 """That are kept with the operation, the largest ones."""
 RETENTION_MS = "retention.ms"
@@ -57,14 +58,14 @@ def register() -> None:
             rules.SHORTENING,
             (
                 Step("find out what goes", find_out),
-                Step("shorten retention", shorten),
+                Step("shorten retention", shorten, HOLDS.total_seconds()),
                 Step("tell owners", tell),
             ),
             failed=telling.stuck,
         )
     )
     operations.register(
-        OperationKind(rules.PUTTING_BACK, (Step("put retention back", put_back, SHORTENING_PATIENCE_S),))
+        OperationKind(rules.PUTTING_BACK, (Step("put retention back", put_back, PUTTING_BACK_PATIENCE_S),))
     )
 
 
@@ -108,70 +109,108 @@ def _said(plan: planning.Plan, percent: int) -> str:
     )
 
 
-def shorten(operation: Operation) -> Finished:
-    """Topic by topic, as it was found out."""
+def shorten(operation: Operation) -> Finished | NotYet:
+    """Topic by topic, as it was found out; a part at a time, so that the lease holds. A topic's row says what is done."""
     found = operation.result or {}
     planned = found.get("topics")
     if not planned:
         return Finished(str(found.get("said", "")))
     if SYSTEM_CLOCK.now() - datetime.fromisoformat(found["found_at"]) > HOLDS:
         raise OperationFailed(TOO_LATE, code="policy_too_late")
+    why = _why_not(operation)
+    if not why:
+        instance, until = instance_fresh(operation.target), looking.Deadline(looking.part_of_lease())
+        ids = topics.ids(instance.cluster.address, instance.id, list(planned))
+        for name, members in planned.items():
+            if _policy(operation) is None:
+                why = ANOTHER
+                break
+            if until.is_over:
+                done = set_by(operation).count()
+                return NotYet(f"{done} of {len(planned)} topics")
+            _shorten_topic(operation, instance, name, ids.get(name, ""), planning.Step(**members))
+    names = list(set_by(operation).filter(next_ms=None).values_list("topic", flat=True))
+    done = len(names)
+    if why and not done:
+        return _nothing(why)
+    policy = _policy(operation)
+    if policy is not None:
+        telling.unstuck(policy)
+    result = telling.shortened_record(operation, names)
+    if not why:
+        return Finished(f"{done} of {len(planned)} topics", result)
+    said = f"stopped after {done} of {len(planned)} topics: {why}"
+    return Finished(said, {**result, "said": said})
+
+
+def _why_not(operation: Operation) -> str:
+    """Why retention is not to be shortened any more; empty: it is."""
     instance, policy = instance_fresh(operation.target), _policy(operation)
-    if policy is None or instance.state != InstanceState.RUNNING:
-        return _nothing(ANOTHER if policy is None else GONE)
-    if not _is_reached(instance, policy):
-        return _nothing(NOT_NEEDED)
-    there, done = looking.kept_all(instance), 0
-    for name, members in planned.items():
-        if _policy(operation) is None:
-            return _nothing(f"there is another policy since: stopped after {done} of {len(planned)} topics")
-        if name in there:
-            done += _shorten_topic(instance, name, there[name], planning.Step(**members))
-    telling.unstuck(policy)
-    audit.record(
-        organisation=policy.organisation,
-        actor=audit.SYSTEM,
-        action="instance.policy.shorten",
-        target=instance.id,
-        detail={"topics": done, "steps": found["steps"], "records": found["records"], "lost": found["lost"]},
-    )
-    # The plan is carried out, and long: whoever lists operations does not need it.
-    return Finished(f"{done} of {len(planned)} topics", {"shortened": done, "topics": {}})
+    if policy is None:
+        return ANOTHER
+    if instance.state != InstanceState.RUNNING:
+        return GONE
+    return "" if _is_reached(instance, policy) else NOT_NEEDED
 
 
-def _shorten_topic(instance: Instance, name: str, kept: Kept, step: planning.Step) -> bool:
-    """Whether it has the shorter retention now."""
-    rows = ShortenedTopic.objects.unscoped("the caller has found the instance")
-    row = rows.filter(instance=instance, topic=name).first()
-    if row is not None and kept.own_ms == step.to_ms == row.next_ms:  # by an attempt whose answer was lost
-        row.now_ms, row.next_ms = step.to_ms, None
-        row.save(update_fields=["now_ms", "next_ms"])
-        return True
-    if kept.own_ms != step.own_ms:
-        return row is not None and kept.own_ms == step.to_ms == row.now_ms  # otherwise its owner was faster
-    if row is None or not (row.is_ours(kept) or (row.now_ms is None and row.own_ms == kept.own_ms)):
+def _shorten_topic(operation: Operation, instance: Instance, name: str, topic_id: str, step: planning.Step) -> None:
+    """Unless it is done, or its owner was faster.
+
+    Another worker may be here, too, when a lease has run out. The row is read before the topic: whoever then finds the topic as
+    it was planned knows a row that no worker of this operation had finished.
+    """
+    row = _row(instance, name)
+    if row is not None and not row.is_of(topic_id):
+        row.delete()
+        row = None
+    if row is not None and row.set_by == operation.id and row.now_ms == step.to_ms and row.next_ms is None:
+        return
+    try:
+        own_ms = _own_ms(instance, name)
+    except NotFound:
+        return
+    if own_ms != step.own_ms:
+        row = _row(instance, name)
+        if row is not None and own_ms == step.to_ms and row.is_ours(own_ms):  # by an attempt whose answer was lost
+            _is_set(row, operation, step)
+        return
+    if row is None or not (row.is_ours(own_ms) or (row.now_ms is None and row.own_ms == own_ms)):
         if row is not None:  # its owner has set something else since
             row.delete()
         row = ShortenedTopic(
             organisation_id=instance.organisation_id,
             instance=instance,
             topic=name,
-            own_ms=kept.own_ms,
-            before_ms=kept.retention_ms,
+            own_ms=own_ms,
+            before_ms=step.before_ms,
             since=SYSTEM_CLOCK.now(),
         )
-    elif row.is_ours(kept):
-        row.now_ms = kept.own_ms
-    row.next_ms = step.to_ms
+    elif row.is_ours(own_ms):
+        row.now_ms = own_ms
+    row.topic_id, row.set_by, row.next_ms = topic_id or row.topic_id, operation.id, step.to_ms
     row.save()
     try:
         topics.config_set(instance.cluster.address, instance.id, name, {RETENTION_MS: str(step.to_ms)})
     except NotFound:  # the topic was deleted meanwhile
         row.delete()
-        return False
-    row.now_ms, row.next_ms = step.to_ms, None
-    row.save(update_fields=["now_ms", "next_ms"])
-    return True
+        return
+    _is_set(row, operation, step)
+
+
+def _is_set(row: ShortenedTopic, operation: Operation, step: planning.Step) -> None:
+    row.now_ms, row.next_ms, row.set_by = step.to_ms, None, operation.id
+    shortened_of(row.instance_id).filter(pk=row.pk).update(now_ms=row.now_ms, next_ms=None, set_by=row.set_by)
+
+
+def _row(instance: Instance, name: str) -> ShortenedTopic | None:
+    found: ShortenedTopic | None = shortened_of(instance.id).filter(topic=name).first()
+    return found
+
+
+def _own_ms(instance: Instance, name: str) -> int | None:
+    """What is set for a topic at this moment; None: nothing. Raises NotFound, ClusterUnavailable."""
+    found = topics.config(instance.cluster.address, instance.id, name).get(RETENTION_MS)
+    return None if found is None else int(found)
 
 
 def tell(operation: Operation) -> Finished:
@@ -179,14 +218,7 @@ def tell(operation: Operation) -> Finished:
     found = operation.result or {}
     if not found.get("shortened"):
         return Finished("nothing was shortened")
-    was_told = telling.shortened_tell(
-        operation,
-        topics=found["shortened"],
-        records=found["records"],
-        lost=found["lost"],
-        losses=[Loss(**each) for each in found["losses"]],
-        is_first=found["is_first"],
-    )
+    was_told = telling.shortened_tell(operation)
     return Finished("" if was_told else "owners were written to lately")
 
 
@@ -195,28 +227,20 @@ def put_back(operation: Operation) -> Finished | NotYet:
     if running_of(operation.target).filter(kind=rules.SHORTENING).exists():
         return NotYet("retention is being shortened, which stops before its next topic")
     instance = instance_fresh(operation.target)
-    if instance.state in (InstanceState.DELETING, InstanceState.DELETED):
-        return _nothing(GONE)
-    if operation.arguments.get("for_room"):
-        policy = _policy(operation)
-        if policy is None:
-            return _nothing(ANOTHER)
-        used, bought = measuring.used_bytes(instance), round(instance.storage_gib * GIB)
-        if not rules.has_room(policy.level_percent, used, bought):
-            return _nothing(FULL_AGAIN)
-    there, done = looking.kept_all(instance), 0
-    listed = topics.names_listed(instance.cluster.address, [instance.id])[instance.id]
-    for row in shortened_of(instance.id).order_by("topic"):
-        if row.topic not in there and row.topic in listed:  # a broker that has just begun may not know it yet
-            raise ClusterUnavailable("the brokers do not say yet how long every topic keeps records")
-        if row.topic in there and row.is_ours(there[row.topic]):
-            own = None if row.own_ms is None else str(row.own_ms)
-            try:
-                topics.config_set(instance.cluster.address, instance.id, row.topic, {RETENTION_MS: own})
-                done += 1
-            except NotFound:
-                pass  # the topic was deleted meanwhile
-        row.delete()
+    done: int = (operation.result or {}).get("put_back", 0)
+    why = _why_not_back(operation, instance)
+    if not why:
+        until, cluster = looking.Deadline(looking.part_of_lease()), instance.cluster.address
+        rows = list(shortened_of(instance.id).order_by("topic"))
+        listed = set(topics.names_listed(cluster, [instance.id])[instance.id])
+        ids = topics.ids(cluster, instance.id, [row.topic for row in rows if row.topic in listed])
+        for row in rows:
+            if until.is_over:
+                return NotYet(f"topics put back: {done}", result={"put_back": done})
+            done += _put_back_topic(instance, row, ids.get(row.topic, ""), is_listed=row.topic in listed)
+        put_back_is_done(instance.id)
+    elif not done:
+        return _nothing(why)
     audit.record(
         organisation=instance.organisation,
         actor=operation.actor or audit.SYSTEM,
@@ -224,7 +248,38 @@ def put_back(operation: Operation) -> Finished | NotYet:
         target=instance.id,
         detail={"topics": done},
     )
-    return Finished("", {"said": f"retention is as it was before (topics: {done})"})
+    said = f"stopped after {done} topics: {why}" if why else f"retention is as it was before (topics: {done})"
+    return Finished("", {"said": said})
+
+
+def _why_not_back(operation: Operation, instance: Instance) -> str:
+    """Why retention is not to be put back any more; empty: it is."""
+    if instance.state in (InstanceState.DELETING, InstanceState.DELETED):
+        return GONE
+    if not operation.arguments.get("for_room"):
+        return ""
+    policy = _policy(operation)
+    if policy is None:
+        return ANOTHER
+    used, bought = measuring.used_bytes(instance), round(instance.storage_gib * GIB)
+    return "" if rules.has_room(policy.level_percent, used, bought) else FULL_AGAIN
+
+
+def _put_back_topic(instance: Instance, row: ShortenedTopic, topic_id: str, *, is_listed: bool) -> bool:
+    """Whether it was put back; its row is gone afterwards. Raises ClusterUnavailable."""
+    if not shortened_of(instance.id).filter(pk=row.pk).exists():
+        return False  # another worker has done it
+    is_back = False
+    try:
+        if is_listed and row.is_of(topic_id) and row.is_ours(_own_ms(instance, row.topic)):
+            own = None if row.own_ms is None else str(row.own_ms)
+            topics.config_set(instance.cluster.address, instance.id, row.topic, {RETENTION_MS: own})
+            is_back = True
+    except NotFound as error:  # deleted meanwhile, or a broker that has just begun does not know it yet
+        if row.topic in topics.names_listed(instance.cluster.address, [instance.id])[instance.id]:
+            raise ClusterUnavailable("the brokers do not say yet how long every topic keeps records") from error
+    row.delete()
+    return is_back
 
 
 def _policy(operation: Operation) -> DiskPolicy | None:

@@ -120,9 +120,14 @@ def rule_problems(rule: Rule, *, storage_gib: float, most_gib: float) -> list[Fi
     return problems
 
 
-def decide(rule: Rule, *, used_bytes: int | None, storage_bytes: int, is_shortened: bool) -> Act | None:
-    """What is to be done. `used_bytes` None: it is not known for certain, and nothing is deleted or bought."""
-    if is_shortened and rule.policy != RETENTION:
+def decide(
+    rule: Rule, *, used_bytes: int | None, storage_bytes: int, is_shortened: bool, is_to_put_back: bool = False
+) -> Act | None:
+    """What is to be done. `used_bytes` None: it is not known for certain, and nothing is deleted or bought.
+
+    `is_to_put_back`: what was shortened may be too short for the rule.
+    """
+    if is_shortened and (is_to_put_back or rule.policy != RETENTION):
         return Act.PUT_BACK
     if used_bytes is None:
         return None

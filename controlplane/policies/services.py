@@ -8,7 +8,7 @@ comes after the other: an operation carries the `revision` that it was begun und
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 SETTLES = timedelta(minutes=5)
 """Brokers delete what has expired every five minutes: before that nobody can tell what an act has done."""
+TAKES_EFFECT = SETTLES + timedelta(minutes=2)
+"""After the last setting has arrived: each broker looks every five minutes, at a moment of its own, and reports a while later."""
 POLICY_SET = "instance.policy.disk"
 
 
@@ -80,6 +82,8 @@ def policy_set(
             clock=clock,
         )
         if puts_back(before, wanted) and shortened_of(instance.id).exists():
+            policy.to_put_back = True
+            policy.save(update_fields=["to_put_back"])
             _put_back(policy, actor, clock)
     return policy
 
@@ -115,6 +119,21 @@ def shortened_of(instance_id: str) -> Any:
     return ShortenedTopic.objects.unscoped("the caller has found the instance").filter(instance=instance_id)
 
 
+def set_by(operation: Operation) -> Any:
+    """Topics that were shortened last by this operation; of some the cluster's answer may be missing (`next_ms`)."""
+    return shortened_of(operation.target).filter(set_by=operation.id)
+
+
+def shortened_forget(instance: Instance, topic: str, before: datetime) -> None:
+    """Of a topic that was deleted: what was there before."""
+    shortened_of(instance.pk).filter(topic=topic, since__lte=before).delete()
+
+
+def put_back_is_done(instance_id: str) -> None:
+    """All that was shortened is as it was."""
+    DiskPolicy.objects.unscoped("an operation names its target").filter(pk=instance_id).update(to_put_back=False)
+
+
 def running_of(instance_id: str) -> Any:
     """Operations of a policy that are under way."""
     rows = Operation.objects.unscoped("the caller has found the instance")
@@ -122,8 +141,13 @@ def running_of(instance_id: str) -> Any:
 
 
 def _put_back(policy: DiskPolicy, actor: str, clock: Clock) -> None:
-    """For a tenant: also while retention is being shortened, which stops. One that is under way does it all."""
-    if not running_of(policy.pk).filter(kind=rules.PUTTING_BACK).exists():
+    """For a tenant: also while retention is being shortened, which stops.
+
+    One that is under way does it all, but for one that was begun because there was room: that stops for the new policy. One that
+    fails is followed by another from the next look (`to_put_back`).
+    """
+    under_way = running_of(policy.pk).filter(kind=rules.PUTTING_BACK)
+    if all(operation.arguments.get("for_room") for operation in under_way):
         _start(policy, Act.PUT_BACK, actor, {}, clock)
 
 
@@ -139,7 +163,8 @@ def act_begin(*, instance_id: str, act: Act, revision: int, clock: Clock = SYSTE
         return None
     policy.acts_next_at = now + SETTLES
     policy.save(update_fields=["acts_next_at"])
-    arguments = {"for_room": True} if act is Act.PUT_BACK and policy.policy == RETENTION else {}
+    is_for_room = act is Act.PUT_BACK and policy.policy == RETENTION and not policy.to_put_back
+    arguments = {"for_room": True} if is_for_room else {}
     return _start(policy, act, audit.SYSTEM, arguments, clock)
 
 

@@ -10,13 +10,14 @@ nothing, or everything, and the step that is repeated finds which.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from controlplane.admission import purchases
 from controlplane.admission import rules as sizes
-from controlplane.admission.selectors import plan_counted
+from controlplane.admission.selectors import counted, plan_counted
 from controlplane.billing.costs import cost_list
 from controlplane.billing.pricing.rating import Month
 from controlplane.budgets.selectors import budget_list, stand_of, stands_of
@@ -24,7 +25,7 @@ from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, OperationFailed, SluiceError
 from controlplane.core.operations import Finished, OperationKind, Step
-from controlplane.instances.models import InstanceState
+from controlplane.instances.models import InstanceState, SpecChange, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh
 from controlplane.policies import measuring, rules, telling
 from controlplane.policies.rules import EXPANSION
@@ -32,11 +33,16 @@ from controlplane.policies.services import amounts_at, most_of
 from quota.contracts.instance import GIB
 
 if TYPE_CHECKING:
-    from decimal import Decimal
+    from collections.abc import Sequence
 
+    from controlplane.billing.models import MonthCost
+    from controlplane.billing.pricing.plans import Plan
     from controlplane.core.models import Operation
     from controlplane.instances.models import Instance
     from controlplane.policies.models import DiskPolicy
+
+FREE = (SpecChangeKind.ISOLATED, SpecChangeKind.CLOSED)
+"""From then on an instance costs nothing."""
 
 
 def register() -> None:
@@ -71,7 +77,6 @@ def _bought(operation: Operation, used: int) -> Finished:
     wanted = rules.expanded(before, step_percent=policy.step_percent, most_gib=most)
     if wanted is None:
         raise OperationFailed(f"storage is at the most that the policy buys: {most:g} GiB", code=telling.AT_ITS_MOST)
-    price = _check_budgets(policy, instance, wanted)
     _, begun = purchases.instance_change(
         organisation=policy.organisation,
         actor=audit.SYSTEM,
@@ -79,6 +84,8 @@ def _bought(operation: Operation, used: int) -> Finished:
         changes={"storage_gib": wanted},
         confirm_price=policy.confirm_price,
     )
+    # The purchase has locked the organisation's row: of two instances that buy at once the second counts what the first bought.
+    price = _check_budgets(policy, instance, wanted)
     policy.expanded_by, policy.problem, policy.problem_at = operation.id, "", None
     policy.save(update_fields=["expanded_by", "problem", "problem_at"])
     telling.expanded_tell(policy, before_gib=before, after_gib=wanted, price=price, at=SYSTEM_CLOCK.now())
@@ -87,24 +94,65 @@ def _bought(operation: Operation, used: int) -> Finished:
 
 
 def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float) -> str:
-    """What the instance costs a month then. Raises Conflict where a budget of this month does not suffice."""
+    """What the instance costs a month then. Raises Conflict where a budget of this month does not suffice.
+
+    `instance` is as it was before the purchase, which is made.
+    """
     organisation, now = policy.organisation, SYSTEM_CLOCK.now()
     currency = plan_counted(organisation).currency
     price: Decimal = amounts_at(instance, wanted, SYSTEM_CLOCK)[sizes.PRICE]  # type: ignore[assignment]  # a price is a Decimal
     more = price - amounts_at(instance, instance.storage_gib, SYSTEM_CLOCK)[sizes.PRICE]  # type: ignore[operator]
     month = Month.of(now)
     left = (month.end - now) / (month.end - month.start)
-    stands = stands_of(cost_list(organisation=organisation, month=month))
+    costs = list(cost_list(organisation=organisation, month=month))
+    stands, bought = (
+        stands_of(costs),
+        _bought_since(instance, [row for row in costs if row.currency == currency], month),
+    )
     for budget in budget_list(organisation=organisation).filter(currency=currency):
         stand = stand_of(budget, stands)
         if stand is None or budget.instance_id not in (None, instance.id):
             continue
-        if rules.is_over_budget(amount=budget.amount, forecast=stand.forecast, more_per_month=more, left=left):
+        forecast = stand.forecast + (
+            bought.get(instance.id, Decimal(0)) if budget.instance_id else sum(bought.values())
+        )
+        if rules.is_over_budget(amount=budget.amount, forecast=forecast, more_per_month=more, left=left):
             raise Conflict(
                 f"with more storage this month would cost more than the budget {budget.name} of {currency} {budget.amount}",
                 code="over_budget",
             )
     return f"{currency} {price:,.2f}"
+
+
+def _bought_since(instance: Instance, costs: Sequence[MonthCost], month: Month) -> dict[str, Decimal]:
+    """What this month costs more by sizes that were changed since its forecasts were computed, by instance of the organisation.
+
+    But for the last change of `instance`: that is what is judged.
+    """
+    since = {row.instance_id: row.computed_at for row in costs}
+    if not since:
+        return {}
+    oldest, plan = min(since.values()), plan_counted(instance.organisation)
+    rows = SpecChange.objects.for_organisation(instance.organisation)
+    judged = rows.filter(instance=instance).order_by("-pk").values("pk")[:1]
+    rows = rows.exclude(pk__in=list(judged.values_list("pk", flat=True)))
+    changed = rows.filter(at__gt=oldest).values("instance")
+    found: dict[str, Decimal] = {}
+    before: dict[str, Decimal] = {}
+    for row in rows.filter(instance__in=changed).order_by("at", "pk"):
+        price = Decimal(0) if row.kind in FREE else _price(row, plan)
+        if row.at > since.get(row.instance_id, oldest):
+            part = (month.end - max(row.at, month.start)) / (month.end - month.start)
+            more = (price - before.get(row.instance_id, Decimal(0))) * Decimal(str(part))
+            found[row.instance_id] = found.get(row.instance_id, Decimal(0)) + more
+        before[row.instance_id] = price
+    return found
+
+
+def _price(row: SpecChange, plan: Plan) -> Decimal:
+    """A month of this size."""
+    price: Decimal = counted({name: getattr(row, name) for name in sizes.SIZES}, plan)[sizes.PRICE]  # type: ignore[assignment]
+    return price
 
 
 def _nothing(why: str) -> Finished:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.core import audit
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.dry_runs import Outlook, differences
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, Unsupported
 from controlplane.instances import services as instances
@@ -20,11 +21,15 @@ from controlplane.topics.selectors import TopicView, topic_get
 from quota.contracts.namespace import AUDIT_TOPIC, topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.topics import Topic
     from controlplane.tenants.models import Organisation
+
+_FORGETS: list[Callable[[Instance, str, datetime], None]] = []
+"""Of what is kept about topics above this package, which knows nothing of it."""
 
 
 def topic_create(
@@ -110,14 +115,21 @@ def topic_update_check(
     return Outlook(differences(before, after))
 
 
+def when_deleted(forget: Callable[[Instance, str, datetime], None]) -> None:
+    """Have this called after a topic was deleted: (instance, the topic's name, when its deletion began)."""
+    _FORGETS.append(forget)
+
+
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
     """Delete a topic, its data, its whitelist and its note. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     _check_whose(name)
-    notes = notes_named(instance, name)
+    notes, began = notes_named(instance, name), SYSTEM_CLOCK.now()
     topics.delete(instance.cluster.address, instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
     notes_forget(instance, notes)
+    for forget in _FORGETS:
+        forget(instance, name, began)
     if name in instance.topic_whitelists:
         instances.instance_topic_whitelist_set(
             organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=None

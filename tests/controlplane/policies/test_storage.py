@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -116,6 +117,39 @@ def test_budgets_hold(large, alice, members, is_bought):
         assert done.error_code == "over_budget"
         assert "would cost more than the budget all of it" in large.shown()["problem"]
     assert size(large) == (1100 if is_bought else 1000)
+
+
+def test_what_was_bought_since_the_forecast_counts_for_budgets(large, alice):
+    """The forecast is of before the first step: it would let step after step pass."""
+    now, later = (storage.amounts_at(large.instance, gib, SYSTEM_CLOCK)["price_per_month"] for gib in (1000, 1100))
+    SpecChange.objects.unscoped(REASON).update(storage_gib=1000)
+    cost_row(large.instance, 90, 100, month=month(), computed_at=SYSTEM_CLOCK.now())
+    of_month = Month.of(SYSTEM_CLOCK.now())
+    left = Decimal(str((of_month.end - SYSTEM_CLOCK.now()) / (of_month.end - of_month.start)))
+    budget_row(alice.organisation, amount=100 + (later - now) * left * Decimal("1.5"))  # for one step, and not for two
+    assert (large.act().state, size(large)) == ("succeeded", 1100)
+    large.later(minutes=8)
+    large.fills(80)
+    failed = large.act()
+    assert (failed.state, failed.error_code, size(large)) == ("failed", "over_budget", 1100)
+    assert not failed.result
+
+
+def test_what_another_instance_bought_since_counts_for_a_budget_of_all(large, alice):
+    other = Instance.objects.unscoped(REASON).get(pk=large.instance.pk)
+    other.pk, other.name, other.state = "ins-other000", "other", "running"
+    other.save(force_insert=True)
+    at = SYSTEM_CLOCK.now()
+    cost_row(large.instance, 90, 100, month=month(), computed_at=at)
+    cost_row(other, 90, 100, month=month(), computed_at=at)
+    sizes = {"bandwidth_mib_per_s": other.bandwidth_mib_per_s, "partitions": other.partitions}
+    for kind, gib, when in (("opened", 10, at - timedelta(days=40)), ("resized", 100_000, SYSTEM_CLOCK.now())):
+        SpecChange(
+            organisation=other.organisation, instance=other, kind=kind, storage_gib=gib, at=when, **sizes
+        ).save(force_insert=True)  # fmt: skip
+    budget_row(alice.organisation, amount=Decimal(10_000))
+    failed = large.act()
+    assert (failed.state, failed.error_code, size(large)) == ("failed", "over_budget", 1000)
 
 
 def test_what_costs_nothing_more_is_bought_whatever_the_month_costs(full, alice):
