@@ -107,21 +107,24 @@ def seen(
     }
     leaderless = {place[0] for place in places if place not in extents}
     whole = {topic.name: kept[topic.name] for topic in there if topic.name not in leaderless}
-    return Seen(
-        whole,
-        {place: extent for place, extent in extents.items() if place[0] in whole},
-        _committed(instance, whole, until),
-    )
+    held = {place: extent for place, extent in extents.items() if place[0] in whole}
+    return Seen(whole, held, _positions(instance, held, until))
 
 
-def _committed(instance: Instance, of: Mapping[str, Kept], until: Deadline) -> dict[str, dict[Place, int]]:
+def _positions(instance: Instance, held: Mapping[Place, Extent], until: Deadline) -> dict[str, dict[Place, int]]:
+    """Where each group would read on: where it has committed, else at the start of what its members have assigned.
+
+    A new group may begin at the end as well; nobody but its consumers knows, and what is said is an upper bound.
+    """
     cluster = instance.cluster.address
     until.check()
     names = [group.name for group in groups.list_all(cluster, instance.id)]
     found = {}
     for part in _parts(names, GROUPS_AT_ONCE, until):
         for group in groups.read(cluster, instance.id, part):
-            positions = {place: offset for place, offset in group.committed.items() if place[0] in of}
+            assigned = [place for member in group.described.members for place in member.partitions]
+            positions = {place: held[place].start for place in assigned if place in held}
+            positions |= {place: offset for place, offset in group.committed.items() if place in held}
             if positions:
                 found[group.name] = positions
     return found

@@ -101,7 +101,7 @@ def _said(plan: planning.Plan, percent: int) -> str:
     if not lost:
         return (
             f"retention is shortened (steps: {steps} of {percent} %, topics: {topics_changed}): up to {records} records go, "
-            "which all groups have read"
+            "which all groups that have committed offsets have read"
         )
     return (
         f"retention is shortened (steps: {steps} of {percent} %, topics: {topics_changed}): up to {records} records go, "

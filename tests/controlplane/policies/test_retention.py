@@ -12,6 +12,7 @@ from controlplane.core import operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import ClusterUnavailable, NotFound, OperationFailed
 from controlplane.core.models import AuditEntry, Operation
+from controlplane.kafka.group_door import Member
 from controlplane.mail import outbox
 from controlplane.mail.models import Mail
 from controlplane.policies import evaluation, looking, retention
@@ -152,6 +153,16 @@ def test_a_policy_that_spares_never_shortens_past_unread_records(full):
     assert (full.retention("orders"), full.retention("logs")) == (None, SHORTER)
     assert done.result["spared"] == ["orders"]
     assert done.result["losses"] == []
+
+
+def test_of_an_assigned_partition_without_a_committed_offset_all_is_unread(full):
+    """Its group is new, and reads from the start."""
+    full.topic("logs", [6.4 * DAY_S, 60])
+    member = Member("m-1", "client", "10.0.0.1", (("orders", 0),))
+    full.admin.groups.found[f"{full.key}.billing"] = FakeGroup({}, [member])
+    full.set("retention", spare_unread=True)
+    done = full.act()
+    assert (full.retention("orders"), done.result["spared"]) == (None, ["orders"])
 
 
 def test_another_tenants_groups_and_topics_are_not_looked_at(full):
