@@ -40,7 +40,7 @@ def test_a_topic_gets_more_partitions_once_that_is_confirmed(open_page, console)
     page.get_by_label("I know that this cannot be undone").check()
     page.get_by_role("button", name="Save settings").click()
     expect(page.get_by_text("The settings of topic payments were saved.")).to_be_visible()
-    expect(page.get_by_text("10 days")).to_be_visible()
+    expect(page.get_by_text("10 days", exact=True)).to_be_visible()
 
 
 def test_an_operator_sees_shares_of_limits_change_while_looking(open_page, console):
