@@ -32,6 +32,7 @@ ENGLISH = """() => {
 }"""
 THEIRS = (
     "A third of the storage",  # an alarm's name
+    "Every order as the shop takes it",  # a topic's note, which the audit log repeats
     "answers 503; it will be there again tomorrow",  # what a receiver's server said
     "broker 3 does not come back, and its counters are lost",  # an operator's reasons
     "A counter file that a power cut tore",
