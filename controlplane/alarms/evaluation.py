@@ -30,6 +30,7 @@ from controlplane.alarms.readings import NOTHING, readings_get
 from controlplane.alarms.rules import Missing
 from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
     names = sorted(set(alarms.filter(instance__in=running.values("pk")).values_list("instance_id", flat=True)))
     observed: dict[int, ObservedCluster | None] = {}
     found: Counter[str] = Counter()
-    for start in range(0, len(names), AT_ONCE):
-        part = list(running.filter(pk__in=names[start : start + AT_ONCE]).select_related("cluster", "organisation"))
+    for some in portions(names, AT_ONCE):
+        part = list(running.filter(pk__in=some).select_related("cluster", "organisation"))
         for instance in part:
             if instance.cluster_id not in observed:
                 observed[instance.cluster_id] = cluster_observe(instance.cluster)

@@ -19,6 +19,7 @@ from django.db import transaction
 
 from controlplane.alarms.models import ThrottledMark, ThrottledSpell
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.history.selectors import TOLD_WITHIN_S
 from controlplane.quotas.history import LONGEST_MS, waits
 
@@ -87,8 +88,8 @@ def _join(start_s: int, end_s: int) -> None:
     gone: list[int] = []
     for key, some in spans.items():
         _compared(key, joined([*some, *map(_span, rows[key])]), rows[key], new=new, changed=changed, gone=gone)
-    for first in range(0, len(gone), WRITTEN_AT_ONCE):  # before the others: one of these may begin as they do now
-        ThrottledSpell.objects.filter(pk__in=gone[first : first + WRITTEN_AT_ONCE]).delete()
+    for part in portions(gone, WRITTEN_AT_ONCE):  # before the others: one of these may begin as they do now
+        ThrottledSpell.objects.filter(pk__in=part).delete()
     ThrottledSpell.objects.bulk_update(changed, ["began_at", "until_at"], batch_size=WRITTEN_AT_ONCE)
     ThrottledSpell.objects.bulk_create(new, batch_size=WRITTEN_AT_ONCE, ignore_conflicts=True)
 

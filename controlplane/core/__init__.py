@@ -14,4 +14,5 @@ sealed          secrets in rows: what cannot be opened is an answer, and a line 
 checks          what this installation must have before it starts
 kept            what is kept in the cache, which may be away
 logs            what is not worth a line
+portions        a long list in parts (pure)
 """

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
 from controlplane.core.errors import Unavailable
+from controlplane.core.portions import portions
 from controlplane.groups.lag import lag_messages
 from controlplane.kafka import group_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
@@ -149,9 +150,9 @@ def _topics(cluster: ClusterAddress, instance_ids: Iterable[str]) -> set[str]:
 def _spans(door: GroupDoor, places: set[Place]) -> dict[Place, Span]:
     found: dict[Place, Span] = {}
     ordered = sorted(places)
-    for first in range(0, len(ordered), PLACES_AT_ONCE):
+    for part in portions(ordered, PLACES_AT_ONCE):
         try:
-            found |= door.spans(ordered[first : first + PLACES_AT_ONCE])
+            found |= door.spans(part)
         except Unavailable as error:  # the next ones may have other leaders
             LOG.warning("no ends of some partitions: %s", error)
     return found

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from controlplane.clusters import services as clusters
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
@@ -34,8 +35,8 @@ def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
             clusters.brokers_watch(cluster=cluster, live=seen.live, clock=clock)
     rows = Instance.objects.unscoped("everyone's health is looked after").filter(state=InstanceState.RUNNING)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
-    for start in range(0, len(names), AT_ONCE):
-        part = list(rows.filter(pk__in=names[start : start + AT_ONCE]).select_related("cluster"))
+    for some in portions(names, AT_ONCE):
+        part = list(rows.filter(pk__in=some).select_related("cluster"))
         _keep(health_get(part, observed=observed, clock=clock), clock.now())
     HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
     HealthSpell.objects.filter(ended_at=None).exclude(instance__in=rows.values("pk")).update(ended_at=clock.now())

@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.history.forgetting import forget
 from controlplane.history.models import Hour, Minute, RolledUp, Sample
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Resolution, floor
@@ -142,8 +143,7 @@ def _throttled_set(start: int, until: int) -> None:
     waited = waited_by_step(start, until, MINUTES.step_s)
     minutes = sorted({(instance, at) for instance, _, at in waited})
     with connection.cursor() as cursor:
-        for first in range(0, len(minutes), ROWS_AT_ONCE):
-            part = minutes[first : first + ROWS_AT_ONCE]
+        for part in portions(minutes, ROWS_AT_ONCE):
             rows: list[tuple[Any, ...]] = [
                 (instance, at, *(waited.get((instance, direction, at), 0) for direction in DIRECTIONS))
                 for instance, at in part

@@ -27,6 +27,7 @@ from controlplane.clusters.models import Broker
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, SluiceError
+from controlplane.core.portions import portions
 from controlplane.instances import plan
 from controlplane.instances.history import spec_change_record
 from controlplane.instances.models import Instance, InstanceState, RouteState, SpecChangeKind
@@ -172,9 +173,9 @@ def _reconcile_cluster(cluster: PhysicalCluster, seen: ObservedCluster, clock: C
     """One round over a cluster's instances. It ends when the cluster's ZooKeeper no longer answers."""
     served = Instance.objects.unscoped("the reconciler serves every organisation").filter(LOOKED_AFTER, cluster=cluster)
     names = list(served.values_list("pk", flat=True))
-    for start in range(0, len(names), INSTANCES_AT_ONCE):
-        rows = served.select_related("cluster").in_bulk(names[start : start + INSTANCES_AT_ONCE])
-        part = [rows[name] for name in names[start : start + INSTANCES_AT_ONCE] if name in rows]
+    for some in portions(names, INSTANCES_AT_ONCE):
+        rows = served.select_related("cluster").in_bulk(some)
+        part = [rows[name] for name in some if name in rows]
         for instance in _unsettled(cluster, part, seen):
             try:
                 problem = _reconcile(instance.id, seen, clock)

@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -39,14 +39,16 @@ from controlplane.core.errors import (
     SluiceError,
     Unsupported,
 )
+from controlplane.core.portions import portions
 from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
 
+Answer = TypeVar("Answer")
 TIMEOUT_S = 10.0
 CONTROLLER_TIMEOUT_S = 4.0
 """librdkafka waits for the controller that it knows, dead or not, and asks nobody for another: better to begin anew."""
@@ -219,43 +221,39 @@ class KafkaAdmin:
         _result(futures[name], name)
 
     def config(self, name: str) -> dict[str, str]:
-        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
-        return _own(_result(next(iter(futures.values())), name))
+        found = self.config_of_each([name])[name]
+        if isinstance(found, SluiceError):
+            raise found
+        return found
 
     def settings_in_force(self, names: Sequence[str]) -> dict[str, dict[str, Setting]]:
         found = {}
-        for start in range(0, len(names), SETTINGS_AT_ONCE):
-            resources = [
-                ConfigResource(ConfigResource.Type.TOPIC, name) for name in names[start : start + SETTINGS_AT_ONCE]
-            ]
-            futures = self._client.describe_configs(resources, request_timeout=TIMEOUT_S)
-            for resource, future in futures.items():
-                try:
-                    entries = _result(future, resource.name)
-                except NotFound:
+        for part in portions(names, SETTINGS_AT_ONCE):
+            for name, settings in self._described(part).items():
+                if isinstance(settings, NotFound):
                     continue
-                found[resource.name] = _settings_of(entries)
+                if isinstance(settings, SluiceError):
+                    raise settings
+                found[name] = settings
         return found
 
-    def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
-        futures = self._client.incremental_alter_configs(
-            [_altered(name, changes)], request_timeout=CONTROLLER_TIMEOUT_S, validate_only=validate_only
-        )
-        _result(next(iter(futures.values())), name)
-
-    def config_of_each(self, names: Sequence[str]) -> dict[str, dict[str, str] | SluiceError]:
+    def _described(self, names: Sequence[str]) -> dict[str, dict[str, Setting] | SluiceError]:
         if not names:
             return {}
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
         futures = self._client.describe_configs(resources, request_timeout=TIMEOUT_S)
-        found: dict[str, dict[str, str] | SluiceError] = {}
-        for resource, future in futures.items():
-            try:
-                found[resource.name] = _own(_result(future, resource.name))
-            except SluiceError as error:
-                found[resource.name] = error
-        return found
+        return _of_each(futures, _settings_of)
+
+    def config_set(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
+        refusal = self.config_set_each([name], changes, validate_only=validate_only)[name]
+        if refusal is not None:
+            raise refusal
+
+    def config_of_each(self, names: Sequence[str]) -> dict[str, dict[str, str] | SluiceError]:
+        return {
+            name: found if isinstance(found, SluiceError) else _own(found)
+            for name, found in self._described(names).items()
+        }
 
     def config_set_each(
         self, names: Sequence[str], changes: Mapping[str, str | None], *, validate_only: bool = False
@@ -267,19 +265,25 @@ class KafkaAdmin:
             request_timeout=CONTROLLER_TIMEOUT_S,
             validate_only=validate_only,
         )
-        found: dict[str, SluiceError | None] = {}
-        for resource, future in futures.items():
-            try:
-                _result(future, resource.name)
-                found[resource.name] = None
-            except SluiceError as error:
-                found[resource.name] = error
-        return found
+        return _of_each(futures, lambda _: None)
 
 
-def _own(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+def _of_each(
+    futures: Mapping[ConfigResource, Future[Any]], made: Callable[[Any], Answer]
+) -> dict[str, Answer | SluiceError]:
+    """By topic: what is made of the answer, or why there is none."""
+    found: dict[str, Answer | SluiceError] = {}
+    for resource, future in futures.items():
+        try:
+            found[resource.name] = made(_result(future, resource.name))
+        except SluiceError as error:
+            found[resource.name] = error
+    return found
+
+
+def _own(settings: Mapping[str, Setting]) -> dict[str, str]:
     """What was set for the topic itself."""
-    return {key: setting.value for key, setting in _settings_of(entries).items() if setting.is_own}
+    return {key: setting.value for key, setting in settings.items() if setting.is_own}
 
 
 def _altered(name: str, changes: Mapping[str, str | None]) -> ConfigResource:

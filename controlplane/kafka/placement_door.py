@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from confluent_kafka import KafkaException
 
 from controlplane.core.errors import ClusterUnavailable
+from controlplane.core.portions import portions
 from controlplane.kafka import client, leaving, placing
 from controlplane.kafka.client import ClusterChanging, KafkaAdmin
 
@@ -146,8 +147,8 @@ class KafkaPlacement:
     def throttled(self, topics: Mapping[str, tuple[str, str] | None]) -> None:
         names, nothing = (LEADER_REPLICAS, FOLLOWER_REPLICAS), (None, None)
         rows = {topic: dict(zip(names, lists or nothing, strict=True)) for topic, lists in sorted(topics.items())}
-        for first in range(0, len(rows), AT_ONCE):
-            self._configure(placing.TOPIC, {topic: rows[topic] for topic in list(rows)[first : first + AT_ONCE]})
+        for part in portions(list(rows), AT_ONCE):
+            self._configure(placing.TOPIC, {topic: rows[topic] for topic in part})
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -165,8 +166,8 @@ class KafkaPlacement:
         refusals: dict[Place, Refusal] = {}
 
         def piece(connection: socket.socket) -> int:
-            for first in range(0, len(places), AT_ONCE):
-                code, refused = ask(connection, places[first : first + AT_ONCE])
+            for part in portions(places, AT_ONCE):
+                code, refused = ask(connection, part)
                 if code:
                     return code
                 refusals.update(refused)

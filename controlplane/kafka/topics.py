@@ -15,6 +15,7 @@ from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names, physical_names_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, NotFound, Unavailable
+from controlplane.core.portions import portions
 from controlplane.kafka import client
 from controlplane.kafka.patience import patiently
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
@@ -287,8 +288,7 @@ def _of_each(
     found: dict[str, Answer | SluiceError] = {}
     asked = [name for name in wanted if topic_name_problem(name) is None]
     away: SluiceError | None = None
-    for first in range(0, len(asked), CONFIGURE_AT_ONCE):
-        portion = asked[first : first + CONFIGURE_AT_ONCE]
+    for portion in portions(asked, CONFIGURE_AT_ONCE):
         if away is not None:
             found |= dict.fromkeys(portion, away)
             continue

@@ -16,6 +16,7 @@ from django.db import OperationalError
 from django.db.models import Q
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.instances.models import InstanceState
 from controlplane.policies.models import DiskPolicy, ShortenedTopic
 from controlplane.policies.rules import NONE, decide, is_reached
@@ -45,8 +46,7 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
     )
     names = list(due.order_by("pk").values_list("pk", flat=True))
     found: Counter[str] = Counter()
-    for start in range(0, len(names), AT_ONCE):
-        part = names[start : start + AT_ONCE]
+    for part in portions(names, AT_ONCE):
         policies = list(due.filter(pk__in=part).select_related("instance__cluster").order_by("pk"))
         figures = figures_get([policy.instance for policy in policies], flows_get, clock=clock).fresh
         are_shortened = set(shortened.filter(instance__in=part).values_list("instance_id", flat=True))

@@ -16,6 +16,7 @@ from django.conf import settings
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, Unavailable
+from controlplane.core.portions import portions
 from controlplane.kafka import groups, placement_door, topics
 from controlplane.kafka.client import NO_ANSWER
 from controlplane.policies import rules
@@ -185,6 +186,6 @@ def _sizes(instance: Instance, of: Collection[Place], until: Deadline) -> dict[P
 
 def _parts(items: Sequence[T], size: int, until: Deadline) -> Iterator[Sequence[T]]:
     """Raises ClusterUnavailable where the time is over before a part."""
-    for start in range(0, len(items), size):
+    for part in portions(items, size):
         until.check()
-        yield items[start : start + size]
+        yield part

@@ -22,6 +22,7 @@ from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import AWAY
+from controlplane.core.portions import portions
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instances_by_cluster
 from quota.contracts.report import DIRECTIONS
@@ -172,8 +173,8 @@ def _keep_of(cluster: PhysicalCluster, now: datetime) -> dict[str, dict[str, Any
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     try:
         kept: dict[str, Any] = {}
-        for start in range(0, len(names), AT_ONCE):
-            for document in master.allocations(cluster.address, names[start : start + AT_ONCE]):
+        for part in portions(names, AT_ONCE):
+            for document in master.allocations(cluster.address, part):
                 try:
                     kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
                 except (KeyError, TypeError, AttributeError) as error:  # one instance must not cost the others theirs

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.admission.rules import BANDWIDTH
 from controlplane.admission.selectors import room_of
 from controlplane.clusters.selectors import broker_list, ports_by_owner
+from controlplane.core.portions import portions
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.kafka import placement_door
 from controlplane.quotas.figures import figures_get
@@ -154,8 +155,8 @@ def _shares(placed: Sequence[Placed], sizes: Mapping[Place, int]) -> dict[tuple[
 def _flows(instances: Sequence[Instance]) -> tuple[Flows, list[str]]:
     flows: Flows = {}
     problems: list[str] = []
-    for first in range(0, len(instances), AT_ONCE):
-        figures = figures_get(instances[first : first + AT_ONCE], allocations_get)
+    for part in portions(instances, AT_ONCE):
+        figures = figures_get(part, allocations_get)
         if figures.away is not None and str(figures.away) not in problems:
             problems.append(str(figures.away))
         for name, document in figures.documents.items():

@@ -29,6 +29,7 @@ from django.db.models import Count, F, Q
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
 from controlplane.core.kept import keep, kept
+from controlplane.core.portions import portions
 from controlplane.history.lag.rows import MS, NOTHING_LEFT
 from controlplane.history.models import ExpiringUnread
 from controlplane.kafka import client
@@ -91,8 +92,8 @@ def expiry_keep(cluster: ClusterAddress, found: Round, now: datetime) -> None:
         LOG.warning("what expires unread in cluster %s is not known: %s", cluster.id, error)
         return
     names = sorted(found.lags)
-    for first in range(0, len(names), AT_ONCE):
-        _written(names[first : first + AT_ONCE], found, soon, undecided, now)
+    for part in portions(names, AT_ONCE):
+        _written(part, found, soon, undecided, now)
 
 
 def expiry_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -173,8 +174,8 @@ def _written(
         if row.group in found.lags[row.instance]:
             (seen if key in soon or key in undecided else over).append(row.pk)
     for some, changes in ((seen, {"seen_at": now}), (over, {"seen_at": now, "ended_at": now})):
-        for first in range(0, len(some), AT_ONCE):
-            rows.filter(pk__in=some[first : first + AT_ONCE]).update(**changes)
+        for part in portions(some, AT_ONCE):
+            rows.filter(pk__in=part).update(**changes)
     ours = set(names)
     new = [each for key, each in soon.items() if key[0] in ours and key not in open_]
     if new:

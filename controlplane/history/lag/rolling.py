@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, Min, OuterRef
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.portions import portions
 from controlplane.history.forgetting import PORTIONS_AT_ONCE, forget
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S
 from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes
@@ -72,8 +73,7 @@ def _hour_made(at: int) -> None:
         Exists(now)
     )
     longer = list(before.values_list("group", flat=True))
-    for first in range(0, len(longer), GROUPS_AT_ONCE):
-        part = longer[first : first + GROUPS_AT_ONCE]
+    for part in portions(longer, GROUPS_AT_ONCE):
         LagHours.objects.filter(group__in=part, at=at).delete()
         LagHours.objects.filter(group__in=part, until=at - HOURS.step_s).update(until=at)
 

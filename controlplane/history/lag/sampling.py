@@ -7,7 +7,7 @@ a cluster does not answer, or a group is gone, there is nothing: a gap, never a 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -16,6 +16,7 @@ from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
+from controlplane.core.portions import portions
 from controlplane.groups.rounds import round_of
 from controlplane.history.lag.expiry import expiry_keep
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
@@ -24,13 +25,12 @@ from controlplane.history.resolutions import MINUTES, floor
 from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from controlplane.clusters.models import PhysicalCluster
     from controlplane.groups.rounds import Lag
 
 LOG = logging.getLogger(__name__)
-Item = TypeVar("Item")
 AT_ONCE = 500
 DATED_FOR_S = 600
 AHEAD_S = 120
@@ -93,7 +93,7 @@ def _figures(lag: Lag, taken_s: int) -> Figures:
 def _ids(names: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:
     """Of the groups' rows, made where there is none."""
     found: dict[tuple[str, str], int] = {}
-    for part in _portions(sorted(names)):
+    for part in portions(sorted(names), AT_ONCE):
         by_digest = {(instance, digest_of(group)): (instance, group) for instance, group in part}
         known = _known(by_digest)
         missing = [key for key in by_digest if key not in known]
@@ -119,7 +119,7 @@ def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
     """A group that has the minute keeps it: after a mark of a clock that was ahead, two may have taken it."""
     before = at - MINUTES.step_s
     begins = floor(at, RUN_S[MINUTES])  # a run does not go beyond its hour
-    for portion in _portions(sorted(lags)):
+    for portion in portions(sorted(lags), AT_ONCE):
         there = LagMinutes.objects.filter(group__in=portion, until=at, at__gte=begins)
         taken = set(there.values_list("group", flat=True))
         part = [group for group in portion if group not in taken]
@@ -138,8 +138,3 @@ def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
             if same:
                 LagMinutes.objects.filter(group__in=same, until=before, at__gte=begins).update(until=at)
             LagMinutes.objects.bulk_create(others, ignore_conflicts=True)
-
-
-def _portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for first in range(0, len(items), AT_ONCE):
-        yield items[first : first + AT_ONCE]
