@@ -29,12 +29,15 @@ from controlplane.kafka import (
 )
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Organisation, Role
+from tests.support import postgresql
+from tests.support.ports import free_port
 from tests.support.smtp import MailServer, mailing_by
 
 from .fakes import FakeAdmin, FakeBrokers, FakeTree, ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pytest_django.fixtures import SettingsWrapper
 
@@ -75,6 +78,18 @@ def _person(name: str, organisation: Organisation | None = None, role: Role = Ro
         tenants.membership_set(organisation=organisation, user=user, role=role)
     _, key = accounts.api_key_create(organisation=organisation, user=user, name="test")
     return Person(user, organisation, key)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of the test's own, for processes beside it (`django_process`); once of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/db.sqlite3"
+        return
+    if not postgresql.is_installed():
+        pytest.skip("PostgreSQL is not installed")
+    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        yield server.database("own")
 
 
 @pytest.fixture

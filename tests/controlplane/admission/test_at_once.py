@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import postgresql
 from tests.support.django_process import answer_of
-from tests.support.ports import free_port
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/db.sqlite3"
-        return
-    if not postgresql.is_installed():
-        pytest.skip("PostgreSQL is not installed")
-    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
-        yield server.database("bought")
 
 
 @pytest.mark.timeout(180)

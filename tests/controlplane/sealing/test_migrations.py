@@ -20,9 +20,7 @@ from controlplane.sealing.keyring import KeysProblem
 from controlplane.sealing.migrating import sealing_anew
 from quota.contracts.sealing import sealed as sealed_with
 from tests.controlplane.alarms.rows import LONG_AGO
-from tests.support import postgresql
 from tests.support.django_process import answer_of
-from tests.support.ports import free_port
 
 from . import upgrade
 from .conftest import everything
@@ -114,17 +112,6 @@ def test_a_second_factor_of_before_goes_on(alice, keys, settings):
     sealing_anew("accounts", "SecondFactor")(apps, EDITOR)
     settings.SECRET_KEY = "another one"
     assert second_factor.secret_of(alice.user) == "GEZDGNBVGY3TQOJQ"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/db.sqlite3"
-        return
-    if not postgresql.is_installed():
-        pytest.skip("PostgreSQL is not installed")
-    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
-        yield server.database("before")
 
 
 @pytest.mark.timeout(200)
