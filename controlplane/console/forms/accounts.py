@@ -33,28 +33,42 @@ SCOPE_WORDS = {
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
 
 
-class SignUpForm(ConsoleForm):
-    """A person and an organisation of their own. Where a mail is sent, the password is chosen behind its link."""
+def _new_password(*, label: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
 
-    refusals: ClassVar = {"already_exists": "organisation_name"}
 
-    email = AddressField(widget=forms.EmailInput(_EMAIL))
-    name = forms.CharField(
+def _own_name() -> forms.CharField:
+    return forms.CharField(
         label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
     )
+
+
+class _FoundingForm(ConsoleForm):
+    """A person, and an organisation of their own."""
+
+    name = _own_name()
     organisation_name = forms.CharField(
         label="Organisation",
         max_length=128,
         help_text="Instances, keys and bills belong to it. You can add colleagues later.",
         widget=forms.TextInput({"autocomplete": "organization"}),
     )
-    password = forms.CharField(
-        label="Password",
-        strip=False,
-        max_length=1024,
-        help_text=_HOW_LONG,
-        widget=forms.PasswordInput({"autocomplete": "new-password"}),
-    )
+    password = _new_password(label="Password")
+
+
+class SignUpForm(_FoundingForm):
+    """The first step. Where a mail is sent, the password is chosen behind its link."""
+
+    refusals: ClassVar = {"already_exists": "organisation_name"}
+    field_order: ClassVar = ("email",)
+
+    email = AddressField(widget=forms.EmailInput(_EMAIL))
 
     def __init__(self, *args: Any, asks_password: bool, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -62,27 +76,10 @@ class SignUpForm(ConsoleForm):
             del self.fields["password"]
 
 
-class SignUpConfirmForm(ConsoleForm):
+class SignUpConfirmForm(_FoundingForm):
     """The rest of it, for whoever reads the address; what was typed before can be mended."""
 
     refusals: ClassVar = {"already_exists": "organisation_name", "email": "password"}
-
-    name = forms.CharField(
-        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
-    )
-    organisation_name = forms.CharField(
-        label="Organisation",
-        max_length=128,
-        help_text="Instances, keys and bills belong to it. You can add colleagues later.",
-        widget=forms.TextInput({"autocomplete": "organization"}),
-    )
-    password = forms.CharField(
-        label="Password",
-        strip=False,
-        max_length=1024,
-        help_text=_HOW_LONG,
-        widget=forms.PasswordInput({"autocomplete": "new-password"}),
-    )
 
     def __init__(self, *args: Any, asked: SignUp, **options: Any) -> None:
         known = {"name": asked.name, "organisation_name": asked.organisation_name}
@@ -106,9 +103,7 @@ class SignInForm(ConsoleForm):
 class NameForm(ConsoleForm):
     """What a person is called."""
 
-    name = forms.CharField(
-        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
-    )
+    name = _own_name()
 
 
 class PasswordForm(ConsoleForm):
@@ -120,13 +115,7 @@ class PasswordForm(ConsoleForm):
         max_length=1024,
         widget=forms.PasswordInput({"autocomplete": "current-password"}),
     )
-    password = forms.CharField(
-        label="New password",
-        strip=False,
-        max_length=1024,
-        help_text=_HOW_LONG,
-        widget=forms.PasswordInput({"autocomplete": "new-password"}),
-    )
+    password = _new_password(label="New password")
 
 
 class CodeForm(ConsoleForm):
@@ -170,13 +159,7 @@ class ForgottenForm(ConsoleForm):
 class ResetForm(ConsoleForm):
     """Another password, for whoever has the link."""
 
-    password = forms.CharField(
-        label="New password",
-        strip=False,
-        max_length=1024,
-        help_text=_HOW_LONG,
-        widget=forms.PasswordInput({"autocomplete": "new-password"}),
-    )
+    password = _new_password(label="New password")
     revokes_keys = forms.BooleanField(
         label="Revoke all my API keys and access keys, too",
         required=False,
@@ -205,16 +188,8 @@ class JoinForm(ConsoleForm):
 
     refusals: ClassVar = {"email": "password"}
 
-    name = forms.CharField(
-        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
-    )
-    password = forms.CharField(
-        label="Password",
-        strip=False,
-        max_length=1024,
-        help_text=_HOW_LONG,
-        widget=forms.PasswordInput({"autocomplete": "new-password"}),
-    )
+    name = _own_name()
+    password = _new_password(label="Password")
 
 
 class InvitationForm(ConsoleForm):
