@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -61,6 +62,9 @@ _WARM_BYTES = 3 * 2**30
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
     options = _options(arguments)
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # what the world has made goes with it, gigabytes in memory
     attacks = _chosen(options)
     if options.list:
         print("\n".join(attack.name for attack in attacks))

@@ -43,7 +43,7 @@ from tests.benchmarks.report import keep, progress
 from tests.benchmarks.rig import Rig
 from tests.stalls import observed
 from tests.stalls.judging import STREAMS, beside, median_row, noise_ms, percentile, verdict
-from tests.stalls.machine import Busy, forget_peak, peak_mib
+from tests.stalls.machine import Busy, forget_peak, give_way, peak_mib
 from tests.stalls.observed import pauses_of, turns_since
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.support.certificates import Authority
@@ -60,7 +60,6 @@ HELD = 60
 SETTLE_S = 1.0
 WARM_UP_WINDOWS = 13
 _TOPIC = "victim"
-_LESS_RIGHT = 10
 _WAIT_S = 5.0
 _BOUGHT = Bought(20, 300, 1_000, (), {})
 """By the tenant whose ports are knocked at: its limits are those that any instance has."""
@@ -166,7 +165,7 @@ _LEFT_OPEN = "TLS handshakes begun and left"
 
 def _flood(name: str, address: Address, number: int, pipe: Connection) -> None:
     """In a process of its own, until something comes by the pipe; then it says how many attempts there were, or what is wrong."""
-    os.nice(_LESS_RIGHT)  # in the field it has a machine of its own
+    give_way()
     ends, done, wrong = [False], [0] * THREADS, list[str]()
 
     def works(thread: int) -> None:

@@ -32,13 +32,18 @@ class Used(NamedTuple):
         return Used(self.ran_ms - before.ran_ms, self.waited_ms - before.waited_ms)
 
 
-@contextmanager
-def giving_way() -> Iterator[None]:
+def give_way() -> None:
     """Run only where nobody else wants to (SCHED_IDLE), where what this process does would be done by another machine.
 
     A lower `nice` is not enough: Linux lets a thread that runs finish its slice of up to 3 ms, however little it counts.
     """
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """`give_way` for a while."""
+    give_way()
     try:
         yield
     finally:
