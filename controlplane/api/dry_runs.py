@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -61,6 +61,11 @@ class DryRunSerializer(serializers.Serializer[Any]):
 
 
 ANSWER = OpenApiResponse(DryRunSerializer, description="What the call would do, with `dry_run=true`.")
+
+
+def done_or(name: str, done: type[serializers.Serializer[Any]]) -> PolymorphicProxySerializer:
+    """Of a call that answers 200 either way: what it has done, or what it would do. `name` is the schema's."""
+    return PolymorphicProxySerializer(name, serializers=[done, DryRunSerializer], resource_type_field_name=None)
 
 
 def is_dry_run(request: Request) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -43,11 +43,7 @@ class DiskPolicyApi(APIView):
 
     @extend_schema(
         request=DiskPolicySetSerializer,
-        responses=PolymorphicProxySerializer(
-            component_name="DiskPolicyChanged",
-            serializers=[DiskPolicySerializer, dry_runs.DryRunSerializer],
-            resource_type_field_name=None,
-        ),
+        responses=dry_runs.done_or("DiskPolicyChanged", DiskPolicySerializer),
         tags=TAGS,
     )
     def put(self, request: Request, instance_id: str) -> Response:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -26,9 +26,18 @@ from controlplane.topics.serializers import (
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.api.serializers import StrictSerializer
+
 TAGS = ["topics"]
 PREFIX = filters.text_parameter("prefix", "only topics whose names begin so")
 TAG = filters.text_parameter("tag", "only topics that have this tag")
+
+
+def _asked(request: Request, instance_id: str, topic: str, serializer: type[StrictSerializer]) -> dict[str, Any]:
+    """Which topic, and what the body wants of it, as services take it. Raises where the body is refused."""
+    body = serializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    return {"organisation": request.user.organisation, "instance_id": instance_id, "name": topic, **body.validated_data}
 
 
 class TopicsApi(APIView):
@@ -76,23 +85,12 @@ class TopicApi(APIView):
 
     @extend_schema(
         request=TopicChangeSerializer,
-        responses=PolymorphicProxySerializer(
-            component_name="TopicChanged",
-            serializers=[TopicSerializer, dry_runs.DryRunSerializer],
-            resource_type_field_name=None,
-        ),
+        responses=dry_runs.done_or("TopicChanged", TopicSerializer),
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """More partitions, other config (null takes a member back to its default)."""
-        body = TopicChangeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        asked = {
-            "organisation": request.user.organisation,
-            "instance_id": instance_id,
-            "name": topic,
-            **body.validated_data,
-        }
+        asked = _asked(request, instance_id, topic, TopicChangeSerializer)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_update_check(**asked))
         view = services.topic_update(actor=request.user.actor, **asked)
@@ -133,23 +131,12 @@ class TopicNoteApi(APIView):
 
     @extend_schema(
         request=TopicNoteSerializer,
-        responses=PolymorphicProxySerializer(
-            component_name="TopicNoted",
-            serializers=[TopicSerializer, dry_runs.DryRunSerializer],
-            resource_type_field_name=None,
-        ),
+        responses=dry_runs.done_or("TopicNoted", TopicSerializer),
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """Write a note about the topic, or give it tags. They stay with this topic, and end with it."""
-        body = TopicNoteSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        asked = {
-            "organisation": request.user.organisation,
-            "instance_id": instance_id,
-            "name": topic,
-            **body.validated_data,
-        }
+        asked = _asked(request, instance_id, topic, TopicNoteSerializer)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_note_check(**asked))
         return Response(TopicSerializer(services.topic_note_set(actor=request.user.actor, **asked)).data)

@@ -27,7 +27,7 @@ from quota.contracts.refused import Refused
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from django.forms import BoundField
@@ -144,6 +144,12 @@ def retention(milliseconds: int) -> str:
     return duration(milliseconds / 1000)
 
 
+def _coloured(known: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
+    """Its colour and words; of what is not known, no colour and its name."""
+    colour, words = known.get(name, ("", name))
+    return colour, worded(words)
+
+
 GROUP_STATES = {
     "Stable": ("running", "Stable"),
     "Empty": ("deleted", "No members"),
@@ -156,8 +162,7 @@ GROUP_STATES = {
 @register.filter
 def group_state(state: str) -> tuple[str, str]:
     """Colour and words."""
-    colour, words = GROUP_STATES.get(state, ("", state))
-    return colour, worded(words)
+    return _coloured(GROUP_STATES, state)
 
 
 TRANSACTION_STATES = {
@@ -173,8 +178,7 @@ TRANSACTION_STATES = {
 @register.filter
 def transaction_state(state: str) -> tuple[str, str]:
     """Colour and words."""
-    colour, words = TRANSACTION_STATES.get(state, ("", state))
-    return colour, worded(words)
+    return _coloured(TRANSACTION_STATES, state)
 
 
 REFUSED = {
@@ -297,8 +301,7 @@ TOPIC_OUTCOMES = {
 @register.filter
 def topic_outcome(outcome: str) -> tuple[str, str]:
     """What became of one topic of several: colour and words."""
-    colour, words = TOPIC_OUTCOMES.get(outcome, ("", outcome))
-    return colour, worded(words)
+    return _coloured(TOPIC_OUTCOMES, outcome)
 
 
 @register.filter
