@@ -268,6 +268,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expires": 20},
     },
+    "look at what is paid in advance": {"task": "admission.prepaid_look", "schedule": 60.0, "options": {"expires": 60}},
     "tidy notes of topics": {"task": "topics.notes_tidy", "schedule": 600.0, "options": {"expires": 600}},
     "end grace periods": {"task": "instances.grace_periods_end", "schedule": 60.0, "options": {"expires": 60}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},

@@ -5,6 +5,8 @@ installed  what the installation's settings say of room, caps and prices
 selectors  what is taken, and what may be: of clusters, of organisations
 services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
+prepaid    paying in advance: buying months, renewing, what the clock does at their end
+endings    deleting an instance: what is left of it is given back
 scheduling changes of size that are made later
 dry_runs   what buying, changing or deleting an instance would do
 """

@@ -14,7 +14,10 @@ class AdmissionConfig(AppConfig):
     label = "admission"
 
     def ready(self) -> None:
-        """A setting that makes no sense stops the process, with a sentence."""
+        """A setting that makes no sense stops the process, with a sentence; the kinds of operation are made known."""
+        from controlplane.admission import prepaid  # noqa: PLC0415  # it imports models
+
+        prepaid.register()
         installed.rooms()
         installed.caps()
         installed.price_confirmed_above()

@@ -1,17 +1,20 @@
-"""What buying, changing or deleting an instance would do: `purchases` and `lifecycle`, taken back.
+"""What buying, changing, deleting an instance or paying for it in advance would do: the calls themselves, taken back.
 
 Each raises what the call itself would raise.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from controlplane.admission import purchases, rules, selectors
+from controlplane.admission import endings, prepaid, purchases, rules, selectors
+from controlplane.billing.pricing.money import total_of
+from controlplane.billing.selectors import account_get
 from controlplane.clusters import master
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.dry_runs import Outlook, PriceChange, differences, taken_back
-from controlplane.instances import lifecycle, services
+from controlplane.instances import services
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
@@ -19,6 +22,7 @@ from quota.contracts.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from decimal import Decimal
 
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
@@ -29,6 +33,11 @@ def buying(*, organisation: Organisation, clock: Clock = SYSTEM_CLOCK, **members
     with taken_back():
         instance, _ = purchases.instance_buy(organisation=organisation, clock=clock, **members)
         price = _price(organisation, None, instance, clock)
+        months = members.get("prepaid_months")
+        if months is not None:
+            sizes = {name: getattr(instance, name) for name in rules.SIZES}
+            quote = prepaid.prepaid_quote(organisation=organisation, months=months, sizes=sizes, clock=clock)
+            price = replace(price, at_once=quote.amount)
     return Outlook(differences({}, _members(instance)), price)
 
 
@@ -43,21 +52,23 @@ def changing(
     """Of purchases.instance_change, which takes the same."""
     with taken_back():
         before = instance_get(organisation=organisation, instance_id=instance_id)
+        charged = _charged(before, clock)
         after, _ = purchases.instance_change(
             organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **members
         )
-        price = _price(organisation, before, after, clock)
+        price = _in_advance(_price(organisation, before, after, clock), after, charged, clock)
     problem = services.use_problem(before, changes["storage_gib"]) if "storage_gib" in changes else None
     return Outlook(differences(_members(before), _members(after)), price, (problem,) if problem else ())
 
 
 def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
-    """Of lifecycle.instance_delete, which takes the same."""
+    """Of endings.instance_delete, which takes the same."""
     with taken_back():
         before = instance_get(organisation=organisation, instance_id=instance_id)
-        lifecycle.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
+        charged = _charged(before, clock)
+        endings.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
         after = instance_get(organisation=organisation, instance_id=instance_id)
-        price = _price(organisation, before, None, clock)
+        price = _in_advance(_price(organisation, before, None, clock), after, charged, clock)
     if before.state == InstanceState.DELETING:
         return Outlook({}, None, ("it is being deleted already",))
     if before.state == InstanceState.ISOLATED:
@@ -69,6 +80,60 @@ def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
     return Outlook(
         {"state": (before.state, InstanceState.DELETING.value)}, price, (f"{lost} would be deleted for good",)
     )
+
+
+def beginning(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
+    """Of prepaid.prepaid_begin, which takes the same."""
+    with taken_back():
+        before = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
+        was = _price(organisation, None, before.instance, clock)
+        prepaid.prepaid_begin(organisation=organisation, instance_id=instance_id, clock=clock, **members)
+        after = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
+        quote = _quoted(after, members["months"], clock)
+    price = PriceChange(was.per_month_after, quote.a_month, was.currency, quote.amount)
+    return Outlook(_paid(before, after), price)
+
+
+def renewing(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
+    """Of prepaid.prepaid_renew, which takes the same."""
+    with taken_back():
+        before = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
+        prepaid.prepaid_renew(organisation=organisation, instance_id=instance_id, clock=clock, **members)
+        after = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
+        quote = _quoted(after, members["months"], clock)
+    return Outlook(_paid(before, after), PriceChange(quote.a_month, quote.a_month, quote.prices.currency, quote.amount))
+
+
+def _quoted(now: prepaid.PrepaidNow, months: int, clock: Clock) -> prepaid.Quote:
+    sizes = {name: getattr(now.instance, name) for name in rules.SIZES}
+    return prepaid.prepaid_quote(organisation=now.instance.organisation, months=months, sizes=sizes, clock=clock)
+
+
+def _paid(before: prepaid.PrepaidNow, after: prepaid.PrepaidNow) -> dict[str, tuple[object, object]]:
+    """By the names that prepaid has in the API."""
+    shown = [
+        {
+            "state": each.instance.state,
+            "prepaid.state": each.state,
+            "prepaid.ends_at": each.ends_text,
+            "prepaid.at_end": each.at_end,
+        }
+        for each in (before, after)
+    ]
+    return differences(*shown)
+
+
+def _charged(instance: Instance, clock: Clock) -> Decimal | None:
+    """All that was charged in advance by now, less what was paid back; None: it is paid by the hour."""
+    account = account_get(instance, clock.now())
+    return total_of(line.amount for line in account.paid.charges) if account.is_prepaid else None
+
+
+def _in_advance(price: PriceChange, after: Instance, charged: Decimal | None, clock: Clock) -> PriceChange:
+    if charged is None:
+        return price
+    account = account_get(after, clock.now())
+    return replace(price, at_once=total_of(line.amount for line in account.paid.charges) - charged)
 
 
 def _isolating(before: Instance, after: Instance, price: PriceChange) -> Outlook:

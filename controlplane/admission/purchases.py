@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from controlplane.admission import prepaid
 from controlplane.admission.rules import SIZES
 from controlplane.admission.services import admit
+from controlplane.billing.pricing.prepaid import EXPIRE
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances import services
@@ -27,11 +29,29 @@ if TYPE_CHECKING:
 
 @transaction.atomic
 def instance_buy(
-    *, confirm_price: bool = False, clock: Clock = SYSTEM_CLOCK, **members: Any
+    *,
+    confirm_price: bool = False,
+    prepaid_months: int | None = None,
+    prepaid_at_end: str = EXPIRE,
+    clock: Clock = SYSTEM_CLOCK,
+    **members: Any,
 ) -> tuple[Instance, Operation]:
-    """A new instance, as services.instance_create. Raises what that raises, and what `admit` does."""
+    """A new instance, as services.instance_create. Raises what that raises, and what `admit` and prepaid.buy do.
+
+    `prepaid_months`: so many are paid in advance, from its opening on; None: it is paid by the hour.
+    """
     instance, operation = services.instance_create(**members, clock=clock)
     admit(instance=instance, is_price_confirmed=confirm_price, clock=clock)
+    if prepaid_months is not None:
+        prepaid.buy(
+            instance=instance,
+            operation=operation,
+            actor=members["actor"],
+            months=prepaid_months,
+            at_end=prepaid_at_end,
+            is_price_confirmed=confirm_price,
+            clock=clock,
+        )
     return instance, operation
 
 
@@ -56,5 +76,6 @@ def instance_change(
         organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **members
     )
     if before is not None:
+        prepaid.check_not_smaller(instance, before, clock)
         admit(instance=instance, before=before, is_price_confirmed=confirm_price, clock=clock)
     return instance, operation

@@ -38,6 +38,12 @@ class PriceChangeSerializer(serializers.Serializer[Any]):
         None, None, allow_null=True, help_text="null: it is not there afterwards"
     )
     currency = serializers.CharField()
+    at_once = serializers.DecimalField(
+        None,
+        None,
+        allow_null=True,
+        help_text="charged in advance by the change, or paid back (negative); null: the instance is paid by the hour",
+    )
 
 
 class DryRunSerializer(serializers.Serializer[Any]):

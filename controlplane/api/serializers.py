@@ -124,6 +124,7 @@ class UnconfirmedPriceSerializer(serializers.Serializer[Any]):
 
     currency = serializers.CharField()
     per_month = serializers.CharField()
+    in_advance = serializers.CharField(required=False, help_text="of all months that are paid in advance")
 
 
 class ProblemSerializer(serializers.Serializer[Any]):

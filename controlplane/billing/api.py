@@ -364,4 +364,4 @@ def _invoice(invoice: Invoice) -> dict[str, Any]:
 def _line(instance_id: str, plan: Plan, line: dict[str, Any]) -> dict[str, Any]:
     """Invoices of the first kind had one plan, and their lines did not say which."""
     usage = f"/api/v1/instances/{instance_id}/usage?{urlencode({'from': line['from'], 'to': line['to']})}"
-    return {"plan": plan.name, "plan_version": plan.version, "adjusts": None, **line, "usage": usage}
+    return {"plan": plan.name, "plan_version": plan.version, "adjusts": None, "charged": None, **line, "usage": usage}

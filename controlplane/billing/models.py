@@ -1,6 +1,7 @@
-"""Which plan an organisation has, and invoices: bills that were frozen, or could not be.
+"""Which plan an organisation has, what was paid in advance, and invoices: bills that were frozen, or could not be.
 
-Rows of `Invoice` are appended and never changed: triggers of the database refuse it (migration 0005).
+Rows of `Invoice` are appended and never changed: triggers of the database refuse it (migration 0005). Rows of `PrepaidEvent` are
+appended as well: bills are computed from them and the history of sizes (pricing/prepaid.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import ClassVar, Self
 from django.db import models
 
 from controlplane.billing.chain import Sealed, number_text
+from controlplane.billing.pricing.prepaid import AT_END, EVENTS, EXPIRE
 from controlplane.core.scope import TenantManager
 
 
@@ -31,6 +33,61 @@ class PlanChoice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.plan} from {self.at:%Y-%m-%d %H:%M}"
+
+
+class Prepaid(models.Model):
+    """How an instance is paid in advance, or was: what becomes of it at the end, and what the clock goes by."""
+
+    instance = models.OneToOneField("instances.Instance", models.PROTECT, primary_key=True, related_name="+")
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    at_end = models.CharField(max_length=16, choices=[(each, each) for each in AT_END], default=EXPIRE)
+    renew_months = models.PositiveSmallIntegerField(default=1)  # at a time, where it is renewed by itself
+    is_waiting = models.BooleanField(default=False)  # it was bought, and begins when the instance is open
+    ends_at = models.DateTimeField(null=True)  # as the events have it; null: it waits, or is paid by the hour
+    told = models.PositiveSmallIntegerField(default=0)  # how many of the mails before this end were written
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """Beat asks for those whose end is near, and for those that wait."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["ends_at"], name="prepaid_ends", condition=models.Q(ends_at__isnull=False)),
+            models.Index(fields=["is_waiting"], name="prepaid_waits", condition=models.Q(is_waiting=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} to {self.ends_at}, then {self.at_end}"
+
+
+class PrepaidEvent(models.Model):
+    """Something that happened to what is paid in advance of an instance; never changed."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    number = models.PositiveIntegerField()  # from 1 within the instance
+    kind = models.CharField(max_length=16, choices=[(each, each) for each in EVENTS])
+    months = models.PositiveSmallIntegerField(default=0)
+    prices = models.JSONField(null=True)  # MonthlyPrices.document() of what was bought or renewed
+    extends = models.DateTimeField(null=True)  # of a renewal: the end that it has put off
+    operation_id = models.CharField(max_length=32, blank=True, default="")  # that answered for it
+    actor = models.CharField(max_length=254)
+    at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """In order; of two writers at once the slower one finds its number taken."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "number"], name="one_prepaid_event_per_number")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organisation", "kind"], name="prepaid_events_by_kind")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class Invoice(models.Model):

@@ -12,11 +12,14 @@ from django.conf import settings
 from controlplane.billing import waiting
 from controlplane.billing.chain import number_of, number_text
 from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
-from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice
+from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
+from controlplane.billing.pricing.prepaid import BY_THE_HOUR, EXPIRE, Account, Event, account_of
+from controlplane.billing.pricing.prepaid import Prepaid as PaidInAdvance
+from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from controlplane.tenants.models import Organisation
 
+_FOUND = "the caller found the instance in its organisation"
 HOURS_PER_MONTH = 730
 """Of an average month, for estimates only."""
 
@@ -151,8 +155,32 @@ def inputs_of(
     waived: bool = False,
 ) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    hours = hours_of(instance, month)
-    return documents.inputs_document(terms, periods_of(instance), month, now, hours, late=late, waived=waived)
+    hours, prepaid = hours_of(instance, month), paid_in_advance(instance)
+    return documents.inputs_document(
+        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid
+    )
+
+
+def paid_in_advance(instance: Instance) -> PaidInAdvance:
+    """What has happened to what is paid in advance, and what becomes of it at its end."""
+    rows = prepaid_events(instance)
+    if not rows:
+        return BY_THE_HOUR
+    events = (
+        Event(row.kind, row.at, row.months, None if row.prices is None else prices_in(row.prices)) for row in rows
+    )
+    at_end = Prepaid.objects.unscoped(_FOUND).filter(instance=instance).values_list("at_end", flat=True).first()
+    return PaidInAdvance(tuple(events), at_end or EXPIRE)
+
+
+def prepaid_events(instance: Instance) -> list[PrepaidEvent]:
+    """In order."""
+    return list(PrepaidEvent.objects.unscoped(_FOUND).filter(instance=instance).order_by("number"))
+
+
+def account_get(instance: Instance, now: datetime) -> Account:
+    """How what is paid in advance stands at a moment."""
+    return account_of(paid_in_advance(instance), periods_of(instance), now)
 
 
 def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
@@ -169,7 +197,7 @@ def late_usage(*, instance: Instance, only: Invoice | None = None, since: Month 
 
     What later invoices have adjusted already is no longer late.
     """
-    rows = Invoice.objects.unscoped("the caller found the instance in its organisation").filter(instance=instance)
+    rows = Invoice.objects.unscoped(_FOUND).filter(instance=instance)
     if only is not None:
         invoices = [only]
     else:

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing.pricing.plans import NAMES
+from controlplane.billing.pricing.prepaid import CHARGES
 from controlplane.billing.pricing.sharing import REASONS
 from controlplane.billing.waiting import STATES
 
@@ -15,7 +16,10 @@ from controlplane.billing.waiting import STATES
 class LineSerializer(serializers.Serializer[Any]):
     """Quantity times unit price, rounded to the currency's cents."""
 
-    item = serializers.CharField(help_text="bandwidth, disk, partitions, produced, consumed or stored")
+    item = serializers.CharField(
+        help_text="bandwidth, disk or partitions; prepaid_bandwidth, prepaid_disk or prepaid_partitions; produced, consumed "
+        "or stored"
+    )
     quantity = serializers.CharField()
     unit = serializers.CharField()
     unit_price = serializers.CharField()
@@ -30,6 +34,16 @@ class AdjustsSerializer(serializers.Serializer[Any]):
     line = serializers.IntegerField(allow_null=True, help_text="counted from 1; null: the invoice has no such line")
 
 
+class ChargedSerializer(serializers.Serializer[Any]):
+    """Why and when something was charged in advance."""
+
+    kind = serializers.ChoiceField(
+        choices=list(CHARGES),
+        help_text="growth: for a larger size, up to the end of what is paid; refund: given back, the amount is negative",
+    )
+    at = serializers.DateTimeField()
+
+
 class PlacedLineSerializer(LineSerializer):
     """A line and the hours it covers."""
 
@@ -40,6 +54,11 @@ class PlacedLineSerializer(LineSerializer):
     adjusts = AdjustsSerializer(
         allow_null=True,
         help_text="null: a line of this month. Adjustments may be negative, and have no exact unit price",
+    )
+    charged = ChargedSerializer(
+        allow_null=True,
+        help_text="null: billed by the hour or by use. What is paid in advance is charged in the month in which it is paid, and "
+        "covers hours of other months",
     )
     usage = serializers.CharField(help_text="path of the usage rows of these hours")
 
@@ -124,7 +143,19 @@ class DifferenceSerializer(serializers.Serializer[Any]):
 
     invoice = serializers.CharField()
     code = serializers.ChoiceField(
-        choices=["number", "chain", "hash", "inputs", "line", "total", "price_list", "plans", "sizes", "usage"],
+        choices=[
+            "number",
+            "chain",
+            "hash",
+            "inputs",
+            "line",
+            "total",
+            "price_list",
+            "plans",
+            "sizes",
+            "prepaid",
+            "usage",
+        ],
         help_text="the first six: the invoice is damaged; the others: its month looks different today",
     )
     detail = serializers.CharField()
@@ -233,7 +264,7 @@ class UnsharedSerializer(AmountSerializer):
     reason = serializers.ChoiceField(
         choices=list(REASONS),
         help_text="not_metered: not by topic; no_usage: of hours in which no topic did anything it is shared by; "
-        "adjustment: of an earlier month",
+        "adjustment: of an earlier month; in_advance: paid for hours of other months too",
     )
 
 

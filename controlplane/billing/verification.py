@@ -16,8 +16,9 @@ from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import compared
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import plan_version
+from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Span, slots_of, spans_of, total
-from controlplane.billing.selectors import invoice_list, late_usage, periods_of, terms_of
+from controlplane.billing.selectors import invoice_list, late_usage, paid_in_advance, periods_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 class Difference:
     """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
 
-    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, usage (the month looks different).
+    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, usage (the month looks
+    different).
     """
 
     invoice: str  # its number
@@ -121,7 +123,25 @@ def _today(invoice: Invoice) -> Iterator[Difference]:
     now = datetime.fromisoformat(inputs["now"])
     if slots_of(documents.periods_in(inputs), month, now) != slots_of(periods_of(invoice.instance), month, now):
         yield Difference(name, "sizes", "the sizes of the month are others today")
+    yield from _prepaid(invoice, now)
     yield from _late(invoice)
+
+
+def _prepaid(invoice: Invoice, now: datetime) -> Iterator[Difference]:
+    """What was paid in advance, up to the invoice."""
+    name, sealed = number_text(invoice.number), documents.prepaid_in(invoice.inputs)
+    today = paid_in_advance(invoice.instance)
+    if sealed.events != tuple(event for event in today.events if event.at <= now):
+        yield Difference(name, "prepaid", "what was paid in advance by then is something else today")
+    for prices in {event.prices for event in sealed.events if event.prices is not None}:
+        try:
+            published = prices_version(prices.name, prices.version)
+        except LookupError as error:
+            yield Difference(name, "price_list", str(error))
+        else:
+            if published != prices:
+                detail = f"version {prices.version} of the price list {prices.name!r} has other prices today"
+                yield Difference(name, "price_list", detail)
 
 
 def _late(invoice: Invoice) -> Iterator[Difference]:

@@ -24,6 +24,7 @@ class PriceChange:
     per_month_before: Decimal | None
     per_month_after: Decimal | None
     currency: str
+    at_once: Decimal | None = None  # charged in advance by the change, or paid back (negative); None: nothing is
 
 
 @dataclass(frozen=True, slots=True)

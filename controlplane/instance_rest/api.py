@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import dry_runs as outlooks
-from controlplane.admission import purchases
+from controlplane.admission import endings, purchases
 from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
@@ -156,7 +156,7 @@ class InstanceApi(APIView):
         asked = _asked(request, instance_id)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(outlooks.deleting(**asked))
-        operation = lifecycle.instance_delete(**asked)
+        operation = endings.instance_delete(**asked)
         return Response({"operation_id": operation.id}, status=202)
 
 
@@ -181,7 +181,7 @@ class InstanceDestroyApi(APIView):
         """Delete the instance and all its data at once, without a grace period. Owners do that."""
         body = InstanceDestroySerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        operation = lifecycle.instance_destroy(
+        operation = endings.instance_destroy(
             caller=caller_of(request), instance_id=instance_id, confirmation=body.validated_data["name"]
         )
         return Response({"operation_id": operation.id}, status=202)

@@ -36,11 +36,60 @@ def isolated(about: About, *, until: datetime) -> Letter:
     )
 
 
+def expired(about: About, *, until: datetime) -> Letter:
+    """It is paid no more, and can be renewed."""
+    return Letter(
+        f"Instance {about.called} is isolated until {moment(until)}: it is paid no more",
+        f"What was paid in advance for the instance {about.called} has ended. It is isolated: nobody produces or consumes, and"
+        f" topics, messages, groups, users and ACLs are kept.\n\nUntil {moment(until)} it can be opened again, as it was and at"
+        f" its old addresses: paid in advance by `sluice prepaid begin {about.id}`, or paid by the hour by `sluice instance"
+        f" restore {about.id}`, and by buttons on its page.\n\n    {about.link}\n\n"
+        f"After that it is destroyed with all its data, which nobody can undo.\n\n{_WHY}\n",
+    )
+
+
+def ends_soon(about: About, *, at: datetime, at_end: str) -> Letter:
+    """What is paid in advance ends within days. `at_end`: what becomes of it then, as billing has it."""
+    becomes = {
+        "expire": "Then it is isolated: nobody produces or consumes, its data are kept for some days and deleted after that."
+        f" Renew it before: by `sluice prepaid renew {about.id}`, or on its page.",
+        "renew": "Then it is renewed by itself, at the prices of that day. If that is not meant, switch it off before: by `sluice"
+        f" prepaid set {about.id} --at-end expire`, or on its page.",
+        "postpaid": "Then it goes on, paid by the hour. It can be renewed before: by `sluice prepaid renew"
+        f" {about.id}`, or on its page.",
+    }
+    return Letter(
+        f"Instance {about.called} is paid until {moment(at)}",
+        f"The instance {about.called} is paid in advance until {moment(at)}. {becomes[at_end]}\n\n    {about.link}\n\n{_WHY}\n",
+    )
+
+
+def renewed(about: About, *, until: datetime, months: int, price: str) -> Letter:
+    """It was renewed by itself. `price`: ``CNY 2,610.00``."""
+    return Letter(
+        f"Instance {about.called} was renewed until {moment(until)}",
+        f"The instance {about.called} was renewed by itself for {months} {'month' if months == 1 else 'months'}, until"
+        f" {moment(until)}. {price} are on the bill of this month.\n\nHow it goes on after that is decided on its page:\n\n"
+        f"    {about.link}\n\n{_WHY}\n",
+    )
+
+
+def goes_on_postpaid(about: About, *, at: datetime, why: str) -> Letter:
+    """What was paid in advance has ended, and it goes on by the hour. `why`: a sentence; empty: as it was decided."""
+    because = f" {why}" if why else ""
+    return Letter(
+        f"Instance {about.called} is paid by the hour since {moment(at)}",
+        f"What was paid in advance for the instance {about.called} ended at {moment(at)}. It goes on, and is paid by the hour"
+        f" since then.{because}\n\n    {about.link}\n\n{_WHY}\n",
+    )
+
+
 def near_its_end(about: About, *, until: datetime) -> Letter:
     """It is destroyed within a day."""
     return Letter(
         f"Instance {about.called} will be destroyed at {moment(until)}",
-        f"The instance {about.called} was deleted and is isolated. It will be destroyed at {moment(until)}.\n\n"
+        f"The instance {about.called} was deleted, or is paid no more, and is isolated. It will be destroyed at"
+        f" {moment(until)}.\n\n"
         f"{_restoring(about, until)}\n\n{_WHY}\n",
     )
 

@@ -4,6 +4,7 @@
 
                  delete                      the grace period ends, or an owner destroys it
     running ───────────────> isolated ───────────────────────────────────────────────> deleting ──> deleted
+         (or: paid no more)
        ^                      │    ^                                                       ^
        │   open for use       │    │ delete                                                │
        └───────── restoring <─┘────┘                                                       │
@@ -20,7 +21,8 @@ that of two who decide at once the second sees what the first has decided. Beat 
 Owners of the organisation are told by e-mail that it was isolated, a day before it is destroyed, and that it was. Each mail is
 written in the transaction of what it is about, the row being locked: once, whichever worker dies in between.
 
-With a grace period of 0 (SLUICE_DELETION_GRACE_S) deleting destroys.
+With a grace period of 0 (SLUICE_DELETION_GRACE_S) deleting destroys. An instance that was paid in advance and is paid no more
+(`instance_expire`) has one all the same: nobody has asked for its end.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound
 from controlplane.core.models import Operation, OperationState
+from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import letters
 from controlplane.instances.history import spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
@@ -55,8 +58,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 ISOLATE, RESTORE, DELETE = "instance.isolate", "instance.restore", "instance.delete"
 """Kinds of operation; their steps are in provisioning.py."""
-DESTROY = "instance.destroy"
-"""Of the audit trail: deleted at once, or when the grace period ended."""
+DESTROY, EXPIRE = "instance.destroy", "instance.expire"
+"""Of the audit trail: deleted at once, or when the grace period ended; isolated, since what was paid in advance has ended."""
 NUMBER = "number"  # of an operation's arguments
 HAVE_DATA = (InstanceState.RUNNING, InstanceState.RESTORING)
 AT_ONCE = 100
@@ -70,6 +73,11 @@ AGAIN_AFTER = timedelta(minutes=10)
 def grace_period() -> timedelta:
     """For how long an instance that was deleted can be restored; 0: it is destroyed at once."""
     return timedelta(seconds=settings.ENVIRONMENT.deletion_grace_s)
+
+
+def grace_period_unpaid() -> timedelta:
+    """For how long an instance that is paid no more can be renewed: at least as long as services are used to."""
+    return grace_period() or timedelta(seconds=DELETION_GRACE_S)
 
 
 @transaction.atomic
@@ -95,6 +103,28 @@ def instance_delete(
         return _destroy(instance, actor, DELETE, clock)
     now = clock.now()
     ends = now + grace_period()
+    _isolate(instance, now, ends)
+    owners_tell(instance, lambda about: letters.isolated(about, until=ends), now)
+    _on_record(instance, actor, DELETE, clock, {"destroys_at": ends.isoformat()})
+    return _started(instance, ISOLATE, actor, clock)
+
+
+def instance_expire(*, instance: Instance, clock: Clock) -> Operation | None:
+    """Isolate an instance that is paid no more. The caller has locked its row, in its transaction; None: it is not in use.
+
+    Deletion protection does not keep it: whoever decides that it ends has looked at that (admission/prepaid.py).
+    """
+    if instance.state not in HAVE_DATA:
+        return None
+    now = clock.now()
+    ends = now + grace_period_unpaid()
+    _isolate(instance, now, ends)
+    owners_tell(instance, lambda about: letters.expired(about, until=ends), now)
+    _on_record(instance, audit.SYSTEM, EXPIRE, clock, {"destroys_at": ends.isoformat()})
+    return _started(instance, ISOLATE, audit.SYSTEM, clock)
+
+
+def _isolate(instance: Instance, now: datetime, ends: datetime) -> None:
     _write(
         instance,
         {
@@ -105,10 +135,7 @@ def instance_delete(
             "end_foretold_at": None,
         },
     )
-    owners_tell(instance, lambda about: letters.isolated(about, until=ends), now)
     spec_change_record(instance=instance, kind=SpecChangeKind.ISOLATED, at=now)
-    _on_record(instance, actor, DELETE, clock, {"destroys_at": ends.isoformat()})
-    return _started(instance, ISOLATE, actor, clock)
 
 
 @transaction.atomic

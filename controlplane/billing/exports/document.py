@@ -18,21 +18,34 @@ from controlplane.billing.chain import Sealed, number_text
 from controlplane.billing.pricing.documents import month_of
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import Plan
-from controlplane.billing.pricing.rating import Adjusts
+from controlplane.billing.pricing.rating import Adjusts, Charged
 
 TITLES: Mapping[str, str] = {
     "bandwidth": "Bandwidth",
     "disk": "Storage bought",
     "partitions": "Partitions beyond the free ones",
+    "prepaid_bandwidth": "Bandwidth, in advance",
+    "prepaid_disk": "Storage, in advance",
+    "prepaid_partitions": "Partitions, in advance",
     "produced": "Records produced",
     "consumed": "Records consumed",
     "stored": "Storage used",
 }
 """The items of a bill in words; the console says the same."""
+CHARGED: Mapping[str, str] = {
+    "purchase": "Paid in advance",
+    "renewal": "Renewed in advance",
+    "growth": "For a larger size",
+    "refund": "Given back",
+}
+"""Why something was charged in advance, in words; the console says the same."""
 UNITS: Mapping[str, str] = {
     "hour": "hours",
     "100 GB hour": "x 100 GB-hours",
     "100 partitions hour": "x 100 partition-hours",
+    "month": "months",
+    "100 GB month": "x 100 GB-months",
+    "100 partitions month": "x 100 partition-months",
 }
 """The units of a bill in words, beside how many of them; documents keep their own. The console says the same."""
 
@@ -70,6 +83,7 @@ class Charge:
     plan: str
     plan_version: int
     adjusts: Adjusts | None
+    charged: Charged | None = None  # of what was paid in advance
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +145,7 @@ def _those(lines: Sequence[Charge], *, adjusting: bool) -> tuple[Charge, ...]:
 
 
 def _charge(number: int, line: Mapping[str, Any], last_plan: Plan) -> Charge:
-    adjusts = line.get("adjusts")
+    adjusts, charged = line.get("adjusts"), line.get("charged")
     return Charge(
         number=number,
         item=line["item"],
@@ -145,4 +159,5 @@ def _charge(number: int, line: Mapping[str, Any], last_plan: Plan) -> Charge:
         plan=line.get("plan", last_plan.name),
         plan_version=line.get("plan_version", last_plan.version),
         adjusts=Adjusts(adjusts["invoice"], adjusts["month"], adjusts["line"]) if adjusts else None,
+        charged=Charged(charged["kind"], datetime.fromisoformat(charged["at"])) if charged else None,
     )

@@ -9,8 +9,11 @@ Decisions.
 
 * `BilledCost` and `EffectiveCost` are the invoice's amounts, rounded to cents: their sum is its total. `ListCost` and
   `ContractedCost` are quantity times unit price without rounding, because the specification wants that product to match.
-  Nobody has a price other than the list's, and nothing is paid in advance.
-* Every charge is Usage: what is reserved is billed for each hour in which it is there. An adjustment is usage of a month
+  Nobody has a price other than the list's.
+* What was paid in advance is a Purchase, in the invoice of the month in which it was paid; its charge period is the time that it
+  pays for, and may reach beyond the billing period. What is paid back of it is a Purchase with negative amounts. `EffectiveCost`
+  is not spread over that time: this service keeps no ledger of what has been used up.
+* Every other charge is Usage: what is reserved is billed for each hour in which it is there. An adjustment is usage of a month
   invoiced before, so it stays Usage, with `ChargeClass` Correction; its charge period is in that month, its billing
   period is the invoice's. ``x_AdjustedInvoiceId`` and ``x_AdjustedInvoiceLine`` say what it corrects.
 * A price of a plan's version is a `SkuPriceId`; bandwidth has one for each size on sale, so the price is part of the id.
@@ -29,7 +32,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from controlplane.billing.exports.document import Charge, InvoiceDocument
+from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
 from controlplane.core.text import cell_text
 
@@ -117,6 +120,9 @@ UNITS: Mapping[str, Unit] = {
     "hour": Unit("Hours", "Hours"),
     "100 GB hour": Unit("100 GB-Hours", "GB-Hours", 100),
     "100 partitions hour": Unit("100 Partition-Hours", "Partition-Hours", 100),
+    "month": Unit("Months", "Months"),
+    "100 GB month": Unit("100 GB-Months", "GB-Months", 100),
+    "100 partitions month": Unit("100 Partition-Months", "Partition-Months", 100),
     "GB": Unit("GB", "GB"),
     "GB hour": Unit("GB-Hours", "GB-Hours"),
 }
@@ -170,10 +176,10 @@ def _charged(charge: Charge) -> dict[str, Value]:
         "EffectiveCost": charge.amount,
         "ListCost": exact,
         "ContractedCost": exact,
-        "ChargeCategory": "Usage",
+        "ChargeCategory": "Usage" if charge.charged is None else "Purchase",
         "ChargeClass": None if adjusts is None else "Correction",
         "ChargeDescription": _description(charge),
-        "ChargeFrequency": "Usage-Based",
+        "ChargeFrequency": "Usage-Based" if charge.charged is None else "One-Time",
         "ChargePeriodStart": charge.start,
         "ChargePeriodEnd": charge.end,
         "x_AdjustedInvoiceId": adjusts.invoice if adjusts else None,
@@ -185,12 +191,13 @@ def _charged(charge: Charge) -> dict[str, Value]:
 def _priced(charge: Charge) -> dict[str, Value]:
     """How much of what, and at which price."""
     unit, price = UNITS[charge.unit], text_of(charge.unit_price)
+    is_bought = charge.charged is not None  # and not consumed: the specification wants null then
     return {
         "PricingCategory": "Standard",
         "PricingQuantity": charge.quantity,
         "PricingUnit": unit.pricing,
-        "ConsumedQuantity": product_of(charge.quantity, Decimal(unit.times)),
-        "ConsumedUnit": unit.consumed,
+        "ConsumedQuantity": None if is_bought else product_of(charge.quantity, Decimal(unit.times)),
+        "ConsumedUnit": None if is_bought else unit.consumed,
         "ListUnitPrice": charge.unit_price,
         "ContractedUnitPrice": charge.unit_price,
         "SkuId": charge.item,
@@ -202,6 +209,8 @@ def _priced(charge: Charge) -> dict[str, Value]:
 
 def _description(charge: Charge) -> str:
     """No name that a tenant gave is in it."""
+    if charge.charged is not None:
+        return f"{charge.title}: {CHARGED[charge.charged.kind].lower()}"
     if charge.adjusts is None:
         return charge.title
     of_line = "" if charge.adjusts.line is None else f", line {charge.adjusts.line}"

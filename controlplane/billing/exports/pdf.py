@@ -33,7 +33,7 @@ from reportlab.platypus import (
     TableStyle,
 )
 
-from controlplane.billing.exports.document import Charge, InvoiceDocument, unit_name
+from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument, unit_name
 from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
 from controlplane.billing.pricing.money import text_of, total_of
 
@@ -138,6 +138,8 @@ def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
         f"{_moment(charge.start)} to {_moment(charge.end)} UTC",
         f"Plan {charge.plan}, version {charge.plan_version}",
     ]
+    if charge.charged is not None:
+        notes.append(f"{CHARGED[charge.charged.kind]}, {_moment(charge.charged.at)} UTC")
     if charge.adjusts is not None:
         line = "" if charge.adjusts.line is None else f", line {charge.adjusts.line}"
         notes.append(f"Adjusts invoice {charge.adjusts.invoice} of {charge.adjusts.month}{line}")

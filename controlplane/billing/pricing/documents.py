@@ -4,8 +4,9 @@
 and the moment; its canonical JSON (sorted, no spaces) has a SHA-256. The same document gives the same lines on any
 machine, which is how an invoice is checked years later.
 
-Version 2. Version 1 had one plan for the month and the month's usage as one sum, and its lines did not name their plan;
-invoices that were closed with it are still read and give the lines that they gave.
+Version 2; 3 where something was paid in advance: then the events of that are in it too, with their price lists. Version 1 had
+one plan for the month and the month's usage as one sum, and its lines did not name their plan; invoices that were closed
+with it are still read and give the lines that they gave.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import Any
 from controlplane.billing.pricing.adjustments import Late, adjustments
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import Band, Plan
+from controlplane.billing.pricing.prepaid import BY_THE_HOUR, Event, Prepaid, account_of
+from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
 
-VERSION = 2
+VERSION, VERSION_WITH_PREPAID = 2, 3
 
 
 def inputs_document(
@@ -35,8 +38,10 @@ def inputs_document(
     *,
     late: Sequence[Late] = (),
     waived: bool = False,
+    prepaid: Prepaid = BY_THE_HOUR,
 ) -> dict[str, Any]:
     """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
+    in_advance = {"version": VERSION_WITH_PREPAID, "prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
     return {
         "version": VERSION,
         "terms": _terms_document(terms),
@@ -55,6 +60,7 @@ def inputs_document(
         "used": _hours_document(hours),
         "late": [_late_document(each) for each in late],
         "metering": "waived" if waived else "complete",
+        **in_advance,
     }
 
 
@@ -62,7 +68,9 @@ def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     """The lines of an inputs document: the month's own, then adjustments of earlier ones."""
     month = month_of(inputs["month"])
     now = datetime.fromisoformat(inputs["now"])
-    own = rate(terms_in(inputs), periods_in(inputs), month, now, hours_in(inputs))
+    periods = periods_in(inputs)
+    paid = account_of(prepaid_in(inputs), periods, now).paid
+    own = rate(terms_in(inputs), periods, month, now, hours_in(inputs), paid)
     return (*own, *(line for late in late_in(inputs) for line in adjustments(late)))
 
 
@@ -100,6 +108,23 @@ def hours_in(inputs: Mapping[str, Any]) -> dict[datetime, Used]:
     return _hours(inputs["used"])
 
 
+def prepaid_in(inputs: Mapping[str, Any]) -> Prepaid:
+    """What happened to what is paid in advance."""
+    document = inputs.get("prepaid")
+    if document is None:
+        return BY_THE_HOUR
+    events = (
+        Event(
+            kind=event["kind"],
+            at=datetime.fromisoformat(event["at"]),
+            months=event["months"],
+            prices=None if event["prices"] is None else prices_in(event["prices"]),
+        )
+        for event in document["events"]
+    )
+    return Prepaid(tuple(events), document["at_end"])
+
+
 def has_hours(inputs: Mapping[str, Any]) -> bool:
     """Whether it knows usage by the hour, or the month's sum only."""
     return int(inputs["version"]) > 1
@@ -131,7 +156,7 @@ LINE_1 = ("item", "quantity", "unit", "unit_price", "amount", "from", "to")
 
 
 def line_document(line: Line) -> dict[str, Any]:
-    """A line as it is stored and shown: decimals as text. One that adjusts another says which."""
+    """A line as it is stored and shown: decimals as text. `adjusts` and `charged` only where there is one."""
     document: dict[str, Any] = {
         "item": line.item,
         "quantity": text_of(line.quantity),
@@ -145,6 +170,8 @@ def line_document(line: Line) -> dict[str, Any]:
     }
     if line.adjusts is not None:
         document["adjusts"] = asdict(line.adjusts)
+    if line.charged is not None:
+        document["charged"] = {"kind": line.charged.kind, "at": moment_text(line.charged.at)}
     return document
 
 
@@ -180,6 +207,21 @@ def _hours_document(hours: Hours) -> list[list[Any]]:
 
 def _hours(document: Sequence[Sequence[Any]]) -> dict[datetime, Used]:
     return {datetime.fromisoformat(hour): Used(*counts) for hour, *counts in document}
+
+
+def _prepaid_document(prepaid: Prepaid) -> dict[str, Any]:
+    return {
+        "at_end": prepaid.at_end,
+        "events": [
+            {
+                "kind": event.kind,
+                "at": moment_text(event.at),
+                "months": event.months,
+                "prices": None if event.prices is None else event.prices.document(),
+            }
+            for event in prepaid.events
+        ],
+    }
 
 
 def _late_document(late: Late) -> dict[str, Any]:

@@ -6,6 +6,8 @@ month's end, uses as much as the average of the counted hours of that time. An h
 uses no less than that. An instance that is younger is judged by the hours that it has; one without a counted hour, or that
 is gone, is expected to use nothing more.
 
+What was paid in advance is taken as it is: a renewal that is still to come is in no forecast.
+
 A forecast is an inputs document like that of a bill (documents.py), rated by the same `rate`: it can be computed again from
 its inputs, is never below the bill so far, and is the bill once every hour of the month has been counted.
 """
@@ -23,6 +25,7 @@ from controlplane.billing.pricing.documents import (
     late_in,
     month_of,
     periods_in,
+    prepaid_in,
     terms_in,
 )
 from controlplane.billing.pricing.rating import HOUR, Hours, Month, Period, Used, floored
@@ -58,7 +61,8 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
     """The inputs of the month's bill at its end, from those of the bill so far."""
     month, periods = month_of(inputs["month"]), periods_in(inputs)
     hours = expected(month, hours_in(inputs), recent, until=_open_until(periods, month))
-    return inputs_document(terms_in(inputs), periods, month, month.end, hours, late=late_in(inputs))
+    late, prepaid = late_in(inputs), prepaid_in(inputs)
+    return inputs_document(terms_in(inputs), periods, month, month.end, hours, late=late, prepaid=prepaid)
 
 
 def expected(month: Month, known: Hours, recent: Recent, *, until: datetime) -> dict[datetime, Used]:

@@ -44,6 +44,15 @@ def in_units(count: int, unit: int) -> Decimal:
         return (Decimal(share.numerator) / share.denominator).quantize(Decimal("1e-9"))
 
 
+def part_of(quantity: Decimal, part: int, whole: int) -> Decimal:
+    """So much of a quantity: all of it exactly, else to nine decimals."""
+    if part == whole:
+        return quantity
+    share = Fraction(quantity) * part / whole
+    with localcontext(_EXACT):
+        return (Decimal(share.numerator) / share.denominator).quantize(Decimal("1e-9"))
+
+
 def text_of(value: Decimal) -> str:
     """Plain digits. Two decimals stay, as an amount has them; of longer ones, those that say nothing go."""
     text = f"{value:f}"

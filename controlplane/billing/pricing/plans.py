@@ -38,9 +38,9 @@ class Band:
 
     from_mb_per_s: int
     to_mb_per_s: int  # included
-    price: Decimal  # per hour, at the beginning of the band
+    price: Decimal  # per hour, at the beginning of the band; of a list for months (prepaid_prices.py), per month
     step_mb_per_s: int
-    step_price: Decimal  # per hour
+    step_price: Decimal  # the same
     free_partitions: int
 
 
@@ -170,9 +170,9 @@ def hourly(plan: Plan, *, bandwidth_mb_per_s: Decimal, disk_gb: Decimal, partiti
         free_partitions = band.free_partitions
         found.append(Hourly("bandwidth", Decimal(1), "hour", bandwidth_price(band, bandwidth_mb_per_s)))
     if plan.disk_per_100_gb_hour is not None:
-        found.append(Hourly("disk", _steps(disk_gb, HUNDRED), "100 GB hour", plan.disk_per_100_gb_hour))
+        found.append(Hourly("disk", steps_of(disk_gb, HUNDRED), "100 GB hour", plan.disk_per_100_gb_hour))
     if plan.partitions_per_100_hour is not None and partitions > free_partitions:
-        above = _steps(Decimal(partitions - free_partitions), HUNDRED)
+        above = steps_of(Decimal(partitions - free_partitions), HUNDRED)
         found.append(Hourly("partitions", above, "100 partitions hour", plan.partitions_per_100_hour))
     return tuple(found)
 
@@ -185,10 +185,10 @@ def band_of(plan: Plan, bandwidth_mb_per_s: Decimal) -> Band:
 def bandwidth_price(band: Band, bandwidth_mb_per_s: Decimal) -> Decimal:
     """Per hour, of the smallest size on sale that is not below what was asked for."""
     above = max(Decimal(0), bandwidth_mb_per_s - band.from_mb_per_s)
-    return band.price + band.step_price * _steps(above, band.step_mb_per_s)
+    return band.price + band.step_price * steps_of(above, band.step_mb_per_s)
 
 
-def _steps(amount: Decimal, step: int) -> Decimal:
+def steps_of(amount: Decimal, step: int) -> Decimal:
     """How many whole steps hold the amount."""
     whole, rest = divmod(amount, step)
     return whole + (1 if rest else 0)

@@ -1,4 +1,4 @@
-"""From an instance's plans and sizes over time to the lines of a bill. Pure: (terms, periods, month, now, hours) -> lines.
+"""From an instance's plans and sizes over time to the lines of a bill. Pure: (terms, periods, month, now, hours, paid) -> lines.
 
 Vocabulary. A *period* is a stretch of time in which an instance had one size. A *term* begins where a plan comes into
 force, at a full hour, and lasts until the next one begins. A *slot* is one UTC hour. A *run* is a stretch of slots in
@@ -15,6 +15,9 @@ reserved and what is used alike. A term cut in two makes the same bill.
 
 Traffic lines count the usage rows of each term's hours (metering), under a free plan too: there they cost nothing and
 show what was used. Every line carries the hours it covers; the usage rows of those hours are where it can be looked up.
+
+What was paid in advance (`Paid`, which prepaid.py makes) has lines of its own, in the month in which each was charged; the
+slots that it covers cost nothing by the hour. So a slot in which an instance was open is paid once, in one way or the other.
 
 `rate` is the only way from inputs to lines: bills so far, invoices, their verification and what-ifs all take it.
 adjustments.py rates what came after an invoice, as the difference of two such ratings.
@@ -35,6 +38,8 @@ HOUR = timedelta(hours=1)
 SECONDS_PER_HOUR = 3600
 RESERVED = ("bandwidth", "disk", "partitions")
 USED = ("produced", "consumed", "stored")
+PREPAID = ("prepaid_bandwidth", "prepaid_disk", "prepaid_partitions")
+"""What is reserved, where it is paid in advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,14 @@ class Adjusts:
 
 
 @dataclass(frozen=True, slots=True)
+class Charged:
+    """Why and when a line of PREPAID came to be: one of prepaid.CHARGES. A refund has a negative quantity."""
+
+    kind: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a bill: quantity times unit price, rounded once.
 
@@ -178,14 +191,42 @@ class Line:
     plan: str
     plan_version: int
     adjusts: Adjusts | None = None
+    charged: Charged | None = None  # of PREPAID alone
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What was paid in advance, up to a moment: slots that cost nothing by the hour, and charges in order."""
+
+    covered: tuple[tuple[datetime, datetime], ...] = ()  # full hours; from, included, to, not included
+    charges: tuple[Line, ...] = ()
+
+    def covers(self, slot: datetime) -> bool:
+        """Whether a slot is paid already."""
+        return any(start <= slot < end for start, end in self.covered)
+
+    def within(self, month: Month) -> tuple[Line, ...]:
+        """What was charged, or paid back, in a month."""
+        return tuple(line for line in self.charges if line.charged and month.start <= line.charged.at < month.end)
+
+
+NOTHING_PAID = Paid()
 
 
 def rate(
-    terms: Sequence[Term], periods: Sequence[Period], month: Month, now: datetime, hours: Hours
+    terms: Sequence[Term],
+    periods: Sequence[Period],
+    month: Month,
+    now: datetime,
+    hours: Hours,
+    paid: Paid = NOTHING_PAID,
 ) -> tuple[Line, ...]:
-    """The bill's lines: reserved items by the time they began, then what was used. The first term covers the month's start."""
+    """The bill's lines: reserved items by the time they began, what was paid in advance, then what was used.
+
+    The first term covers the month's start.
+    """
     spans = spans_of(terms, month)
-    slots = slots_of(periods, month, now)
+    slots = {slot: size for slot, size in slots_of(periods, month, now).items() if not paid.covers(slot)}
     reserved = []
     for span in spans:
         sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
@@ -193,7 +234,7 @@ def rate(
         priced = {slot: prices[size] for slot, size in sizes.items()}
         reserved += [line for item in RESERVED for line in _runs(item, span.plan, priced)]
     reserved.sort(key=lambda line: (line.start, RESERVED.index(line.item)))
-    return (*reserved, *traffic(spans, now, hours))
+    return (*reserved, *paid.within(month), *traffic(spans, now, hours))
 
 
 def spans_of(terms: Sequence[Term], month: Month) -> tuple[Span, ...]:
@@ -232,6 +273,12 @@ def slots_of(periods: Sequence[Period], month: Month, now: datetime) -> dict[dat
 def floored(moment: datetime) -> datetime:
     """The beginning of the UTC hour."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def ceiled(moment: datetime) -> datetime:
+    """The next full hour; of a full hour itself."""
+    begun = floored(moment)
+    return begun if begun == moment else begun + HOUR
 
 
 def _priced(plan: Plan, size: Size) -> dict[str, Hourly]:

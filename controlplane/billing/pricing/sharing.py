@@ -11,7 +11,8 @@ bandwidth              the topic's bytes produced and consumed together
 =====================  ===============================================
 
 What cannot be shared stands in lines of its own: partitions, which are not metered by topic; an item of hours in which
-no topic did anything that it is shared by; and adjustments of earlier months.
+no topic did anything that it is shared by; what was paid in advance, which is of other hours too; and adjustments of
+earlier months.
 
 Amounts are shared in whole cents by the largest remainder: each share is rounded down, and the cents that are left go one by
 one to those that lost most by the rounding; of equal ones to the larger topic, then by name. So shares add up to the item, and
@@ -27,10 +28,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from controlplane.billing.pricing.money import CENT, total_of
-from controlplane.billing.pricing.rating import Line, Span, Used
+from controlplane.billing.pricing.rating import PREPAID, Line, Span, Used
 
-NOT_METERED, NO_USAGE, ADJUSTMENT = "not_metered", "no_usage", "adjustment"
-REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT)
+NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE = "not_metered", "no_usage", "adjustment", "in_advance"
+REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE)
 
 Topics = Mapping[str, Used]
 """What each topic used."""
@@ -68,7 +69,8 @@ def by_topic(lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetim
     """`used`: what topics used within each span, under the hour that it begins with."""
     amounts: dict[tuple[datetime | None, str], Decimal] = {}
     for line in lines:
-        begin = None if line.adjusts else next(span.start for span in spans if span.start <= line.start < span.end)
+        shares = not line.adjusts and line.item not in PREPAID
+        begin = next(span.start for span in spans if span.start <= line.start < span.end) if shares else None
         place = (begin, line.item)
         amounts[place] = amounts.get(place, Decimal("0.00")) + line.amount
     items: dict[str, dict[str, Decimal]] = {}
@@ -83,7 +85,7 @@ def by_topic(lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetim
                 of_topic = items.setdefault(topic, {})
                 of_topic[item] = of_topic.get(item, Decimal("0.00")) + share
         elif amount:
-            reason = ADJUSTMENT if begin is None else NOT_METERED if item == "partitions" else NO_USAGE
+            reason = _reason(item, has_span=begin is not None)
             unshared[item, reason] = unshared.get((item, reason), Decimal("0.00")) + amount
     costs = [
         TopicCost(topic, total_of(items.get(topic, {}).values()), items.get(topic, {}), each)
@@ -107,6 +109,14 @@ def shared(amount: Decimal, weights: Mapping[str, int]) -> dict[str, Decimal]:
     for name in lucky:
         found[name] += 1
     return {name: (-share if negative else share) * CENT for name, share in found.items()}
+
+
+def _reason(item: str, *, has_span: bool) -> str:
+    if item in PREPAID:
+        return IN_ADVANCE
+    if not has_span:
+        return ADJUSTMENT
+    return NOT_METERED if item == "partitions" else NO_USAGE
 
 
 def _weight(item: str, used: Used) -> int:

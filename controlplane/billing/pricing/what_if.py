@@ -1,9 +1,9 @@
 """What a month would have cost at another size or under another plan. Pure.
 
 Rule. The instance would have been there in the same hours, with the members of the size that are asked for throughout and the
-others as they were; it would have used what it used. Adjustments of earlier months are left out of both sides: they are no
-matter of this month's size. Like a forecast it is an inputs document, rated by the same `rate`; asked for what it was, it gives
-what it cost.
+others as they were; it would have used what it used, and what was paid in advance would have been paid for that size.
+Adjustments of earlier months are left out of both sides: they are no matter of this month's size. Like a forecast it is an
+inputs document, rated by the same `rate`; asked for what it was, it gives what it cost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from controlplane.billing.pricing.documents import hours_in, inputs_document, month_of, periods_in, terms_in
+from controlplane.billing.pricing.documents import (
+    hours_in,
+    inputs_document,
+    month_of,
+    periods_in,
+    prepaid_in,
+    terms_in,
+)
 from controlplane.billing.pricing.rating import Period, Size, Term
 
 
@@ -45,5 +52,10 @@ def what_if_document(
     periods: tuple[Period, ...] = tuple(replace(period, size=wanted.of(period.size)) for period in periods_in(inputs))
     now = datetime.fromisoformat(inputs["now"])
     return inputs_document(
-        terms_in(inputs) if terms is None else terms, periods, month_of(inputs["month"]), now, hours_in(inputs)
+        terms_in(inputs) if terms is None else terms,
+        periods,
+        month_of(inputs["month"]),
+        now,
+        hours_in(inputs),
+        prepaid=prepaid_in(inputs),
     )

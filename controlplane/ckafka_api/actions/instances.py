@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from controlplane.admission import purchases
+from controlplane.admission import endings, purchases
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
 from controlplane.ckafka_api.actions.policies import disk_policy_shown, disk_policy_wanted
@@ -15,7 +15,7 @@ from controlplane.ckafka_api.actions.routes import addresses_of, hosts_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.health.rules import HealthState
 from controlplane.health.selectors import health_get
-from controlplane.instances import lifecycle, selectors
+from controlplane.instances import selectors
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
 from controlplane.policies.services import policy_set
@@ -127,7 +127,7 @@ def change(call: Call) -> dict[str, Any]:
 
 def delete(call: Call) -> dict[str, Any]:
     """DeleteInstancePost."""
-    return {"FlowId": flow_id(lifecycle.instance_delete(**call.place))}
+    return {"FlowId": flow_id(endings.instance_delete(**call.place))}
 
 
 def delete_prepaid(call: Call) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def delete_prepaid(call: Call) -> dict[str, Any]:
     return {
         "ReturnCode": "0",
         "ReturnMessage": "ok",
-        "Data": _deal(call.instance, lifecycle.instance_delete(**call.place)),
+        "Data": _deal(call.instance, endings.instance_delete(**call.place)),
     }
 
 

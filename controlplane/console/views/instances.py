@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.admission import purchases, scheduling
+from controlplane.admission import endings, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
@@ -314,9 +314,9 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         try:
             if instance.state == InstanceState.ISOLATED or form.cleaned_data.get("at_once"):
                 name = form.cleaned_data["confirmation"]
-                lifecycle.instance_destroy(caller=caller, instance_id=instance.id, confirmation=name)
+                endings.instance_destroy(caller=caller, instance_id=instance.id, confirmation=name)
             else:
-                lifecycle.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
+                endings.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
         except SluiceError as error:
             form.refuse(error)
         else:
