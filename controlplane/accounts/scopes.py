@@ -2,11 +2,11 @@
 
 A key without scopes may do whatever its owner may. With scopes it does what these name and no more:
 
-========== ============================================================================================
+========== ===================================================================================================
 scope      what a key with it does
-========== ============================================================================================
+========== ===================================================================================================
 read       looks at everything but messages, costs, audit trails, members and keys; changes nothing
-instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes
+instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes, paying in advance
 topics     topics, consumer groups, transactions
 messages   what stands in topics: looking, sending, deleting
 access     whitelists, routes, certificates, users, ACLs, token issuers
@@ -15,7 +15,7 @@ billing    costs, bills, invoices, budgets
 audit      the audit trail of the organisation, and what brokers write down of an instance's clients
 members    who belongs to the organisation: members, their roles, invitations. It is administrative: who may bring in an owner
            has whatever an owner has
-========== ============================================================================================
+========== ===================================================================================================
 
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
 lines (keys themselves, what operators of the service do) asks for a key without limits, so that an endpoint that somebody
@@ -54,6 +54,7 @@ BY_ADDRESS = (
     ("operations/<id:operation_id>", ANY),  # whoever has begun something sees what becomes of it
     ("operations", READ),
     ("caps", READ),
+    ("prepaid-price", READ),
     ("metrics", READ),
     ("audit", AUDIT),
     ("audit.csv", AUDIT),

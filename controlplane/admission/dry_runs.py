@@ -90,8 +90,9 @@ def beginning(*, organisation: Organisation, instance_id: str, clock: Clock = SY
         prepaid.prepaid_begin(organisation=organisation, instance_id=instance_id, clock=clock, **members)
         after = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
         quote = _quoted(after, members["months"], clock)
-    price = PriceChange(was.per_month_after, quote.a_month, was.currency, quote.amount)
-    return Outlook(_paid(before, after), price)
+    changes = _paid(before, after)
+    at_once = quote.amount if changes else None  # asked again, it costs nothing more
+    return Outlook(changes, PriceChange(was.per_month_after, quote.a_month, was.currency, at_once))
 
 
 def renewing(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
@@ -101,7 +102,9 @@ def renewing(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
         prepaid.prepaid_renew(organisation=organisation, instance_id=instance_id, clock=clock, **members)
         after = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
         quote = _quoted(after, members["months"], clock)
-    return Outlook(_paid(before, after), PriceChange(quote.a_month, quote.a_month, quote.prices.currency, quote.amount))
+    changes = _paid(before, after)
+    at_once = quote.amount if changes else None
+    return Outlook(changes, PriceChange(quote.a_month, quote.a_month, quote.prices.currency, at_once))
 
 
 def _quoted(now: prepaid.PrepaidNow, months: int, clock: Clock) -> prepaid.Quote:
@@ -111,16 +114,12 @@ def _quoted(now: prepaid.PrepaidNow, months: int, clock: Clock) -> prepaid.Quote
 
 def _paid(before: prepaid.PrepaidNow, after: prepaid.PrepaidNow) -> dict[str, tuple[object, object]]:
     """By the names that prepaid has in the API."""
-    shown = [
-        {
-            "state": each.instance.state,
-            "prepaid.state": each.state,
-            "prepaid.ends_at": each.ends_text,
-            "prepaid.at_end": each.at_end,
-        }
-        for each in (before, after)
-    ]
-    return differences(*shown)
+
+    def members(each: prepaid.PrepaidNow) -> dict[str, object]:
+        paid = {"prepaid.state": each.state, "prepaid.ends_at": each.ends_text, "prepaid.at_end": each.at_end}
+        return {"state": each.instance.state, **paid}
+
+    return differences(members(before), members(after))
 
 
 def _charged(instance: Instance, clock: Clock) -> Decimal | None:

@@ -1,8 +1,8 @@
 """Paying for an instance in advance: buying months, renewing them, giving them back, and what the clock does at their end.
 
-What a term covers and what it costs is computed from events and the history of sizes (billing/pricing/prepaid.py), so nothing
-here adds up money that a bill would not. Each call locks the instance's row, writes an event, and starts an operation, by which it is
-seen and found again: asked twice, it answers the same.
+What a term covers and what it costs is computed from events and the history of sizes (billing/pricing/prepaid.py), so
+nothing here adds up money that a bill would not. Each call locks the instance's row, writes an event, and starts an
+operation, by which it is seen and found again: asked twice, it answers the same.
 
 ::
 
@@ -175,6 +175,12 @@ def prepaid_of(instance: Instance, now: datetime) -> PrepaidNow:
         is_five_days=is_five_days and bool(account.terms),
         has_expired=instance.state == InstanceState.ISOLATED and _is_behind(prepaid.events, periods),
     )
+
+
+def paid_until(instance: Instance) -> datetime | None:
+    """Up to when it is paid, as the clock has noted it; None: by the hour, or it waits."""
+    rows = Prepaid.objects.unscoped("the caller found the instance").filter(instance=instance)
+    return rows.values_list("ends_at", flat=True).first()
 
 
 def _is_behind(events: Sequence[Event], periods: Sequence[Period]) -> bool:
@@ -376,8 +382,11 @@ def check_not_smaller(instance: Instance, before: Mapping[str, object], clock: C
     """A size that is paid does not become smaller: who wants that gives it back. Raises Conflict."""
     smaller = [name for name in rules.SIZES if getattr(instance, name) < before[name]]
     if smaller and account_get(instance, clock.now()).is_prepaid:
-        detail = "what is paid in advance does not become smaller: wait until its end, or let it go on by the hour then"
-        raise Conflict(detail, code="prepaid_not_smaller", errors=[FieldProblem(name, detail) for name in smaller])
+        raise Conflict(
+            "what is paid in advance does not become smaller before its end",
+            code="prepaid_not_smaller",
+            errors=[FieldProblem(name, "what is paid in advance does not become smaller") for name in smaller],
+        )
 
 
 # --- by the clock -------------------------------------------------------------------------------------------------------
@@ -591,15 +600,12 @@ def _check_price(prices: MonthlyPrices, size: Size, months: int, *, is_price_con
     amount, threshold = price_of(prices, size, months), installed.price_confirmed_above()
     if is_price_confirmed or amount <= threshold:
         return
-    detail = (
-        f"{months} months cost {prices.currency} {rules.text_of(amount)} in advance, which is more than "
-        f"{rules.text_of(threshold)}"
-    )
+    cost, most = f"{prices.currency} {rules.text_of(amount)}", rules.text_of(threshold)
     a_month = price_of(prices, size, 1)
     price = {"currency": prices.currency, "per_month": rules.number(a_month), "in_advance": rules.number(amount)}
     raise PriceUnconfirmed(
-        f"{detail}. If that is meant, ask again with confirm_price",
-        errors=[FieldProblem("confirm_price", detail)],
+        f"{months} months cost {cost} in advance, which is more than {most}. If that is meant, ask again with confirm_price",
+        errors=[FieldProblem("confirm_price", f"{months} months cost {cost} in advance, which is more than {most}")],
         members={"price": price},
     )
 

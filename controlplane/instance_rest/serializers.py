@@ -20,6 +20,7 @@ from controlplane.api.serializers import (
 from controlplane.core.text import LONGEST_NAME
 from controlplane.core.whitelist import whitelist_problems
 from controlplane.health.serializers import HealthSerializer
+from controlplane.instance_rest.prepaid_serializers import AtEndField, MonthsField
 from controlplane.instances import windows
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
@@ -220,7 +221,18 @@ class InstanceCreateSerializer(StrictSerializer):
     config = ConfigChangeSerializer(required=False)
     deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     maintenance_window = MaintenanceWindowSerializer(required=False, allow_null=True, help_text=WINDOW)
+    prepaid_months = MonthsField(
+        required=False,
+        help_text="so many months are paid in advance, from its opening on; left out: it is paid by the hour",
+    )
+    prepaid_at_end = AtEndField(required=False)
     confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """What is paid by the hour has no end."""
+        if "prepaid_at_end" in attrs and "prepaid_months" not in attrs:
+            raise serializers.ValidationError({"prepaid_at_end": "is of what is paid in advance: give prepaid_months"})
+        return attrs
 
 
 class InstanceChangeSerializer(StrictSerializer):

@@ -91,6 +91,14 @@ def create(
     deletion_protection: Annotated[
         bool | None, typer.Option("--deletion-protection", help="Nobody deletes it until that is switched off.")
     ] = None,
+    prepaid_months: Annotated[
+        int | None,
+        typer.Option(min=1, max=36, help="So many months are paid in advance; by default it is paid by the hour."),
+    ] = None,
+    prepaid_at_end: Annotated[
+        Literal["expire", "renew", "postpaid"] | None,
+        typer.Option(help="When they have ended: isolate it, renew it, or go on by the hour."),
+    ] = None,
     confirm_price: ConfirmPrice = None,
     dry_run: DryRun = False,
     wait: Wait = True,
@@ -104,6 +112,8 @@ def create(
         partitions=partitions,
         whitelist=cidrs or [],
         deletion_protection=deletion_protection,
+        prepaid_months=prepaid_months,
+        prepaid_at_end=prepaid_at_end,
         confirm_price=confirm_price,
     )
     answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
+from controlplane.billing.pricing.prepaid_prices import LEAST_MONTHS, MOST_MONTHS
 from controlplane.console.advice import said, sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.console.wording import worded
@@ -200,10 +201,36 @@ class InstanceConfigForm(ConsoleForm):
 class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     """Everything that an instance is created with; sizes and whitelist are checked as REST does."""
 
+    prepaid_months = forms.IntegerField(
+        label="Months in advance",
+        required=False,
+        min_value=LEAST_MONTHS,
+        max_value=MOST_MONTHS,
+        help_text="Empty: it is paid by the hour.",
+        widget=_amount(MOST_MONTHS, "1"),
+    )
+    prepaid_at_end = forms.ChoiceField(
+        label="When they have ended",
+        required=False,
+        choices=[
+            ("expire", "It is isolated, and deleted when its grace period ends"),
+            ("renew", "It is renewed by itself"),
+            ("postpaid", "It goes on, paid by the hour"),
+        ],
+        help_text="Of months that are paid in advance.",
+    )
     whitelist = CidrsField(
         label="Who may connect",
         help_text="Addresses or blocks, one a line. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",
     )
+
+    def clean(self) -> dict[str, Any]:
+        """What is paid by the hour has no end."""
+        found: dict[str, Any] = super().clean() or self.cleaned_data
+        at_end = found.pop("prepaid_at_end", "")
+        if found.get("prepaid_months") and at_end:
+            found["prepaid_at_end"] = at_end
+        return found
 
 
 class WhitelistForm(ConsoleForm):

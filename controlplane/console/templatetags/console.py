@@ -17,7 +17,7 @@ from django.utils.translation import gettext, ngettext
 from controlplane.alarms.delivery.words import name_shown, value_text
 from controlplane.alarms.rules import FIGURES
 from controlplane.alarms.sources import SIZE_WORDS, sizes_changed
-from controlplane.billing.exports.document import TITLES, unit_name
+from controlplane.billing.exports.document import CHARGED, TITLES, unit_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
@@ -243,6 +243,12 @@ def item_title(item: str) -> str:
 
 
 @register.filter
+def charged_title(kind: str) -> str:
+    """Why something was charged in advance."""
+    return str(worded(CHARGED.get(kind, kind)))
+
+
+@register.filter
 def moment_of(text: str) -> str:
     """``2026-11-21 09:00`` from RFC 3339."""
     return text[:16].replace("T", " ")
@@ -409,6 +415,8 @@ OPERATIONS = {
     "instance.isolate": "Isolate an instance",
     "instance.restore": "Restore an instance",
     "instance.delete": "Delete an instance",
+    "prepaid.begin": "Pay in advance",
+    "prepaid.renew": "Renew in advance",
     "policies.shorten": "Shorten retention",
     "policies.put_back": "Put retention back",
     "policies.expand": "Buy storage",

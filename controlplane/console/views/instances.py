@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.admission import endings, purchases, scheduling
+from controlplane.admission import endings, prepaid, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
@@ -152,6 +152,9 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         else [],
         "firing": alarms_firing(instance),
         "policy_problem": problem_get(instance),
+        "paid_until": prepaid.paid_until(instance),
+        "has_expired": instance.state == InstanceState.ISOLATED
+        and prepaid.prepaid_of(instance, SYSTEM_CLOCK.now()).has_expired,
         "scheduled": scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
         .filter(state=ScheduledState.WAITING)
         .order_by("at")
@@ -373,7 +376,17 @@ def _estimate(caller: Caller, form: InstanceSettingsForm, otherwise: dict[str, A
     price = _price_of(caller, sizes)
     if price is None:
         price, sizes = _price_of(caller, otherwise), otherwise
-    return {"price": price, "sizes": sizes}
+    return {"price": price, "sizes": sizes, "in_advance": _in_advance(caller, sizes) if price else None}
+
+
+def _in_advance(caller: Caller, sizes: dict[str, Any]) -> prepaid.Quote | None:
+    """A month of it; None: under the plan of the organisation none can be paid in advance."""
+    try:
+        return prepaid.prepaid_quote(
+            organisation=caller.organisation, months=1, sizes={name: sizes[name] for name in SIZES}
+        )
+    except Conflict:
+        return None
 
 
 def _price_of(caller: Caller, members: dict[str, Any]) -> billing.Estimate | None:
