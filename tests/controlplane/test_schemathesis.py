@@ -99,6 +99,7 @@ RULED = {
     "advertised_hosts": "the same, by the ids of brokers",
     "closes_at": "in the future",
     "at": "the same, at most 30 days away, and not without a size",
+    "prepaid_at_end": "of what is paid in advance",
     "acls_added": "as items",
     "acls_removed": "no null character",
     "route_whitelists": "of routes that there are; as cidrs",

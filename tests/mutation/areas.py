@@ -111,6 +111,10 @@ AREAS = {
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("rating", "money", "documents", "plans")),
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
+    "prepaid": Area(
+        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("prepaid", "prepaid_prices")),
+        tuple(f"tests/controlplane/billing/test_prepaid_{name}.py" for name in ("rules", "prices")),
+    ),
     "costs": Area(
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("forecast", "sharing", "what_if")),
         tuple(f"tests/controlplane/billing/test_{name}_rules.py" for name in ("forecast", "sharing", "what_if")),

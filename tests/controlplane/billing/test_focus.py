@@ -17,6 +17,7 @@ from controlplane.billing.exports.document import TITLES, Names
 from controlplane.billing.exports.focus import COLUMNS, UNITS, Kind, focus_csv
 from controlplane.billing.pricing.money import amount_of
 from controlplane.billing.pricing.plans import EDITIONS, PRO, TRAFFIC, hourly
+from controlplane.billing.pricing.prepaid_prices import PREPAID_EDITIONS, monthly
 from controlplane.billing.pricing.rating import Adjusts, Line, Used
 from controlplane.core.text import FORMULA
 
@@ -124,6 +125,12 @@ def test_every_unit_and_item_on_sale_has_its_words():
         for edition in EDITIONS
         for entry in hourly(edition.plan, bandwidth_mb_per_s=Decimal(50), disk_gb=Decimal(50), partitions=90_000)
     ]
+    months = [
+        entry
+        for edition in PREPAID_EDITIONS
+        for entry in monthly(edition.prices, bandwidth_mb_per_s=Decimal(50), disk_gb=Decimal(50), partitions=90_000)
+    ]
+    entries = [*entries, *months]
     used = [line for edition in EDITIONS for line in rate_under(edition.plan, [SMALL], MAY, ISSUED, Used(1, 1, 10**12))]
     assert {entry.unit for entry in entries} | {line.unit for line in used} == set(UNITS)
     assert {entry.item for entry in entries} | {line.item for line in used} == set(TITLES)

@@ -26,6 +26,7 @@ from controlplane.cli.commands import (
     member,
     operation,
     policy,
+    prepaid,
     receiver,
     route,
     rule,
@@ -186,6 +187,8 @@ def of(function, parameter):
         (of(instance.window, "day"), "DayEnum"),
         (words(policy.Policy), "PolicyEnum"),
         (words(member.Role), "RoleEnum"),
+        (words(prepaid.AtEnd), "PrepaidAtEndEnum"),
+        (of(instance.create, "prepaid_at_end"), "PrepaidAtEndEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

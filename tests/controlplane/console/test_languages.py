@@ -285,7 +285,12 @@ def test_reasons_of_refused_connections_are_in_the_language_of_the_page(chinese)
     [
         *("instances", "instances/{id}", "instances/{id}/topics", "instances/{id}/quota", "members", "keys", "bills"),
         *("budgets", "new-budget", "instances/{id}/settings", "instances/{id}/delete", "instances/{id}/connections"),
-        *("instances/{id}/bill", "instances/{id}/bill/topics", "instances/{id}/bill/what-if?ask=1"),
+        *(
+            "instances/{id}/bill",
+            "instances/{id}/bill/topics",
+            "instances/{id}/bill/what-if?ask=1",
+            "instances/{id}/prepaid",
+        ),
     ],
 )
 def test_pages_hold_no_english_sentence(at_alice, instance, path):
