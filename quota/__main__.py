@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from quota.contracts.elastic import ElasticUse
 from quota.contracts.instance import address_text
 from quota.contracts.mastership import Mastership
 from quota.contracts.throttled import ThrottledInterval
 from quota.master.config import Config, ConfigError, load
 from quota.master.election import Election
-from quota.master.journal import Journal
+from quota.master.journal import ELASTIC, KEPT_BILLED_S, Journal
 from quota.master.reading import HttpServer
 from quota.master.secured import Secured
 from quota.master.server import ReportServer
@@ -28,6 +29,7 @@ from quota.master.store import Store
 from quota.master.zookeeper import ZooKeeper
 
 Log = Callable[[str], None]
+MOST_UNWRITTEN = 10_000
 
 
 class Master:
@@ -37,13 +39,19 @@ class Master:
         self._config = config
         self._log = log
         now = asyncio.get_running_loop().time
-        self._journal = Journal(config.data_dir, clock=time.time) if config.data_dir else None
+        self._journal: Journal | None = None
+        self._elastic: Journal | None = None
+        if config.data_dir:
+            self._journal = Journal(config.data_dir, clock=time.time)
+            self._elastic = Journal(config.data_dir, clock=time.time, name=ELASTIC, kept_s=KEPT_BILLED_S)
+        self._unwritten: dict[tuple[str, str, int, int], ElasticUse] = {}
         self.service = Service(
             period_ms=config.period_ms,
             lease_ms=config.lease_ms,
             now=now,
             wall_ms=lambda: int(time.time() * 1000),
             keep=self._keep,
+            keep_elastic=self._keep_elastic if self._elastic else None,
         )
         self.zookeeper = ZooKeeper(
             config.zookeeper,
@@ -69,6 +77,7 @@ class Master:
             learn=self.store.learn,
             keys=config.keys,
             journal=self._journal,
+            elastic=self._elastic,
             open_metrics=config.metrics == "open",
             secured=secured,
         )
@@ -109,6 +118,20 @@ class Master:
         except OSError as error:
             self._log(f"throttled intervals are not kept: {error.strerror or error}")
 
+    def _keep_elastic(self, uses: Sequence[ElasticUse]) -> None:
+        """What is billed is written when the disk takes it again; later lines of a minute say all that earlier ones said."""
+        self._unwritten |= {(use.instance, use.direction, use.epoch, use.minute_ms): use for use in uses}
+        if not self._unwritten or self._elastic is None:
+            return
+        try:
+            self._elastic.append(use.to_json() for use in self._unwritten.values())
+        except OSError as error:
+            self._log(f"what is billed of elastic bandwidth waits for the disk: {error.strerror or error}")
+        else:
+            self._unwritten.clear()
+        while len(self._unwritten) > MOST_UNWRITTEN:  # the oldest: nobody pays for what is not on record
+            del self._unwritten[next(iter(self._unwritten))]
+
     async def _ticks(self) -> None:
         while True:
             await asyncio.sleep(self._config.period_ms / 1000)
@@ -121,8 +144,9 @@ class Master:
         self.reports.stop()
         self.http.stop()
         self.service.lost()
-        if self._journal:
-            self._journal.close()
+        for journal in (self._journal, self._elastic):
+            if journal:
+                journal.close()
         await self.zookeeper.stop()
 
 

@@ -45,7 +45,9 @@ class Gate:
         """An instance appeared or its limits changed."""
         limits, name = instance.spec.limits, instance.spec.id
         now = self._clock.monotonic()
-        self._agent.configure(name, limits.produce_bytes_per_s, limits.consume_bytes_per_s, now)
+        self._agent.configure(
+            name, limits.produce_bytes_per_s, limits.consume_bytes_per_s, now, elastic=limits.elastic_bytes_per_s
+        )
         instance.produce_bucket = self._agent.bucket(name, "produce")
         instance.consume_bucket = self._agent.bucket(name, "consume")
         if instance.group_bucket is None:

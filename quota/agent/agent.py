@@ -82,12 +82,13 @@ class _Direction:
         "_settled",
         "_throttled_s",
         "bucket",
+        "cap",
         "granted",
         "limit",
     )
 
     def __init__(self, limit: int | None, bucket: TokenBucket) -> None:
-        self.limit = limit
+        self.limit = self.cap = limit
         self.bucket = bucket
         self.granted: int | None = None
         self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes that flowed until then
@@ -103,7 +104,7 @@ class _Direction:
         if not self.limit:
             return self.limit
         if self.granted is not None:
-            return min(self.granted, self.limit)
+            return min(self.granted, self.limit if self.cap is None else self.cap)
         # A partition may be led here before the counts say so: a rate of 0 would stall it for no reason.
         return initial_share(self.limit, max(leaders, 1), max(leaders, all_leaders, 1))
 
@@ -186,8 +187,19 @@ class Agent:
 
     # --- what the broker tells ----------------------------------------------------------------------------------------
 
-    def configure(self, instance: str, produce_limit: int | None, consume_limit: int | None, now: float) -> None:
-        """An instance's limits in bytes/s as in its spec (None = unlimited, 0 = blocked). Buckets stay the same."""
+    def configure(
+        self,
+        instance: str,
+        produce_limit: int | None,
+        consume_limit: int | None,
+        now: float,
+        *,
+        elastic: int | None = None,
+    ) -> None:
+        """An instance's limits in bytes/s as in its spec (None = unlimited, 0 = blocked). Buckets stay the same.
+
+        `elastic`: a master may grant so much, of each direction; by itself, without a grant, the broker goes by the limits.
+        """
         limits = dict(zip(DIRECTIONS, (produce_limit, consume_limit), strict=True))
         entry = self._instances.get(instance)
         if entry is None:
@@ -198,6 +210,7 @@ class Agent:
             entry = self._instances[instance] = _Instance(directions)
         for name, limit in limits.items():
             entry.directions[name].limit = limit
+            entry.directions[name].cap = limit if elastic is None or limit is None else max(limit, elastic)
         entry.refresh(now)
 
     def remove(self, instance: str) -> None:

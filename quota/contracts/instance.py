@@ -104,6 +104,16 @@ class Limits:
     topics: int | None = None  # these three are an operator's to set
     requests_per_s: int | None = None
     loop_ms_per_s: int | None = None  # broker time: of all brokers' loops together
+    elastic_bytes_per_s: int | None = None  # of each direction, up to which more is carried and billed; None: no more
+
+    def bought(self, direction: str) -> int | None:
+        """Of ``produce`` or ``consume``."""
+        return self.produce_bytes_per_s if direction == "produce" else self.consume_bytes_per_s
+
+    def allocated(self, direction: str) -> int | None:
+        """What a master shares out: the cap, where there is elastic bandwidth above what was bought. 0 stays blocked."""
+        limit = self.bought(direction)
+        return max(limit, self.elastic_bytes_per_s) if limit and self.elastic_bytes_per_s is not None else limit
 
     def rate(self, unit: Unit) -> int | None:
         """Of requests or of broker time, a second, as rows count it; None: there is no such limit."""
@@ -239,6 +249,11 @@ class InstanceSpec:
     """The generation of the whitelists that it needs of their own node; None: they are in the document."""
 
     @property
+    def is_elastic(self) -> bool:
+        """Whether it may carry more than was bought."""
+        return self.limits.elastic_bytes_per_s is not None
+
+    @property
     def hosts(self) -> tuple[int, ...]:
         """The brokers that have a listener of the instance."""
         return tuple(sorted({broker for route in self.routes for broker in route.endpoints}))
@@ -268,7 +283,7 @@ class InstanceSpec:
             "id": self.id,
             "generation": self.generation,
             "state": self.state.value,
-            "limits": {name: getattr(self.limits, name) for name in Limits.__slots__},
+            "limits": _limits_document(self.limits),
             "brokers": list(self.brokers),
             "strategy": self.strategy,
             "auto_create_topics": self.auto_create_topics,
@@ -311,6 +326,14 @@ class InstanceSpec:
             rules=RuleSet.from_document(document["rules"]) if is_whole and "rules" in document else RuleSet(),
             whitelists_of=None if is_whole else _generation(document["whitelists"]),
         )
+
+
+def _limits_document(limits: Limits) -> dict[str, int | None]:
+    """The cap of elastic bandwidth stands there only where there is one."""
+    members = {name: getattr(limits, name) for name in Limits.__slots__}
+    if limits.elastic_bytes_per_s is None:
+        del members["elastic_bytes_per_s"]
+    return members
 
 
 def _defaults(members: Mapping[str, Any]) -> TopicDefaults:

@@ -62,8 +62,9 @@ class Heard:
 class Ledger:
     """The state of one mastership, from election to loss. A new mastership begins with a new ledger."""
 
-    def __init__(self, *, epoch: int, now: float, period_ms: int, lease_ms: int) -> None:
+    def __init__(self, *, epoch: int, now: float, period_ms: int, lease_ms: int, is_metered: bool = False) -> None:
         self.epoch = epoch
+        self._is_metered = is_metered  # what is carried above what was bought is counted, so it may be granted
         self.lease_ms = lease_ms
         self.specs: Mapping[str, InstanceSpec] = {}
         self._limited: dict[str, Limited] = {}  # instances, and the throttle rules within them
@@ -89,7 +90,7 @@ class Ledger:
         """The instances as they stand now; deleted ones may be among them."""
         self.specs = {key: spec for key, spec in specs.items() if spec.state is not InstanceState.DELETED}
         self._fences.keep(self.specs)
-        self._limited = limited_rows(self.specs.values(), self._spreads)
+        self._limited = limited_rows(self.specs.values(), self._spreads, is_metered=self._is_metered)
         self._all_changed_at = self._change
         for instance in self.specs:
             self._fence(instance, now)
@@ -256,6 +257,16 @@ class Ledger:
                 yield instance, produce, consume
             else:
                 del self._flowing[instance]
+
+    def flowing(self, instance: str, now: float) -> tuple[int, int]:
+        """Produce and consume in bytes/s over the brokers whose last report is good: what is billed is no old news."""
+        self._look_who_is_silent(now)
+        produce = consume = 0
+        for broker, (entry, period_ms) in self._rows(instance).items():
+            if broker in self._fresh:
+                produce += entry.produce.bytes * 1000 // (period_ms or 1)
+                consume += entry.consume.bytes * 1000 // (period_ms or 1)
+        return produce, consume
 
     def storage_used_bytes(self, instance: str) -> int:
         """Over all brokers, every replica counted."""

@@ -24,11 +24,17 @@ class Limited(NamedTuple):
         return self.produce if direction == "produce" else self.consume
 
 
-def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> dict[str, Limited]:
-    """All rows that the specs name, and those of single clients that brokers report on."""
+def limited_rows(
+    specs: Iterable[InstanceSpec], reported: Collection[str], *, is_metered: bool = False
+) -> dict[str, Limited]:
+    """All rows that the specs name, and those of single clients that brokers report on.
+
+    `is_metered`: elastic bandwidth is counted, so that its caps are shared out; else what was bought is.
+    """
     rows: dict[str, Limited] = {}
     for spec in specs:
-        rows[spec.id] = Limited(spec.limits.produce_bytes_per_s, spec.limits.consume_bytes_per_s, spec.strategy)
+        limit = spec.limits.allocated if is_metered else spec.limits.bought
+        rows[spec.id] = Limited(limit("produce"), limit("consume"), spec.strategy)
         for unit in (Unit.REQUESTS, Unit.LOOP_TIME):
             rate = spec.limits.rate(unit)
             if rate is not None:

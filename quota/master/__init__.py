@@ -5,6 +5,6 @@ service                   the master without its sockets
 server                    brokers report here
 reading views http        the read API: who may look, what is shown, just enough HTTP
 secured                   TLS at both ports
-journal                   throttled intervals, kept in a file
+journal                   throttled intervals, and what is billed of elastic bandwidth, kept in files
 config                    master.toml
 """

@@ -1,4 +1,6 @@
-"""Where a master keeps throttled intervals: an append-only log of lines, read by position, bounded in age and size.
+"""Where a master keeps throttled intervals, and what is billed of elastic bandwidth: logs of lines, read by position.
+
+Append-only, bounded in age and size; each kind has a name of its own.
 
 ::
 
@@ -24,16 +26,27 @@ SEGMENT_BYTES = 16 * 2**20
 MOST_BYTES = 2**30
 KEPT_S = 7 * 24 * 3600
 PAGE_BYTES = 2**20
-_PREFIX, _SUFFIX = "throttled-", ".jsonl"
+THROTTLED, ELASTIC = "throttled", "elastic"
+KEPT_BILLED_S = 60 * 24 * 3600
+"""What is billed waits longer for a control plane that is away."""
+_SUFFIX = ".jsonl"
 
 
 class Journal:
     """See the file's text. `clock` is seconds since 1970."""
 
     def __init__(
-        self, directory: Path, *, clock: Callable[[], float], segment: int = SEGMENT_BYTES, most: int = MOST_BYTES
+        self,
+        directory: Path,
+        *,
+        clock: Callable[[], float],
+        segment: int = SEGMENT_BYTES,
+        most: int = MOST_BYTES,
+        name: str = THROTTLED,
+        kept_s: float = KEPT_S,
     ) -> None:
         self._directory = directory
+        self._prefix, self._kept_s = f"{name}-", kept_s
         self._clock = clock
         self._segment_bytes, self._most_bytes = segment, most
         directory.mkdir(parents=True, exist_ok=True)
@@ -69,7 +82,7 @@ class Journal:
 
     def prune(self) -> None:
         """Let go of segments that are too old or too many, but for the one that is written."""
-        oldest = self._clock() - KEPT_S
+        oldest = self._clock() - self._kept_s
         total = sum(self._size(base) for base in self._segments)
         for base in sorted(self._segments)[:-1]:
             if total > self._most_bytes or self._path(base).stat().st_mtime < oldest:
@@ -86,11 +99,12 @@ class Journal:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _found(self) -> list[int]:
-        numbers = (path.name[len(_PREFIX) : -len(_SUFFIX)] for path in self._directory.glob(f"{_PREFIX}*{_SUFFIX}"))
+        prefix = self._prefix
+        numbers = (path.name[len(prefix) : -len(_SUFFIX)] for path in self._directory.glob(f"{prefix}*{_SUFFIX}"))
         return [int(number) for number in numbers if number.isdigit()]
 
     def _path(self, base: int) -> Path:
-        return self._directory / f"{_PREFIX}{base}{_SUFFIX}"
+        return self._directory / f"{self._prefix}{base}{_SUFFIX}"
 
     def _size(self, base: int) -> int:
         return self._path(base).stat().st_size

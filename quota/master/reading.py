@@ -5,8 +5,8 @@ operators read everything, monitoring ``/metrics``, which may be open to all by 
 Who does not prove it is told so after a while, and counted.
 
 ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
-``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
-the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its own.
+``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/v1/elastic/<position>``, ``/metrics``. A
+standby answers 503 with the active master's address, except for ``/metrics`` and the two journals, which are its own.
 
 Asked for one instance that it does not know, the master looks into ZooKeeper before it says that there is none: whoever has
 just made it asks before the change arrives here. Where ZooKeeper does not answer, neither does it: 503, try again.
@@ -41,6 +41,7 @@ _ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
 _ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
 _SOME = re.compile(r"/v1/instances/([^/]+)")
 _THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
+_ELASTIC = re.compile(r"/v1/elastic/([0-9]{1,18})")
 
 REFUSED_AFTER_S = 0.3
 _READERS = (IdentityRole.CONTROL_PLANE, IdentityRole.OPERATOR, IdentityRole.ANYBODY)
@@ -61,6 +62,7 @@ class HttpServer:
         learn: Learn,
         keys: Keys,
         journal: Journal | None = None,
+        elastic: Journal | None = None,
         open_metrics: bool = False,
         secured: Secured | None = None,
     ) -> None:
@@ -69,7 +71,7 @@ class HttpServer:
         self.refused_total = 0
         self._service = service
         self._learn = learn
-        self._journal = journal
+        self._journal, self._elastic = journal, elastic
         self._election = election
         self._now = now
         self._server: asyncio.Server | None = None
@@ -120,7 +122,9 @@ class HttpServer:
             text += f"# TYPE sluice_master_refused_total counter\nsluice_master_refused_total {self.refused_total}\n"
             return Response(HTTPStatus.OK, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
         if match := _THROTTLED.fullmatch(path):
-            return self._throttled(int(match[1]))
+            return _page(self._journal, "intervals", int(match[1]))
+        if match := _ELASTIC.fullmatch(path):
+            return _page(self._elastic, "uses", int(match[1]))
         if ledger is None:
             return self._standby()
         if path == "/health":
@@ -157,13 +161,15 @@ class HttpServer:
             return problem(HTTPStatus.NOT_FOUND, f"there is no instance {instance}")
         return json_response(allocation_document(ledger, instance, self._now()))
 
-    def _throttled(self, position: int) -> Response:
-        if self._journal is None:
-            return problem(HTTPStatus.NOT_FOUND, "this master keeps no throttled intervals: it has no data_dir")
-        intervals, following = self._journal.read(position)
-        return json_response({"intervals": intervals, "next": following})
-
     def _standby(self) -> Response:
         current = self._election.current
         document = {"role": Role.STANDBY.value, "active": current.http if current else None}
         return json_response(document, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _page(journal: Journal | None, name: str, position: int) -> Response:
+    """Lines of a journal from a position on."""
+    if journal is None:
+        return problem(HTTPStatus.NOT_FOUND, "this master keeps no journals: it has no data_dir")
+    lines, following = journal.read(position)
+    return json_response({name: lines, "next": following})

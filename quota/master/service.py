@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from quota.contracts.elastic import ElasticUse
 from quota.contracts.grant import Grants
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.report import FlowReport
 from quota.contracts.throttled import ThrottledInterval
+from quota.core.elastic import ElasticMeter
 from quota.core.ledger import Ledger
 from quota.core.recorder import Recorder
 
@@ -22,6 +24,7 @@ GATHER_S = 0.15
 
 
 Keep = Callable[[Sequence[ThrottledInterval]], None]
+KeepElastic = Callable[[Sequence[ElasticUse]], None]
 
 
 def _let_go(intervals: Sequence[ThrottledInterval]) -> None:
@@ -31,7 +34,8 @@ def _let_go(intervals: Sequence[ThrottledInterval]) -> None:
 class Service:
     """Specs and brokers are kept while standing by too, so that a new mastership begins with them.
 
-    `now` is monotonic seconds, `wall_ms` the time of day; `keep` gets the recorder's intervals.
+    `now` is monotonic seconds, `wall_ms` the time of day; `keep` gets the recorder's intervals, `keep_elastic` what is billed
+    of elastic bandwidth. Without the latter nothing above what was bought is granted: it could not be billed.
     """
 
     def __init__(
@@ -42,12 +46,15 @@ class Service:
         now: Callable[[], float],
         wall_ms: Callable[[], int] = lambda: 0,
         keep: Keep = _let_go,
+        keep_elastic: KeepElastic | None = None,
     ) -> None:
         self._period_ms = period_ms
         self._lease_ms = lease_ms
         self._now = now
         self._wall_ms = wall_ms
         self._keep = keep
+        self._keep_elastic = keep_elastic
+        self._elastic = ElasticMeter(period_ms=period_ms)
         self._recorder = Recorder(period_ms=period_ms)
         self._specs: Mapping[str, InstanceSpec] = {}
         self._brokers: Sequence[int] | None = None
@@ -56,15 +63,24 @@ class Service:
 
     def won(self, epoch: int) -> None:
         """A mastership begins, with an empty ledger."""
-        self.ledger = Ledger(epoch=epoch, now=self._now(), period_ms=self._period_ms, lease_ms=self._lease_ms)
+        self.ledger = Ledger(
+            epoch=epoch,
+            now=self._now(),
+            period_ms=self._period_ms,
+            lease_ms=self._lease_ms,
+            is_metered=self._keep_elastic is not None,
+        )
         self.ledger.set_specs(self._specs, self._now())
         self.ledger.set_registered(self._brokers)
         self._recorder = Recorder(period_ms=self._period_ms)
+        self._elastic = ElasticMeter(period_ms=self._period_ms)
 
     def lost(self) -> None:
         """The mastership has ended: nothing more is granted."""
         if self.ledger:
             self._keep(self._recorder.close(self.ledger.epoch))
+            if self._keep_elastic is not None:
+                self._keep_elastic(self._elastic.close(self.ledger.epoch))
         self.ledger = None
 
     def set_specs(self, specs: Mapping[str, InstanceSpec]) -> None:
@@ -97,4 +113,7 @@ class Service:
         if self.ledger:
             now = self._now()
             self.ledger.tick(now)
-            self._keep(self._recorder.tick(self.ledger, now, self._wall_ms()))
+            now_ms = self._wall_ms()
+            if self._keep_elastic is not None:  # before: what is billed is worth more than history
+                self._keep_elastic(self._elastic.tick(self.ledger, now, now_ms))
+            self._keep(self._recorder.tick(self.ledger, now, now_ms))

@@ -14,6 +14,8 @@ Broker time is in milliseconds a second, and null where there is no limit of it.
 ``/v1/instances/<id>,<id>/allocations`` has these documents of several as ``{"instances": [...]}``, without those that are
 not known. ``/v1/throttled/<position>`` answers ``{"intervals": [...], "next": position}``: the lines of `contracts.throttled`
 from a position on, 0 for all that are kept, and where to go on; asked again from there until ``next`` stays the same.
+``/v1/elastic/<position>`` answers ``{"uses": [...], "next": position}`` in the same way: the lines of `contracts.elastic`. The
+limit of an instance with elastic bandwidth is its cap.
 
 ``/v1/instances`` shows all in short, ``/v1/instances/<id>,<id>`` those that are known of these. ``/v1/brokers`` adds up
 what each broker carries of all of them; of one whose replicas are not in sync, or that some partitions wait for to have a leader

@@ -15,7 +15,7 @@ from quota.contracts.rows import Row, Unit
 from quota.master import reading
 from quota.master.election import Role
 from quota.master.http import MAX_HEAD_BYTES
-from quota.master.journal import Journal
+from quota.master.journal import ELASTIC, Journal
 from quota.master.reading import HttpServer
 from quota.master.service import Service
 from quota.master.zookeeper import ZooKeeperLost
@@ -36,14 +36,15 @@ def ask(service, *requests, **circumstances):
     return [(int(head.split(" ")[1]), body) for head, body in answers]
 
 
-def exchange(service, *requests, current=None, journal=None, learn=nothing_to_learn, open_metrics=False):
+def exchange(service, *requests, current=None, journal=None, elastic=None, learn=nothing_to_learn, open_metrics=False):
     """Head and body of raw requests."""
 
     async def scenario():
         election = SimpleNamespace(role=Role.ACTIVE, current=current)
         server = HttpServer(
-            service, election, now=lambda: NOW, learn=learn, keys=KEYS, journal=journal, open_metrics=open_metrics
-        )
+            service, election, now=lambda: NOW, learn=learn, keys=KEYS, journal=journal, elastic=elastic,
+            open_metrics=open_metrics,
+        )  # fmt: skip
         port = await server.start("127.0.0.1", 0)
         answers = [await raw(port, request) for request in requests]
         server.stop()
@@ -183,6 +184,16 @@ def test_throttled_intervals_are_read_by_position_from_a_standby_too(service, tm
     ((_, again),) = ask(service, get(f"/v1/throttled/{document['next']}"), journal=journal)
     assert json.loads(again) == {"intervals": [], "next": document["next"]}
     journal.close()
+
+
+def test_what_is_billed_of_elastic_bandwidth_is_read_by_position(service, tmp_path):
+    journal = Journal(tmp_path, clock=lambda: 1.0, name=ELASTIC)
+    journal.append([b'{"bytes":1}'])
+    ((status, body),) = ask(service, get("/v1/elastic/0"), elastic=journal)
+    assert (status, json.loads(body)["uses"]) == (200, [{"bytes": 1}])
+    journal.close()
+    ((status, _),) = ask(service, get("/v1/elastic/0"))
+    assert status == 404
 
 
 def test_a_master_that_keeps_none_says_so(service):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from quota.master.journal import KEPT_S, Journal
+from quota.master.journal import ELASTIC, KEPT_BILLED_S, KEPT_S, Journal
 
 BEGAN = 1_763_715_600.0
 
@@ -135,3 +135,14 @@ def test_a_position_in_the_middle_of_a_line_gives_the_lines_behind_it(journal):
     kept.append([line(1), line(2)])
     first = int(BEGAN * 1_000_000)
     assert numbers(kept, first + 3)[0] == [2]
+
+
+def test_journals_of_different_names_share_a_directory(tmp_path, clock):
+    throttled = Journal(tmp_path, clock=lambda: clock[0])
+    elastic = Journal(tmp_path, clock=lambda: clock[0], name=ELASTIC, kept_s=KEPT_BILLED_S)
+    throttled.append([line(1)])
+    elastic.append([line(2)])
+    assert (numbers(throttled)[0], numbers(elastic)[0]) == ([1], [2])
+    for opened in (throttled, elastic):
+        opened.close()
+    assert numbers(Journal(tmp_path, clock=lambda: clock[0], name=ELASTIC))[0] == [2]
