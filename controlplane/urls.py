@@ -23,7 +23,7 @@ from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.history import api as history
 from controlplane.instance_rest import api as instances
-from controlplane.instance_rest import certificates, prepaid, scheduled
+from controlplane.instance_rest import certificates, elastic, prepaid, scheduled
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.policies import api as policies
@@ -109,6 +109,7 @@ urlpatterns = [
     path(f"{INSTANCE}/scheduled-changes/<id:change_id>", scheduled.ScheduledChangeApi.as_view()),
     path(f"{INSTANCE}/prepaid", prepaid.PrepaidApi.as_view()),
     path(f"{INSTANCE}/prepaid/renew", prepaid.PrepaidRenewApi.as_view()),
+    path(f"{INSTANCE}/elastic-bandwidth", elastic.ElasticApi.as_view()),
     path(f"{V1}/prepaid-price", prepaid.PrepaidPriceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),

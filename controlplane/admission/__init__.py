@@ -7,6 +7,7 @@ services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
 prepaid    paying in advance: buying months, renewing, what the clock does at their end
 endings    deleting an instance: what is left of it is given back
+elastic    bandwidth above what was bought: cap, budget, switched off and on by the clock
 scheduling changes of size that are made later
 dry_runs   what buying, changing or deleting an instance would do
 """

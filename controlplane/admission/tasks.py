@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.admission import prepaid, scheduling
+from controlplane.admission import elastic, prepaid, scheduling
 from controlplane.celery import app
 
 
@@ -17,3 +17,9 @@ def changes_carry_out() -> None:
 def prepaid_look() -> None:
     """Tell what is paid in advance and ends soon, and renew, isolate or go on with what has ended. Beat calls it each minute."""
     prepaid.prepaid_look()
+
+
+@app.task(name="admission.elastic_look")
+def elastic_look() -> None:
+    """Switch elastic bandwidth off where its budget is used up, and on again in a new month. Beat calls it each minute."""
+    elastic.elastic_look()

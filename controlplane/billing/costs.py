@@ -21,7 +21,18 @@ from controlplane.billing.models import MonthCost
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.forecast import Recent, forecast_document, recent_window
 from controlplane.billing.pricing.money import total_of
-from controlplane.billing.pricing.rating import PREPAID, RESERVED, USED, Line, Month, Period, Used, spans_of, total
+from controlplane.billing.pricing.rating import (
+    ELASTIC,
+    PREPAID,
+    RESERVED,
+    USED,
+    Line,
+    Month,
+    Period,
+    Used,
+    spans_of,
+    total,
+)
 from controlplane.billing.pricing.sharing import Shares, by_topic
 from controlplane.billing.selectors import Bill, bill_get
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -40,7 +51,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 REFRESHED_AFTER = timedelta(minutes=15)
 ROUND_S = 200.0
-ITEMS = (*RESERVED, *PREPAID, *USED)
+ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC)
 _REASON = "costs of all organisations are computed"
 
 

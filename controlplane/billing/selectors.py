@@ -15,6 +15,7 @@ from controlplane.billing.exports.document import InvoiceDocument, Names, invoic
 from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.pricing.elastic import elastic_of
 from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
 from controlplane.billing.pricing.prepaid import BY_THE_HOUR, EXPIRE, Account, Event, account_of
@@ -27,6 +28,7 @@ from controlplane.instances.history import spec_change_list
 from controlplane.instances.models import Instance, SpecChangeKind
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
+from controlplane.metering.elastic import elastic_hours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,8 +158,9 @@ def inputs_of(
 ) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
     hours, prepaid = hours_of(instance, month), paid_in_advance(instance)
+    elastic = elastic_of(elastic_hours(instance=instance, start=month.start, end=month.end), terms, month)
     return documents.inputs_document(
-        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid
+        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic
     )
 
 

@@ -18,7 +18,7 @@ class LineSerializer(serializers.Serializer[Any]):
 
     item = serializers.CharField(
         help_text="bandwidth, disk or partitions; prepaid_bandwidth, prepaid_disk or prepaid_partitions; produced, consumed "
-        "or stored"
+        "or stored; elastic_produced or elastic_consumed"
     )
     quantity = serializers.CharField()
     unit = serializers.CharField()
@@ -154,6 +154,7 @@ class DifferenceSerializer(serializers.Serializer[Any]):
             "plans",
             "sizes",
             "prepaid",
+            "elastic",
             "usage",
         ],
         help_text="the first six: the invoice is damaged; the others: its month looks different today",

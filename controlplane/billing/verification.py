@@ -14,11 +14,13 @@ from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import compared
+from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
-from controlplane.billing.pricing.rating import Line, Span, slots_of, spans_of, total
+from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
 from controlplane.billing.selectors import invoice_list, late_usage, paid_in_advance, periods_of, terms_of
+from controlplane.metering.elastic import elastic_hours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 class Difference:
     """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
 
-    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, usage (the month looks
+    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, usage (the month looks
     different).
     """
 
@@ -124,6 +126,7 @@ def _today(invoice: Invoice) -> Iterator[Difference]:
     if slots_of(documents.periods_in(inputs), month, now) != slots_of(periods_of(invoice.instance), month, now):
         yield Difference(name, "sizes", "the sizes of the month are others today")
     yield from _prepaid(invoice, now)
+    yield from _elastic(invoice, month)
     yield from _late(invoice)
 
 
@@ -142,6 +145,14 @@ def _prepaid(invoice: Invoice, now: datetime) -> Iterator[Difference]:
             if published != prices:
                 detail = f"version {prices.version} of the price list {prices.name!r} has other prices today"
                 yield Difference(name, "price_list", detail)
+
+
+def _elastic(invoice: Invoice, month: Month) -> Iterator[Difference]:
+    """What was carried above the bought bandwidth, as masters have said it by now. What came late is not billed."""
+    name, sealed = number_text(invoice.number), elastic_in(invoice.inputs.get("elastic"))
+    hours = elastic_hours(instance=invoice.instance, start=month.start, end=month.end)
+    if dict(sealed.hours) != hours:
+        yield Difference(name, "elastic", "what was carried above the bought bandwidth is something else today")
 
 
 def _late(invoice: Invoice) -> Iterator[Difference]:

@@ -98,6 +98,15 @@ def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
     return _items(document, "intervals"), following
 
 
+def elastic(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
+    """What one master's journal of elastic bandwidth holds from a position on, and where to go on. Raises MasterUnavailable."""
+    document = _get(http, f"/v1/elastic/{position}")
+    following = document.get("next")
+    if not isinstance(following, int):
+        raise MasterUnavailable("the flow master's answer is not legible")
+    return _items(document, "uses"), following
+
+
 def brokers(cluster: ClusterAddress) -> list[dict[str, Any]]:
     """Leaders, flow and allocations of every broker, over all instances. Raises MasterUnavailable."""
     return _items(_ask(cluster, "/v1/brokers"), "brokers")

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_settings": ("instance resize --bandwidth 10", _I),
     "instance_policies": ("policy show", _I),
     "instance_prepaid": ("prepaid show", _I),
+    "instance_elastic": ("elastic show", _I),
     "instance_config": ("instance config --default-partitions 6", _I),
     "instance_delete": ("instance delete", _I),
     "instance_access": ("instance whitelist", _I),

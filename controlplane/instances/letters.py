@@ -84,6 +84,17 @@ def goes_on_postpaid(about: About, *, at: datetime, why: str) -> Letter:
     )
 
 
+def elastic_spent(about: About, *, budget: str, until: datetime) -> Letter:
+    """Its elastic bandwidth is off, since the budget of the month is used up. `budget`: ``CNY 100.00``."""
+    return Letter(
+        f"Elastic bandwidth of instance {about.called} is off until {moment(until)}",
+        f"The budget of this month for what the instance {about.called} carries above its bought bandwidth, {budget}, is used up."
+        f" Until {moment(until)} it carries no more than was bought; its clients wait where they want more.\n\n"
+        f"Another budget, or more bandwidth, can be had on its page, or by `sluice elastic set {about.id} --cap …`:\n\n"
+        f"    {about.link}\n\n{_WHY}\n",
+    )
+
+
 def near_its_end(about: About, *, until: datetime) -> Letter:
     """It is destroyed within a day."""
     return Letter(

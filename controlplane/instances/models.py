@@ -50,6 +50,11 @@ class Instance(models.Model):
     )  # what an operator has set of spec.OPERATORS_LIMITS; null: unlimited
     config = models.JSONField(default=dict)  # what its tenant has set of spec.DEFAULT_CONFIG
     deletion_protection = models.BooleanField(default=False)  # while it is on, nobody deletes the instance
+    elastic_mib_per_s = models.FloatField(
+        null=True
+    )  # of each direction, up to which more is carried and billed; null: off
+    elastic_budget = models.DecimalField(max_digits=16, decimal_places=2, null=True)  # of a month; null: none
+    elastic_off_until = models.DateTimeField(null=True)  # switched off until then, since its budget is used up
     maintenance_window = models.JSONField(null=True)  # as `windows` has it; null: none, so that nothing waits for one
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told

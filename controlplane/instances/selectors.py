@@ -133,6 +133,7 @@ def spec_wanted(
             whitelist=instance.whitelist,
             topic_whitelists=instance.topic_whitelists,
             config=instance.config,
+            elastic_mib_per_s=instance.elastic_mib_per_s if instance.elastic_off_until is None else None,
         ),
         operators=instance.operators_limits,
         routes=[_wanted(route) for route in wanted],

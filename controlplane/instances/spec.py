@@ -28,6 +28,8 @@ DEFAULT_ROUTE = "default"
 CONNECTIONS_PER_BROKER = 1000
 CONNECTIONS_PER_ADDRESS = 500  # a broker's, too: half of them are left when one machine runs wild
 CONNECTIONS_PER_S = 200
+ELASTIC_TIMES = 2
+"""So many times the bought bandwidth an elastic cap is at most: what is not reserved is not promised either."""
 LEAST_LOOP_MS_PER_S = 300
 LOOP_MS_PER_MIB = 60
 MOST_LOOP_MS_PER_S_AND_BROKER = 900
@@ -85,6 +87,7 @@ class Bought:
     whitelist: Sequence[str]
     topic_whitelists: Mapping[str, Sequence[str]]
     config: Mapping[str, Any] = field(default_factory=dict)  # of DEFAULT_CONFIG, what was set
+    elastic_mib_per_s: float | None = None  # the cap that is in force; None: nothing above the bandwidth
 
 
 def loop_ms_default(bandwidth_mib_per_s: float, brokers: int) -> int:
@@ -110,6 +113,9 @@ def operators_limits(
 def limits_of(bought: Bought, *, operators: Mapping[str, int | None], brokers: int) -> Limits:
     """Limits in bytes. What rounds to nothing is one byte: 0 would mean "blocked"."""
     bandwidth = max(1, round(bought.bandwidth_mib_per_s * MIB))
+    cap = None if bought.elastic_mib_per_s is None else round(bought.elastic_mib_per_s * MIB)
+    if cap is not None:  # what was bought may have become smaller, or larger, since the cap was set
+        cap = min(cap, ELASTIC_TIMES * bandwidth)
     return Limits(
         produce_bytes_per_s=bandwidth,
         consume_bytes_per_s=bandwidth,
@@ -118,6 +124,7 @@ def limits_of(bought: Bought, *, operators: Mapping[str, int | None], brokers: i
         connections=CONNECTIONS_PER_BROKER,
         connections_per_address=CONNECTIONS_PER_ADDRESS,
         connections_per_s=CONNECTIONS_PER_S,
+        elastic_bytes_per_s=cap if cap is not None and cap > bandwidth else None,
         **operators_limits(bought.bandwidth_mib_per_s, operators=operators, brokers=brokers),
     )
 

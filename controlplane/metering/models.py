@@ -195,3 +195,46 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.job}: {self.state}"
+
+
+class ElasticMinute(models.Model):
+    """What an instance carried above its bought limit in a minute, as the master of an epoch says (`quota.contracts.elastic`)."""
+
+    instance = models.CharField(max_length=32)
+    direction = models.CharField(max_length=8)
+    epoch = models.BigIntegerField()
+    minute = models.CharField(max_length=20)  # "2026-11-21T09:03:00Z": sorts as time does
+    bytes = models.BigIntegerField()
+
+    class Meta:
+        """One a minute and master; hours are read by instance, and old ones go."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["instance", "minute", "direction", "epoch"], name="one_row_per_elastic_minute"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["minute"], name="elastic_minutes_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.direction} {self.minute}: {self.bytes}"
+
+
+class ElasticJournal(models.Model):
+    """How far the journal of a master has been read. It is asked as long as it is remembered, active or not."""
+
+    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
+    master = models.IntegerField()  # its id, within its cluster
+    http = models.CharField(max_length=200)
+    position = models.BigIntegerField(default=0)
+    active_at = models.DateTimeField()
+
+    class Meta:
+        """Masters are numbered within a cluster."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "master"], name="elastic_journal_per_master")
+        ]
+
+    def __str__(self) -> str:
+        return f"master {self.master} up to {self.position}"

@@ -45,6 +45,7 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-config": f"{one}/config",
         "instance-policies": f"{one}/policies",
         "instance-prepaid": f"{one}/prepaid",
+        "instance-elastic": f"{one}/elastic-bandwidth",
         "instance-policies-none": f"{org}/instances/{console.instances['clickstream']}/policies",
         "instance-delete": f"{one}/delete",
         "instance-isolated": f"{org}/instances/{console.instances['archive']}",

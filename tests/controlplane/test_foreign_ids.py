@@ -47,6 +47,7 @@ BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/scheduled-changes"): {"at": SOON, "partitions": 90},
     ("post", "instances/<id:instance_id>/destroy"): {"name": "events"},
+    ("put", "instances/<id:instance_id>/elastic-bandwidth"): {"cap_mib_per_s": 8},
     ("post", "instances/<id:instance_id>/prepaid"): {"months": 1},
     ("patch", "instances/<id:instance_id>/prepaid"): {"at_end": "renew"},
     ("post", "instances/<id:instance_id>/prepaid/renew"): {"months": 1, "ends_at": SOON},

@@ -100,6 +100,8 @@ RULED = {
     "closes_at": "in the future",
     "at": "the same, at most 30 days away, and not without a size",
     "prepaid_at_end": "of what is paid in advance",
+    "cap_mib_per_s": "more than was bought, and at most twice as much",
+    "budget_per_month": "above 0",
     "acls_added": "as items",
     "acls_removed": "no null character",
     "route_whitelists": "of routes that there are; as cidrs",

@@ -112,8 +112,11 @@ AREAS = {
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
     "prepaid": Area(
-        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("prepaid", "prepaid_prices")),
-        tuple(f"tests/controlplane/billing/test_prepaid_{name}.py" for name in ("rules", "prices")),
+        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("prepaid", "prepaid_prices", "elastic")),
+        tuple(
+            f"tests/controlplane/billing/test_{name}.py"
+            for name in ("prepaid_rules", "prepaid_prices", "elastic_rules")
+        ),
     ),
     "costs": Area(
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("forecast", "sharing", "what_if")),

@@ -30,6 +30,8 @@ TITLES: Mapping[str, str] = {
     "produced": "Records produced",
     "consumed": "Records consumed",
     "stored": "Storage used",
+    "elastic_produced": "Produced above the bought bandwidth",
+    "elastic_consumed": "Consumed above the bought bandwidth",
 }
 """The items of a bill in words; the console says the same."""
 CHARGED: Mapping[str, str] = {

@@ -4,6 +4,7 @@ plans money         price plans as declarations, dated; Decimal all the way
 rating adjustments  from sizes and usage to the lines of a bill; usage that became known late
 prepaid_prices      price lists for what is paid in advance, dated
 prepaid             what was paid in advance: terms, what grows within them, what is paid back
+elastic             what was carried above the bought bandwidth
 forecast            what a month will have cost at its end
 what_if             what it would have cost at another size or under another plan
 sharing             a bill by topic, to the cent

@@ -4,7 +4,8 @@
 and the moment; its canonical JSON (sorted, no spaces) has a SHA-256. The same document gives the same lines on any
 machine, which is how an invoice is checked years later.
 
-Version 2; 3 where something was paid in advance: then the events of that are in it too, with their price lists. Version 1 had
+Version 2; 3 where something was paid in advance, or bandwidth was elastic: then the events of the one and the hours of the
+other are in it too, with their price lists. Version 1 had
 one plan for the month and the month's usage as one sum, and its lines did not name their plan; invoices that were closed
 with it are still read and give the lines that they gave.
 """
@@ -20,13 +21,14 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.billing.pricing.adjustments import Late, adjustments
+from controlplane.billing.pricing.elastic import NOT_ELASTIC, Elastic, elastic_document, elastic_in, elastic_lines
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import Band, Plan
 from controlplane.billing.pricing.prepaid import BY_THE_HOUR, Event, Prepaid, account_of
 from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
 
-VERSION, VERSION_WITH_PREPAID = 2, 3
+VERSION, VERSION_WITH_MORE = 2, 3
 
 
 def inputs_document(
@@ -39,9 +41,12 @@ def inputs_document(
     late: Sequence[Late] = (),
     waived: bool = False,
     prepaid: Prepaid = BY_THE_HOUR,
+    elastic: Elastic = NOT_ELASTIC,
 ) -> dict[str, Any]:
     """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
-    in_advance = {"version": VERSION_WITH_PREPAID, "prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
+    more: dict[str, Any] = {"prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
+    more |= {"elastic": elastic_document(elastic)} if elastic.hours else {}
+    more |= {"version": VERSION_WITH_MORE} if more else {}
     return {
         "version": VERSION,
         "terms": _terms_document(terms),
@@ -60,7 +65,7 @@ def inputs_document(
         "used": _hours_document(hours),
         "late": [_late_document(each) for each in late],
         "metering": "waived" if waived else "complete",
-        **in_advance,
+        **more,
     }
 
 
@@ -70,8 +75,10 @@ def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     now = datetime.fromisoformat(inputs["now"])
     periods = periods_in(inputs)
     paid = account_of(prepaid_in(inputs), periods, now).paid
-    own = rate(terms_in(inputs), periods, month, now, hours_in(inputs), paid)
-    return (*own, *(line for late in late_in(inputs) for line in adjustments(late)))
+    terms = terms_in(inputs)
+    own = rate(terms, periods, month, now, hours_in(inputs), paid)
+    above = elastic_lines(elastic_in(inputs.get("elastic")), terms, month)
+    return (*own, *above, *(line for late in late_in(inputs) for line in adjustments(late)))
 
 
 def line_documents(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:

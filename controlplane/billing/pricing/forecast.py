@@ -6,7 +6,8 @@ month's end, uses as much as the average of the counted hours of that time. An h
 uses no less than that. An instance that is younger is judged by the hours that it has; one without a counted hour, or that
 is gone, is expected to use nothing more.
 
-What was paid in advance is taken as it is: a renewal that is still to come is in no forecast.
+What was paid in advance, and what was carried above the bought bandwidth, is taken as it is: a renewal that is still to come,
+and a peak, are in no forecast.
 
 A forecast is an inputs document like that of a bill (documents.py), rated by the same `rate`: it can be computed again from
 its inputs, is never below the bill so far, and is the bill once every hour of the month has been counted.
@@ -20,6 +21,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.billing.pricing.documents import (
+    elastic_in,
     hours_in,
     inputs_document,
     late_in,
@@ -61,8 +63,8 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
     """The inputs of the month's bill at its end, from those of the bill so far."""
     month, periods = month_of(inputs["month"]), periods_in(inputs)
     hours = expected(month, hours_in(inputs), recent, until=_open_until(periods, month))
-    late, prepaid = late_in(inputs), prepaid_in(inputs)
-    return inputs_document(terms_in(inputs), periods, month, month.end, hours, late=late, prepaid=prepaid)
+    more = {"prepaid": prepaid_in(inputs), "elastic": elastic_in(inputs.get("elastic"))}
+    return inputs_document(terms_in(inputs), periods, month, month.end, hours, late=late_in(inputs), **more)
 
 
 def expected(month: Month, known: Hours, recent: Recent, *, until: datetime) -> dict[datetime, Used]:

@@ -40,6 +40,8 @@ RESERVED = ("bandwidth", "disk", "partitions")
 USED = ("produced", "consumed", "stored")
 PREPAID = ("prepaid_bandwidth", "prepaid_disk", "prepaid_partitions")
 """What is reserved, where it is paid in advance."""
+ELASTIC = ("elastic_produced", "elastic_consumed")
+"""What was carried above the bandwidth that was bought (elastic.py)."""
 
 
 @dataclass(frozen=True, slots=True)

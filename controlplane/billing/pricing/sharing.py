@@ -8,6 +8,7 @@ item                   shared by
 produced, consumed     the topic's bytes produced, or consumed
 stored, disk           what the topic stored, times how long
 bandwidth              the topic's bytes produced and consumed together
+elastic_produced, …    the topic's bytes produced, or consumed
 =====================  ===============================================
 
 What cannot be shared stands in lines of its own: partitions, which are not metered by topic; an item of hours in which
@@ -122,7 +123,7 @@ def _reason(item: str, *, has_span: bool) -> str:
 def _weight(item: str, used: Used) -> int:
     if item == "bandwidth":
         return used.produced_bytes + used.consumed_bytes
-    return used.of("stored" if item == "disk" else item)
+    return used.of("stored" if item == "disk" else item.removeprefix("elastic_"))
 
 
 def _together(used: Mapping[datetime, Topics]) -> dict[str, Used]:

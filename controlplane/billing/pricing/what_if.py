@@ -22,6 +22,7 @@ from controlplane.billing.pricing.documents import (
     prepaid_in,
     terms_in,
 )
+from controlplane.billing.pricing.elastic import elastic_in, elastic_of
 from controlplane.billing.pricing.rating import Period, Size, Term
 
 
@@ -51,11 +52,13 @@ def what_if_document(
     """The inputs of the month's own bill, otherwise. `terms`: other plans; None: as they were."""
     periods: tuple[Period, ...] = tuple(replace(period, size=wanted.of(period.size)) for period in periods_in(inputs))
     now = datetime.fromisoformat(inputs["now"])
+    chosen, month = terms_in(inputs) if terms is None else terms, month_of(inputs["month"])
     return inputs_document(
-        terms_in(inputs) if terms is None else terms,
+        chosen,
         periods,
-        month_of(inputs["month"]),
+        month,
         now,
         hours_in(inputs),
         prepaid=prepaid_in(inputs),
+        elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
     )

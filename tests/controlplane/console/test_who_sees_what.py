@@ -159,6 +159,7 @@ FORMS = {
     "key_rotate": {"overlap_s": "3600"},
     "instance_config": {"default_partitions": 6, "default_replication_factor": 3, "max_message_bytes": 5000},
     "instance_policies": {"policy": "retention", "level_percent": 75, "step_percent": 10, "floor_minutes": 60},
+    "instance_elastic": {"cap_mib_per_s": "8", "budget_per_month": ""},
     "instance_prepaid": {"months": 1, "at_end": "expire", "ends_at": "", "buy": "1"},
     "instance_delete": {"confirmation": "events"},
     "instance_access": {"cidrs": "0.0.0.0/0"},

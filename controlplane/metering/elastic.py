@@ -1,0 +1,128 @@
+"""What is billed of elastic bandwidth comes here from the masters' journals.
+
+A journal is read page by page; each page and the position behind it are written in one transaction, by compare-and-set on the
+position: pulling twice, or by two workers at once, changes nothing. Of a minute the most that was said counts; what masters of
+different epochs have counted in it adds up, since they have counted different seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models import Sum
+from django.db.models.functions import Substr
+
+from controlplane.clusters import coordination, master, zookeeper
+from controlplane.clusters.services import cluster_list
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.metering.models import ElasticJournal, ElasticMinute
+from quota.contracts.elastic import ElasticUse
+from quota.contracts.instance import ContractError
+from quota.contracts.report import DIRECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from controlplane.clusters.models import PhysicalCluster
+    from controlplane.instances.models import Instance
+
+LOG = logging.getLogger(__name__)
+KEPT = timedelta(days=400)
+ASKED_FOR = timedelta(days=60)
+"""A master that has not been active for so long has nothing in its journal any more."""
+PAGES_AT_ONCE = 20
+HOUR_LETTERS = 13
+_MOST_BYTES = 2**63 - 1
+
+
+def elastic_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Read on in every journal. A master that does not answer is asked again next time."""
+    for cluster in cluster_list():
+        _remember_active(cluster, clock)
+    for journal in ElasticJournal.objects.order_by("cluster", "master"):
+        try:
+            for _ in range(PAGES_AT_ONCE):
+                if not _page_taken(journal):
+                    break
+        except Unavailable as error:
+            LOG.info("master %s: %s", journal.master, error.detail)
+        except Exception:  # one journal must not keep the others from being read
+            LOG.exception("the journal of elastic bandwidth of master %s", journal.master)
+
+
+def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Forget minutes that are on invoices for long, and masters that are gone."""
+    now = clock.now()
+    ElasticMinute.objects.filter(minute__lt=minute_text(now - KEPT)).delete()
+    ElasticJournal.objects.filter(active_at__lt=now - ASKED_FOR).delete()
+
+
+def elastic_hours(*, instance: Instance, start: datetime, end: datetime) -> dict[datetime, tuple[int, int]]:
+    """Bytes above what was bought, produced and consumed, by the beginning of the UTC hour, in [start, end)."""
+    rows = (
+        ElasticMinute.objects.filter(instance=instance.pk, minute__gte=minute_text(start), minute__lt=minute_text(end))
+        .annotate(hour=Substr("minute", 1, HOUR_LETTERS))
+        .values("hour", "direction")
+        .annotate(sum=Sum("bytes"))
+    )
+    found: dict[datetime, list[int]] = {}
+    for row in rows:
+        hour = datetime.fromisoformat(f"{row['hour']}:00:00Z")
+        found.setdefault(hour, [0, 0])[DIRECTIONS.index(row["direction"])] = int(row["sum"])
+    return {hour: (sums[0], sums[1]) for hour, sums in sorted(found.items())}
+
+
+def minute_text(moment: datetime) -> str:
+    """``2026-11-21T09:03:00Z``: the minute that a moment lies in."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z"
+
+
+def _remember_active(cluster: PhysicalCluster, clock: Clock) -> None:
+    try:
+        active = coordination.master(zookeeper.tree(cluster.address))
+    except Unavailable:
+        return
+    if active is not None:
+        seen = {"http": active.http, "active_at": clock.now()}
+        ElasticJournal.objects.update_or_create(cluster=cluster, master=active.id, defaults=seen)
+
+
+def _page_taken(journal: ElasticJournal) -> bool:
+    """Whether there was anything, and it was for us to take."""
+    documents, following = master.elastic(journal.http, journal.position)
+    if following == journal.position:
+        return False
+    uses = _uses(documents)
+    with transaction.atomic():
+        here = ElasticJournal.objects.filter(pk=journal.pk, position=journal.position)
+        if not here.update(position=following):
+            return False  # another worker reads this journal too
+        for (instance, direction, epoch, minute), most in uses.items():
+            key = {"instance": instance, "direction": direction, "epoch": epoch, "minute": minute}
+            row, is_new = ElasticMinute.objects.get_or_create(**key, defaults={"bytes": most})
+            if not is_new and row.bytes < most:
+                ElasticMinute.objects.filter(pk=row.pk, bytes__lt=most).update(bytes=most)
+    journal.position = following
+    return True
+
+
+def _uses(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, int, str], int]:
+    """Of each minute the most. A line that breaks the contract is left out: nobody pays for what cannot be read."""
+    found: dict[tuple[str, str, int, str], int] = {}
+    for document in documents:
+        try:
+            use = ElasticUse.from_document(document)
+            minute = minute_text(datetime.fromtimestamp(use.minute_ms / 1000, UTC))
+        except (ContractError, OverflowError, ValueError, OSError) as error:
+            LOG.warning("a line about elastic bandwidth is left out: %s", error)
+            continue
+        key = (use.instance, use.direction, use.epoch, minute)
+        if max(use.bytes, use.epoch) > _MOST_BYTES or len(use.instance) > 32 or "\0" in use.instance:
+            LOG.warning("a line about elastic bandwidth is left out: the database cannot hold it")
+            continue
+        found[key] = max(found.get(key, 0), use.bytes)
+    return found

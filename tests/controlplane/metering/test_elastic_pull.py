@@ -1,0 +1,118 @@
+"""What is billed of elastic bandwidth comes from the masters' journals, each byte once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.clusters import master
+from controlplane.core.errors import MasterUnavailable
+from controlplane.metering import elastic
+from controlplane.metering.models import ElasticJournal, ElasticMinute
+from tests.controlplane.fakes import ManualClock
+
+NINE = datetime(2026, 5, 3, 9, tzinfo=UTC)
+
+
+class Masters:
+    """Journals by address, whose lines are pages of two."""
+
+    def __init__(self, monkeypatch):
+        self.journals = {}
+        monkeypatch.setattr(master, "elastic", self.elastic)
+
+    def elastic(self, http, position):
+        if http not in self.journals:
+            raise MasterUnavailable("the flow master does not answer")
+        lines = self.journals[http][position : position + 2]
+        return lines, position + len(lines)
+
+
+@pytest.fixture
+def masters(monkeypatch):
+    return Masters(monkeypatch)
+
+
+@pytest.fixture
+def journal(instance):
+    made = {}
+
+    def make(number=1):
+        made[number] = ElasticJournal.objects.create(
+            cluster=instance.cluster, master=number, http=f"http://127.0.0.1:{number}", active_at=NINE
+        )
+        return made[number].http
+
+    return make
+
+
+def use(instance, used, *, minute=0, direction="produce", epoch=3):
+    minute_ms = int((NINE + timedelta(minutes=minute)).timestamp() * 1000)
+    return {
+        "version": 1, "instance": instance.id, "direction": direction, "epoch": epoch, "minute_ms": minute_ms, "bytes": used,
+    }  # fmt: skip
+
+
+def hours(instance):
+    start = NINE.replace(day=1, hour=0)
+    return elastic.elastic_hours(instance=instance, start=start, end=start + timedelta(days=31))
+
+
+def test_lines_become_hours(instance, masters, journal):
+    masters.journals[journal()] = [
+        use(instance, 5), use(instance, 7, direction="consume"), use(instance, 11, minute=59), use(instance, 2, minute=60),
+    ]  # fmt: skip
+    elastic.elastic_pull()
+    assert hours(instance) == {NINE: (16, 7), NINE + timedelta(hours=1): (2, 0)}
+
+
+def test_of_a_minute_the_most_counts_and_masters_of_two_epochs_add_up(instance, masters, journal):
+    masters.journals[journal(1)] = [use(instance, 5), use(instance, 9), use(instance, 7)]
+    masters.journals[journal(2)] = [use(instance, 100, epoch=4)]
+    elastic.elastic_pull()
+    assert hours(instance) == {NINE: (109, 0)}
+
+
+def test_pulled_again_or_from_a_journal_that_begins_anew_nothing_is_counted_twice(instance, masters, journal):
+    masters.journals[journal()] = [use(instance, 5), use(instance, 9)]
+    for _ in range(3):
+        elastic.elastic_pull()
+    ElasticJournal.objects.update(position=0)
+    elastic.elastic_pull()
+    assert hours(instance) == {NINE: (9, 0)}
+    assert ElasticJournal.objects.get().position == 2
+
+
+def test_of_two_workers_one_takes_a_page(instance, masters, journal, monkeypatch):
+    http = journal()
+    masters.journals[http] = [use(instance, 5)]
+    row = ElasticJournal.objects.get()
+    assert elastic._page_taken(row)
+    row.position = 0  # the other one has read it before
+    assert not elastic._page_taken(row)
+
+
+def test_a_master_that_is_away_and_a_line_that_is_none_keep_nobody_from_being_read(instance, masters, journal):
+    journal(1)
+    masters.journals[journal(2)] = [
+        {"version": 9}, use(instance, -5), use(instance, 2**70), {**use(instance, 5), "instance": "x\0"}, use(instance, 5),
+    ]  # fmt: skip
+    elastic.elastic_pull()
+    assert hours(instance) == {NINE: (5, 0)}
+
+
+def test_another_instances_bytes_are_not_this_ones(instance, masters, journal):
+    masters.journals[journal()] = [{**use(instance, 5), "instance": "ins-00000000"}]
+    elastic.elastic_pull()
+    assert hours(instance) == {}
+
+
+def test_what_is_older_than_is_kept_goes(instance, masters, journal):
+    masters.journals[journal()] = [use(instance, 5), use(instance, 6, minute=24 * 60)]
+    elastic.elastic_pull()
+    clock = ManualClock()
+    clock.time = NINE + elastic.KEPT + timedelta(minutes=1)
+    elastic.elastic_purge(clock=clock)
+    assert [row.bytes for row in ElasticMinute.objects.all()] == [6]
+    assert not ElasticJournal.objects.exists()
