@@ -38,6 +38,7 @@ from controlplane.billing.pricing.prepaid import (
     AT_END,
     BOUGHT,
     CANCELLED,
+    DECIDED,
     EXPIRE,
     EXPIRED,
     FIVE_DAYS,
@@ -268,7 +269,7 @@ def prepaid_begin(
     instance = instance_locked(organisation, instance_id)
     account = account_get(instance, clock.now())
     if account.is_prepaid:
-        last = prepaid_events(instance)[-1]
+        last = [event for event in prepaid_events(instance) if event.kind != DECIDED][-1]
         if (last.kind, last.months) == (BOUGHT, months):
             return Operation.objects.for_organisation(organisation).get(pk=last.operation_id)
         raise Conflict(f"{instance_id} is paid in advance already: renew it", code="prepaid_already")
@@ -357,6 +358,8 @@ def prepaid_set(
     told = audit.changed({name: getattr(row, name) for name in wanted}, wanted)
     if told:
         Prepaid.objects.for_organisation(organisation).filter(pk=row.pk).update(**wanted)
+        if "at_end" in told:
+            _record(instance, DECIDED, actor, clock.now(), at_end=wanted["at_end"])
         _on_record(instance, actor, SET, told, clock)
     return prepaid_of(instance, clock.now())
 
@@ -524,7 +527,8 @@ def _bought(
     Prepaid.objects.unscoped("the instance's own organisation is written").update_or_create(
         instance=instance, defaults={"organisation_id": instance.organisation_id, **members}
     )
-    _record(instance, BOUGHT, actor, now, months=months, prices=prices, operation=operation)
+    at_end = str(members["at_end"])
+    _record(instance, BOUGHT, actor, now, months=months, prices=prices, operation=operation, at_end=at_end)
     _note(instance, now)
     _on_record(instance, actor, BEGIN, {"months": months, **members}, clock)
 
@@ -557,6 +561,7 @@ def _record(
     prices: MonthlyPrices | None = None,
     operation: Operation | None = None,
     extends: datetime | None = None,
+    at_end: str = EXPIRE,
 ) -> None:
     rows = PrepaidEvent.objects.unscoped("the instance's own organisation is written")
     last = rows.filter(instance=instance).aggregate(last=Max("number"))["last"] or 0
@@ -569,6 +574,7 @@ def _record(
         prices=None if prices is None else prices.document(),
         operation_id="" if operation is None else operation.id,
         extends=extends,
+        at_end=at_end,
         actor=actor,
         at=at,
     )

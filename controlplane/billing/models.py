@@ -69,6 +69,9 @@ class PrepaidEvent(models.Model):
     kind = models.CharField(max_length=16, choices=[(each, each) for each in EVENTS])
     months = models.PositiveSmallIntegerField(default=0)
     prices = models.JSONField(null=True)  # MonthlyPrices.document() of what was bought or renewed
+    at_end = models.CharField(
+        max_length=16, choices=[(each, each) for each in AT_END], default=EXPIRE
+    )  # of what was decided
     extends = models.DateTimeField(null=True)  # of a renewal: the end that it has put off
     operation_id = models.CharField(max_length=32, blank=True, default="")  # that answered for it
     actor = models.CharField(max_length=254)

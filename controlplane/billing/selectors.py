@@ -12,13 +12,13 @@ from django.conf import settings
 from controlplane.billing import waiting
 from controlplane.billing.chain import number_of, number_text
 from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
-from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent
+from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, PrepaidEvent
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.pricing.elastic import elastic_of
 from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
-from controlplane.billing.pricing.prepaid import BY_THE_HOUR, EXPIRE, Account, Event, account_of
+from controlplane.billing.pricing.prepaid import Account, Event, account_of
 from controlplane.billing.pricing.prepaid import Prepaid as PaidInAdvance
 from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
@@ -165,15 +165,12 @@ def inputs_of(
 
 
 def paid_in_advance(instance: Instance) -> PaidInAdvance:
-    """What has happened to what is paid in advance, and what becomes of it at its end."""
-    rows = prepaid_events(instance)
-    if not rows:
-        return BY_THE_HOUR
+    """What has happened to what is paid in advance."""
     events = (
-        Event(row.kind, row.at, row.months, None if row.prices is None else prices_in(row.prices)) for row in rows
+        Event(row.kind, row.at, row.months, None if row.prices is None else prices_in(row.prices), row.at_end)
+        for row in prepaid_events(instance)
     )
-    at_end = Prepaid.objects.unscoped(_FOUND).filter(instance=instance).values_list("at_end", flat=True).first()
-    return PaidInAdvance(tuple(events), at_end or EXPIRE)
+    return PaidInAdvance(tuple(events))
 
 
 def prepaid_events(instance: Instance) -> list[PrepaidEvent]:

@@ -31,9 +31,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveIntegerField()),
-                ('kind', models.CharField(choices=[('bought', 'bought'), ('renewed', 'renewed'), ('cancelled', 'cancelled'), ('five_days', 'five_days'), ('expired', 'expired'), ('postpaid', 'postpaid')], max_length=16)),
+                ('kind', models.CharField(choices=[('bought', 'bought'), ('renewed', 'renewed'), ('cancelled', 'cancelled'), ('decided', 'decided'), ('five_days', 'five_days'), ('expired', 'expired'), ('postpaid', 'postpaid')], max_length=16)),
                 ('months', models.PositiveSmallIntegerField(default=0)),
                 ('prices', models.JSONField(null=True)),
+                ('at_end', models.CharField(choices=[('expire', 'expire'), ('renew', 'renew'), ('postpaid', 'postpaid')], default='expire', max_length=16)),
                 ('extends', models.DateTimeField(null=True)),
                 ('operation_id', models.CharField(blank=True, default='', max_length=32)),
                 ('actor', models.CharField(max_length=254)),

@@ -126,10 +126,11 @@ def prepaid_in(inputs: Mapping[str, Any]) -> Prepaid:
             at=datetime.fromisoformat(event["at"]),
             months=event["months"],
             prices=None if event["prices"] is None else prices_in(event["prices"]),
+            at_end=event["at_end"],
         )
         for event in document["events"]
     )
-    return Prepaid(tuple(events), document["at_end"])
+    return Prepaid(tuple(events))
 
 
 def has_hours(inputs: Mapping[str, Any]) -> bool:
@@ -218,13 +219,13 @@ def _hours(document: Sequence[Sequence[Any]]) -> dict[datetime, Used]:
 
 def _prepaid_document(prepaid: Prepaid) -> dict[str, Any]:
     return {
-        "at_end": prepaid.at_end,
         "events": [
             {
                 "kind": event.kind,
                 "at": moment_text(event.at),
                 "months": event.months,
                 "prices": None if event.prices is None else event.prices.document(),
+                "at_end": event.at_end,
             }
             for event in prepaid.events
         ],

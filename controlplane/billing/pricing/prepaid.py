@@ -45,9 +45,10 @@ from controlplane.billing.pricing.prepaid_prices import Monthly, MonthlyPrices, 
 from controlplane.billing.pricing.rating import HOUR, Charged, Line, Paid, Period, Size, ceiled, floored
 
 BOUGHT, RENEWED, CANCELLED = "bought", "renewed", "cancelled"
-FIVE_DAYS, EXPIRED, POSTPAID = "five_days", "expired", "postpaid"
-EVENTS = (BOUGHT, RENEWED, CANCELLED, FIVE_DAYS, EXPIRED, POSTPAID)
-"""What can happen to an account. `five_days` says that giving back what follows is under the five-day rule."""
+DECIDED, FIVE_DAYS, EXPIRED, POSTPAID = "decided", "five_days", "expired", "postpaid"
+EVENTS = (BOUGHT, RENEWED, CANCELLED, DECIDED, FIVE_DAYS, EXPIRED, POSTPAID)
+"""What can happen to an account. `decided`: something else becomes of it at its end. `five_days` says that giving back what
+follows is under the five-day rule."""
 EXPIRE, RENEW = "expire", "renew"
 AT_END = (EXPIRE, RENEW, POSTPAID)
 """What becomes of an instance when its account ends: it is isolated, renewed, or goes on by the hour."""
@@ -60,12 +61,13 @@ FIVE_DAYS_OF_TRYING = timedelta(days=5)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an account. `months` and `prices` are of BOUGHT and RENEWED."""
+    """Something that happened to an account. `months` and `prices` are of BOUGHT and RENEWED, `at_end` of BOUGHT and DECIDED."""
 
     kind: str
     at: datetime
     months: int = 0
     prices: MonthlyPrices | None = None
+    at_end: str = EXPIRE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,6 @@ class Prepaid:
     """All that is known of how an instance is paid in advance. Without events it is paid by the hour."""
 
     events: tuple[Event, ...] = ()
-    at_end: str = EXPIRE
 
 
 BY_THE_HOUR = Prepaid()
@@ -118,7 +119,7 @@ def account_of(prepaid: Prepaid, periods: Sequence[Period], now: datetime) -> Ac
     """From all that has happened by `now`. `periods`: the history of sizes, in order."""
     if not prepaid.events:
         return Account(Paid())
-    book = _Book(at_end=prepaid.at_end)
+    book = _Book()
     for at, _, happen in sorted(_steps(prepaid, periods), key=lambda step: step[:2]):
         if at <= now:
             happen(book)
@@ -146,7 +147,7 @@ def _entries(prices: MonthlyPrices, size: Size) -> tuple[Monthly, ...]:
 class _Book:
     """The account while its history is read."""
 
-    at_end: str
+    at_end: str = EXPIRE
     size: Size | None = None  # None: the instance is not open
     waiting: Event | None = None
     terms: list[PaidTerm] = field(default_factory=list)
@@ -204,12 +205,15 @@ class _Book:
     def take(self, event: Event) -> None:
         """One of EVENTS."""
         if event.kind == BOUGHT and not self.terms:
+            self.at_end = event.at_end
             if self.size is None:
                 self.waiting = event
             else:
                 self._begin(event, ceiled(event.at), event.at)
         elif event.kind == RENEWED and self.terms:
             self._extend(event, RENEWAL, event.at)
+        elif event.kind == DECIDED:
+            self.at_end = event.at_end
         elif event.kind == CANCELLED:
             self.waiting = None
         elif event.kind == FIVE_DAYS:

@@ -399,7 +399,7 @@ def test_under_a_plan_without_prices_it_cannot_be_renewed_and_goes_on(alice, pai
     alice.api.patch(f"{paid}/prepaid", {"at_end": "renew"})
     plan_choose(organisation=alice.organisation, actor="a", plan="traffic")
     time.to(2026, 5, 1, 11, 1)
-    assert (look(), kinds(), row().state) == (1, ["bought", "postpaid"], "running")
+    assert (look(), kinds(), row().state) == (1, ["bought", "decided", "postpaid"], "running")
 
 
 def test_a_worker_that_dies_leaves_it_to_the_next(alice, paid, time, monkeypatch):

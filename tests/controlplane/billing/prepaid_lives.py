@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from controlplane.billing.pricing.prepaid import (
     BOUGHT,
     CANCELLED,
+    DECIDED,
     EXPIRE,
     EXPIRED,
     FIVE_DAYS,
@@ -82,7 +83,7 @@ class Life:
 
     @property
     def prepaid(self) -> Prepaid:
-        return Prepaid(tuple(self.events), self.at_end)
+        return Prepaid(tuple(self.events))
 
     # --- what can happen ------------------------------------------------------------------------------------------
 
@@ -121,11 +122,17 @@ class Life:
     def buy(self, months: int) -> None:
         if self.terms or self.waiting:
             return
-        self.events.append(Event(BOUGHT, self.now, months, PRO_PREPAID))
+        self.events.append(Event(BOUGHT, self.now, months, PRO_PREPAID, self.at_end))
         if self.is_open:
             self._buy(months, self.now if _floor(self.now) == self.now else _floor(self.now) + HOUR)
         else:
             self.waiting = months
+
+    def decide(self, at_end: str) -> None:
+        """Something else becomes of it at its end."""
+        if self.terms or self.waiting:
+            self.at_end = at_end
+            self.events.append(Event(DECIDED, self.now, at_end=at_end))
 
     def renew(self, months: int) -> None:
         if self.terms:
@@ -221,9 +228,11 @@ def lives(draw: st.DrawFn, steps: int = 14) -> Life:
     gaps = st.sampled_from([1, 29, 60, 61, 1440, 3000, 7200, 10_000, 43_200, 50_001])
     for _ in range(draw(st.integers(1, steps))):
         life.wait(draw(gaps))
-        what = draw(st.sampled_from(["open", "open", "buy", "buy", "renew", "grow", "delete"]))
+        what = draw(st.sampled_from(["open", "open", "buy", "buy", "renew", "grow", "delete", "decide"]))
         if what in ("buy", "renew"):
             getattr(life, what)(draw(st.sampled_from([1, 1, 2, 3, 12])))
+        elif what == "decide":
+            life.decide(draw(st.sampled_from([EXPIRE, RENEW, POSTPAID])))
         elif what == "grow":
             life.grow(draw(st.integers(1, 2)))
         else:

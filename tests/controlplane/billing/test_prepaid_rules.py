@@ -16,6 +16,7 @@ from controlplane.billing.pricing.plans import PRO
 from controlplane.billing.pricing.prepaid import (
     BOUGHT,
     BY_THE_HOUR,
+    DECIDED,
     EXPIRE,
     EXPIRED,
     FIVE_DAYS,
@@ -44,8 +45,8 @@ def at(day: int, hour: int = 0, minute: int = 0, month: int = 4) -> datetime:
     return datetime(2026, month, day, hour, minute, tzinfo=UTC)
 
 
-def bought(moment: datetime, months: int = 1) -> Event:
-    return Event(BOUGHT, moment, months, PRO_PREPAID)
+def bought(moment: datetime, months: int = 1, at_end: str = EXPIRE) -> Event:
+    return Event(BOUGHT, moment, months, PRO_PREPAID, at_end)
 
 
 def charges(account, kind: str | None = None) -> list[tuple[str, str, str]]:
@@ -148,15 +149,15 @@ def test_months_end_on_the_day_on_which_they_began_or_on_the_last(start, months,
 def test_what_has_expired_is_covered_until_it_was_isolated_and_nothing_is_paid_back():
     late = at(1, 3, 30, month=5)
     events = (bought(at(1)), Event(EXPIRED, late))
-    account = account_of(Prepaid(events, EXPIRE), [Period(at(1), late, SMALL)], at(9, month=5))
+    account = account_of(Prepaid(events), [Period(at(1), late, SMALL)], at(9, month=5))
     assert charges(account, REFUND) == []
     assert all(account.paid.covers(at(1) + number * HOUR) for number in range(30 * 24 + 4))
     assert not account.paid.covers(at(1, 4, month=5))
 
 
 def test_what_goes_on_by_the_hour_is_covered_up_to_its_end():
-    events = (bought(at(1)), Event(POSTPAID, at(1, 3, 30, month=5)))
-    account = account_of(Prepaid(events, POSTPAID), [Period(at(1), None, SMALL)], at(9, month=5))
+    events = (bought(at(1), at_end=POSTPAID), Event(POSTPAID, at(1, 3, 30, month=5)))
+    account = account_of(Prepaid(events), [Period(at(1), None, SMALL)], at(9, month=5))
     assert account.paid.covers(at(30, 23))
     assert not account.paid.covers(at(1, 0, month=5))
     assert account.terms == ()
@@ -164,8 +165,18 @@ def test_what_goes_on_by_the_hour_is_covered_up_to_its_end():
 
 @pytest.mark.parametrize(("at_end", "is_covered"), [("expire", True), ("renew", True), ("postpaid", False)])
 def test_while_the_clock_is_late_only_what_goes_on_by_the_hour_pays(at_end, is_covered):
-    account = account_of(Prepaid((bought(at(1)),), at_end), [Period(at(1), None, SMALL)], at(1, 5, 10, month=5))
+    account = account_of(Prepaid((bought(at(1), at_end=at_end),)), [Period(at(1), None, SMALL)], at(1, 5, 10, month=5))
     assert account.paid.covers(at(1, 5, month=5)) is is_covered
+
+
+def test_what_was_decided_later_changes_nothing_of_what_was_before():
+    """A first account, deleted after its end and before the clock came; a second one that ends otherwise."""
+    late = at(1, 3, 30, month=5)
+    periods = [Period(at(1), late, SMALL), Period(at(9, month=5), None, SMALL)]
+    events = (bought(at(1), at_end=POSTPAID), Event(BOUGHT, at(9, 0, 1, month=5), 1, PRO_PREPAID, EXPIRE))
+    for known in (events[:1], events, (*events, Event(DECIDED, at(20, month=5), at_end=POSTPAID))):
+        paid = account_of(Prepaid(known), periods, at(25, month=5)).paid
+        assert [paid.covers(at(30, 23)), paid.covers(at(1, 0, month=5))] == [True, False]
 
 
 def test_without_events_a_bill_is_what_it_was():
