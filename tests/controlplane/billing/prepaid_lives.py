@@ -107,9 +107,14 @@ class Life:
             self._buy(months, start)
 
     def grow(self, steps: int) -> None:
-        if not self.is_open or self.size + steps >= len(SIZES):
+        if self.is_open and self.size + steps < len(SIZES):
+            self.resize(self.size + steps)
+
+    def resize(self, size: int) -> None:
+        """To another one of SIZES: a smaller one only where nothing is paid in advance."""
+        before, self.size = _month(self.size), size
+        if not self.is_open:
             return
-        before, self.size = _month(self.size), self.size + steps
         self._cut()
         self.periods.append(Period(self.now, None, SIZES[self.size]))
         for term in self.terms:
