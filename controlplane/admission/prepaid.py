@@ -76,7 +76,7 @@ from controlplane.instances.telling import owners_tell
 from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -182,6 +182,12 @@ def paid_until(instance: Instance) -> datetime | None:
     """Up to when it is paid, as the clock has noted it; None: by the hour, or it waits."""
     rows = Prepaid.objects.unscoped("the caller found the instance").filter(instance=instance)
     return rows.values_list("ends_at", flat=True).first()
+
+
+def paid_rows(instance_ids: Iterable[str]) -> dict[str, Prepaid]:
+    """Of those that are paid in advance now, by their ids: up to when, and what becomes of them then; one query."""
+    rows = Prepaid.objects.unscoped("the caller found the instances")
+    return {row.pk: row for row in rows.filter(instance__in=list(instance_ids)).exclude(ends_at=None)}
 
 
 def _is_behind(events: Sequence[Event], periods: Sequence[Period]) -> bool:

@@ -63,8 +63,16 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
     """The inputs of the month's bill at its end, from those of the bill so far."""
     month, periods = month_of(inputs["month"]), periods_in(inputs)
     hours = expected(month, hours_in(inputs), recent, until=_open_until(periods, month))
-    more = {"prepaid": prepaid_in(inputs), "elastic": elastic_in(inputs.get("elastic"))}
-    return inputs_document(terms_in(inputs), periods, month, month.end, hours, late=late_in(inputs), **more)
+    return inputs_document(
+        terms_in(inputs),
+        periods,
+        month,
+        month.end,
+        hours,
+        late=late_in(inputs),
+        prepaid=prepaid_in(inputs),
+        elastic=elastic_in(inputs.get("elastic")),
+    )
 
 
 def expected(month: Month, known: Hours, recent: Recent, *, until: datetime) -> dict[datetime, Used]:

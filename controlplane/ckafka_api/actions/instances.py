@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from controlplane.admission import endings, purchases
+from controlplane.admission.prepaid import paid_rows
+from controlplane.billing.pricing.prepaid import RENEW
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
 from controlplane.ckafka_api.actions.policies import disk_policy_shown, disk_policy_wanted
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from controlplane.billing.models import Prepaid
     from controlplane.core.models import Operation
     from controlplane.health.rules import Health
     from controlplane.instances.models import Instance
@@ -57,6 +60,9 @@ VERSION = "3.2.3"
 VERSIONS = ("2.4.1", "2.4.2", "2.8.1", VERSION)
 """Clients of any of them are served by every instance."""
 KIND = "profession"
+PREPAID, POSTPAID = "PREPAID", "POSTPAID_BY_HOUR"
+ELASTIC_OFF, ELASTIC_ON, ELASTIC_CLOSED = 1, 32, 34
+"""Closed is what a budget has switched off until the month ends."""
 
 
 def buy(call: Call) -> dict[str, Any]:
@@ -131,7 +137,7 @@ def delete(call: Call) -> dict[str, Any]:
 
 
 def delete_prepaid(call: Call) -> dict[str, Any]:
-    """DeleteInstancePre: how an instance is paid for makes no difference to its end."""
+    """DeleteInstancePre: what was paid in advance and is left is given back, whichever of the two is called."""
     return {
         "ReturnCode": "0",
         "ReturnMessage": "ok",
@@ -172,7 +178,11 @@ def detailed(call: Call) -> dict[str, Any]:
     rows = _filtered(call)
     page = list(rows[page_of(call.parameters, default=10, most=20)])
     routes, healths = routes_shown(page), health_get(page)
-    details = [_detail(call, each, addresses_of(routes[each.id]), healths.get(each.id)) for each in page]
+    paid = paid_rows(each.id for each in page)
+    details = [
+        _detail(call, each, addresses_of(routes[each.id]), healths.get(each.id)) | _renewed(paid.get(each.id))
+        for each in page
+    ]
     return {"TotalCount": rows.count(), "InstanceList": details}
 
 
@@ -183,6 +193,7 @@ def attributes(call: Call) -> dict[str, Any]:
     topics, replicas = _used(call, instance)
     left = max(0, instance.partitions - replicas)
     config = config_of(instance.config)
+    paid = paid_rows([instance.id]).get(instance.id)
     return {
         **_common(instance, addresses, health_get([instance]).get(instance.id)),
         "Config": {
@@ -198,8 +209,10 @@ def attributes(call: Call) -> dict[str, Any]:
         # A topic has one replica at least: what partitions are left for is the only limit on topics.
         "RemainderTopics": left,
         "RemainingTopics": left,
-        "InstanceChargeType": "POSTPAID_BY_HOUR",
-        "ElasticBandwidthOpenStatus": 1,
+        "InstanceChargeType": PREPAID if paid else POSTPAID,
+        **_expires(paid),
+        "ElasticBandwidthSwitch": int(instance.elastic_mib_per_s is not None),
+        "ElasticBandwidthOpenStatus": _elastic_status(instance),
         "DeleteProtectionEnable": int(instance.deletion_protection),
         **disk_policy_shown(instance),
     }
@@ -290,8 +303,24 @@ def _detail(call: Call, instance: Instance, addresses: list[dict[str, str]], hea
         "MaxPartitionNumber": instance.partitions,
         "MaxTopicNumber": instance.partitions,
         "DiskType": "CLOUD_SSD",
-        "RenewFlag": 0,
     }
+
+
+def _renewed(paid: Prepaid | None) -> dict[str, int]:
+    """RenewFlag: 0 there is nothing to renew, 1 it is renewed by itself, 2 it is not."""
+    if paid is None:
+        return {"RenewFlag": 0}
+    return {"RenewFlag": 1 if paid.at_end == RENEW else 2, **_expires(paid)}
+
+
+def _expires(paid: Prepaid | None) -> dict[str, int]:
+    return {} if paid is None or paid.ends_at is None else {"ExpireTime": int(paid.ends_at.timestamp())}
+
+
+def _elastic_status(instance: Instance) -> int:
+    if instance.elastic_mib_per_s is None:
+        return ELASTIC_OFF
+    return ELASTIC_ON if instance.elastic_off_until is None else ELASTIC_CLOSED
 
 
 def _used(call: Call, instance: Instance) -> tuple[int, int]:
