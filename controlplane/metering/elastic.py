@@ -92,7 +92,7 @@ def _remember_active(cluster: PhysicalCluster, clock: Clock) -> None:
 
 
 def _page_taken(journal: ElasticJournal) -> bool:
-    """Whether there was anything, and it was for us to take."""
+    """Whether there was anything, and it was for us to take. The end of an empty journal moves on with its clock."""
     documents, following = master.elastic(journal.http, journal.position)
     if following == journal.position:
         return False
@@ -107,7 +107,7 @@ def _page_taken(journal: ElasticJournal) -> bool:
             if not is_new and row.bytes < most:
                 ElasticMinute.objects.filter(pk=row.pk, bytes__lt=most).update(bytes=most)
     journal.position = following
-    return True
+    return bool(documents)
 
 
 def _uses(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, int, str], int]:

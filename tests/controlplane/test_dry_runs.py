@@ -61,7 +61,8 @@ def test_buying(alice, brokers, unwritten, django_capture_on_commit_callbacks):
     said = answer.json()
     assert set(said) == {"dry_run", "changes", "price", "problems"}
     assert (said["dry_run"], said["problems"]) == (True, [])
-    assert said["price"] == {"per_month_before": None, "per_month_after": price(alice, **SIZES), "currency": "CNY"}
+    after = price(alice, **SIZES)
+    assert said["price"] == {"per_month_before": None, "per_month_after": after, "at_once": None, "currency": "CNY"}
     assert {name: value[1] for name, value in said["changes"].items() if name in WANTED} == WANTED
     assert {value[0] for value in said["changes"].values()} == {None}
     assert said["changes"]["config.default_partitions"] == [None, 7]
@@ -78,6 +79,7 @@ def test_changing_sizes(alice, instance, unwritten):
         "price": {
             "per_month_before": price(alice, **SIZES),
             "per_month_after": price(alice, **SIZES | {"bandwidth_mib_per_s": 7.5}),
+            "at_once": None,
             "currency": "CNY",
         },
         "problems": [],

@@ -50,7 +50,7 @@ REASON = "a test"
 BROKERS = 3
 ROOM = {"bandwidth_mib_per_s": (60, 1), "storage_gib": (400, 1), "partitions": (1000, 1), "connections": (3500, 2)}
 CAPS = {"instances": 3, "bandwidth_mib_per_s": 150, "storage_gib": 1000}
-QUICK, LONG = 25, 10_000
+QUICK, LONG = 12, 10_000
 
 organisations = st.integers(0, 1)
 sizes = st.integers(0, 3)
