@@ -315,7 +315,7 @@ def prepaid_renew(
     check_months(months)
     instance = instance_locked(organisation, instance_id)
     now = clock.now()
-    made = PrepaidEvent.objects.for_organisation(organisation).filter(instance=instance, extends=ends_at).first()
+    made = _renewal_of(instance, ends_at)
     if made is not None and made.months == months:
         return Operation.objects.for_organisation(organisation).get(pk=made.operation_id)
     account = account_get(instance, now)
@@ -326,6 +326,11 @@ def prepaid_renew(
             f"{instance_id} is paid until {_text(account.ends_at)}: look again, and give that end if you still want this",
             code="prepaid_changed",
         )
+    if ends_at <= now and _row(instance).at_end == POSTPAID:
+        raise Conflict(
+            f"{instance_id} is paid by the hour since {_text(ends_at)}: pay in advance anew, in a minute",
+            code="prepaid_ended",
+        )
     if _later(account, months) > months_after(now, MOST_AHEAD_MONTHS):
         raise Conflict(f"nothing is paid more than {MOST_AHEAD_MONTHS} months ahead", code="prepaid_too_long")
     prices = prices_of(organisation, clock)
@@ -333,6 +338,13 @@ def prepaid_renew(
     operation = operations.start(organisation=organisation, kind=EXTEND, target=instance_id, actor=actor, clock=clock)
     _renewed(instance, operation, actor, months, prices, account, clock)
     return operation
+
+
+def _renewal_of(instance: Instance, ends_at: datetime) -> PrepaidEvent | None:
+    """What has put off this end of the last account: an earlier one may have ended at the same moment."""
+    events = prepaid_events(instance)
+    bought = max((event.number for event in events if event.kind == BOUGHT), default=0)
+    return next((event for event in events if event.number > bought and event.extends == ends_at), None)
 
 
 def _later(account: Account, months: int) -> datetime:
@@ -356,18 +368,24 @@ def prepaid_set(
         _check_at_end(at_end)
     if renew_months is not None:
         check_months(renew_months)
-    instance = instance_locked(organisation, instance_id)
-    if not account_get(instance, clock.now()).is_prepaid:
+    instance, now = instance_locked(organisation, instance_id), clock.now()
+    account = account_get(instance, now)
+    if not account.is_prepaid:
         raise Conflict(f"{instance_id} is not paid in advance", code="not_prepaid")
+    if account.ends_at is not None and account.ends_at <= now:
+        raise Conflict(
+            f"what was paid of {instance_id} has ended, and what becomes of it was decided before: look again in a minute",
+            code="prepaid_ended",
+        )
     row = _row(instance)
     wanted = {"at_end": at_end or row.at_end, "renew_months": renew_months or row.renew_months}
     told = audit.changed({name: getattr(row, name) for name in wanted}, wanted)
     if told:
         Prepaid.objects.for_organisation(organisation).filter(pk=row.pk).update(**wanted)
         if "at_end" in told:
-            _record(instance, DECIDED, actor, clock.now(), at_end=wanted["at_end"])
+            _record(instance, DECIDED, actor, now, at_end=str(wanted["at_end"]))
         _on_record(instance, actor, SET, told, clock)
-    return prepaid_of(instance, clock.now())
+    return prepaid_of(instance, now)
 
 
 def give_back(*, instance: Instance, actor: str, clock: Clock) -> None:

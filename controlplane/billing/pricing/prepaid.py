@@ -25,7 +25,8 @@ Rules.
   begun counts whole, as the vendor does it. A term that has not begun is paid back whole. Under the five-day rule everything
   is; whether an organisation may use it is not known here: an event says so.
 * Where an account has come to its end and nobody has said yet what becomes of it (the clock is late), the hours behind its
-  end are covered, unless it is to go on by the hour: nobody pays for what the service was late with.
+  end are covered, unless it is to go on by the hour: nobody pays for what the service was late with. They stay covered,
+  whatever is said then, so that an invoice that was written meanwhile is right.
 
 Every charge is one line: a quantity times a unit price, rounded once. A refund has the item, the unit price and the negative
 of a part of the quantity of its charge, so that no more is ever paid back than was paid.
@@ -221,7 +222,8 @@ class _Book:
         elif event.kind == EXPIRED and self.terms:
             self.is_expired = True
         elif event.kind == POSTPAID and self.terms:
-            self._end(self.terms[-1].end)
+            end = self.terms[-1].end
+            self._end(end if self.at_end == POSTPAID else max(end, ceiled(event.at)))
 
     # --- what they come to -------------------------------------------------------------------------------------------
 

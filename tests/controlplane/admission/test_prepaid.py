@@ -203,6 +203,37 @@ def test_renewed_twice_with_one_end_it_is_paid_once(alice, paid, time):
     assert bill(alice, paid)[4:] == [("prepaid_bandwidth", "2", "1780.00"), ("prepaid_disk", "2", "320.00")]
 
 
+def test_an_earlier_account_that_ended_at_the_same_moment_is_another_one(alice, grace, running, time):
+    """30 June is the end of a month from 30 May on, and of one from 31 May on."""
+    time.to(2026, 5, 30, 10)
+    time.done(alice.api.post(f"{running}/prepaid", {"months": 1}))
+    body = {"months": 1, "ends_at": shown(alice, running)["ends_at"]}
+    first = alice.api.post(f"{running}/prepaid/renew", body).json()
+    time.on(hours=1)
+    time.done(alice.api.delete(running))
+    time.done(alice.api.post(f"{running}/restore"))
+    time.to(2026, 5, 31, 10)
+    time.done(alice.api.post(f"{running}/prepaid", {"months": 1}))
+    assert shown(alice, running)["ends_at"] == body["ends_at"]
+    assert alice.api.post(f"{running}/prepaid/renew", body).json() != first
+    assert shown(alice, running)["ends_at"] == "2026-07-31T10:00:00Z"
+
+
+def test_what_has_ended_is_not_decided_any_more(alice, paid, time):
+    """In the minute before the clock comes: hours that are over stay paid as they were."""
+    time.to(2026, 5, 1, 11, 0, 30)
+    problem(alice.api.patch(f"{paid}/prepaid", {"at_end": "postpaid"}), 409, "prepaid_ended")
+    body = {"months": 1, "ends_at": "2026-05-01T11:00:00Z"}
+    assert alice.api.post(f"{paid}/prepaid/renew", body).status_code == 202
+
+
+def test_what_goes_on_by_the_hour_is_not_renewed_behind_its_end(alice, paid, time):
+    alice.api.patch(f"{paid}/prepaid", {"at_end": "postpaid"})
+    time.to(2026, 5, 1, 11, 0, 30)
+    body = {"months": 1, "ends_at": "2026-05-01T11:00:00Z"}
+    problem(alice.api.post(f"{paid}/prepaid/renew", body), 409, "prepaid_ended")
+
+
 def test_what_is_paid_by_the_hour_is_not_renewed_and_has_no_end(alice, running):
     body = {"months": 1, "ends_at": "2026-05-01T11:00:00Z"}
     problem(alice.api.post(f"{running}/prepaid/renew", body), 409, "not_prepaid")

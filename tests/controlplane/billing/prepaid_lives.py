@@ -73,6 +73,7 @@ class Life:
     events: list[Event] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
     is_open: bool = False
+    is_held: bool = False  # protected, or under a plan without prices: it goes on by the hour, whatever was wanted
     waiting: int = 0  # months
     terms: list[Term] = field(default_factory=list)
     charges: list[Charge] = field(default_factory=list)  # of the present account
@@ -139,6 +140,9 @@ class Life:
             self.at_end = at_end
             self.events.append(Event(DECIDED, self.now, at_end=at_end))
 
+    def hold(self) -> None:
+        self.is_held = not self.is_held
+
     def renew(self, months: int) -> None:
         if self.terms:
             self.events.append(Event(RENEWED, self.now, months, PRO_PREPAID))
@@ -171,15 +175,15 @@ class Life:
     # --- what that comes to ------------------------------------------------------------------------------------------
 
     def _come_to_its_end(self) -> None:
-        if self.at_end == RENEW:
+        if self.at_end == POSTPAID or self.is_held:
+            self.events.append(Event(POSTPAID, self.now))
+            self._end(self.terms[-1].end if self.at_end == POSTPAID else self.now)
+        elif self.at_end == RENEW:
             self.renew(1)
-        elif self.at_end == EXPIRE:
+        else:
             self.events.append(Event(EXPIRED, self.now))
             self._close()
             self._end(self.now)
-        else:
-            self.events.append(Event(POSTPAID, self.now))
-            self._end(self.terms[-1].end)
 
     def _buy(self, months: int, start: datetime) -> None:
         self.bought_at = self.now
@@ -233,7 +237,7 @@ def lives(draw: st.DrawFn, steps: int = 14) -> Life:
     gaps = st.sampled_from([1, 29, 60, 61, 1440, 3000, 7200, 10_000, 43_200, 50_001])
     for _ in range(draw(st.integers(1, steps))):
         life.wait(draw(gaps))
-        what = draw(st.sampled_from(["open", "open", "buy", "buy", "renew", "grow", "delete", "decide"]))
+        what = draw(st.sampled_from(["open", "open", "buy", "buy", "renew", "grow", "delete", "decide", "hold"]))
         if what in ("buy", "renew"):
             getattr(life, what)(draw(st.sampled_from([1, 1, 2, 3, 12])))
         elif what == "decide":

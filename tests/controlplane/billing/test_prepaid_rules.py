@@ -24,6 +24,7 @@ from controlplane.billing.pricing.prepaid import (
     POSTPAID,
     PURCHASE,
     REFUND,
+    RENEW,
     RENEWAL,
     RENEWED,
     Event,
@@ -33,7 +34,18 @@ from controlplane.billing.pricing.prepaid import (
     price_of,
 )
 from controlplane.billing.pricing.prepaid_prices import PRO_PREPAID
-from controlplane.billing.pricing.rating import HOUR, NOTHING_PAID, Month, Period, Size, Term, Used, rate, total
+from controlplane.billing.pricing.rating import (
+    HOUR,
+    NOTHING_PAID,
+    Month,
+    Period,
+    Size,
+    Term,
+    Used,
+    floored,
+    rate,
+    total,
+)
 
 from .prepaid_lives import lives
 
@@ -163,6 +175,16 @@ def test_what_goes_on_by_the_hour_is_covered_up_to_its_end():
     assert account.terms == ()
 
 
+def test_what_could_not_be_isolated_or_renewed_is_covered_until_somebody_has_said_so():
+    """Or an invoice that was written meanwhile would have been right only then."""
+    periods = [Period(at(1), None, SMALL)]
+    for at_end in (EXPIRE, RENEW):
+        events = (bought(at(1), at_end=at_end), Event(POSTPAID, at(1, 3, 30, month=5)))
+        for known, now in ((events[:1], at(1, 3, 20, month=5)), (events, at(9, month=5))):
+            assert account_of(Prepaid(known), periods, now).paid.covers(at(1, 3, month=5))
+        assert not account_of(Prepaid(events), periods, at(9, month=5)).paid.covers(at(1, 4, month=5))
+
+
 @pytest.mark.parametrize(("at_end", "is_covered"), [("expire", True), ("renew", True), ("postpaid", False)])
 def test_while_the_clock_is_late_only_what_goes_on_by_the_hour_pays(at_end, is_covered):
     account = account_of(Prepaid((bought(at(1), at_end=at_end),)), [Period(at(1), None, SMALL)], at(1, 5, 10, month=5))
@@ -269,6 +291,15 @@ def test_what_was_charged_stays_whatever_comes_later(life, share):
     now = life.now - (life.now - at(29, month=1)) * share
     earlier = account_of(life.prepaid, life.periods, now).paid.charges
     assert account_of(life.prepaid, life.periods, life.now).paid.charges[: len(earlier)] == earlier
+
+
+@settings(max_examples=QUICK, deadline=None)
+@given(lives(), st.floats(0, 1))
+def test_an_hour_that_is_over_stays_paid_as_it_was(life, share):
+    now = life.now - (life.now - at(29, month=1)) * share
+    earlier, later = (account_of(life.prepaid, life.periods, moment).paid for moment in (now, life.now))
+    over = [floored(now) - number * HOUR for number in range(1, 1000)]
+    assert [slot for slot in over if earlier.covers(slot) != later.covers(slot)] == []
 
 
 @settings(max_examples=QUICK, deadline=None)
