@@ -218,7 +218,7 @@ class AnySequence(RuleBasedStateMachine):
             assert not is_stale
             life.renew(count)
         elif not is_stale:
-            assert self.refusal in ("prepaid_too_long", "too_many_operations")
+            assert self.refusal in ("prepaid_too_long", "prepaid_ended", "too_many_operations")
         self.passed()
 
     @rule(instance_id=instances, at_end=ends)
