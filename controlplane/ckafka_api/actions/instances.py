@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from controlplane.admission import endings, purchases
+from controlplane.admission import endings, prepaid, purchases
 from controlplane.admission.prepaid import paid_rows
-from controlplane.billing.pricing.prepaid import RENEW
+from controlplane.billing.pricing.prepaid import EXPIRE, RENEW
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
 from controlplane.ckafka_api.actions.policies import disk_policy_shown, disk_policy_wanted
@@ -61,20 +62,37 @@ VERSIONS = ("2.4.1", "2.4.2", "2.8.1", VERSION)
 """Clients of any of them are served by every instance."""
 KIND = "profession"
 PREPAID, POSTPAID = "PREPAID", "POSTPAID_BY_HOUR"
+BY_ITSELF = 1
+"""RenewFlag of an instance that is renewed by itself; 0 and 2 are one: it is not."""
 ELASTIC_OFF, ELASTIC_ON, ELASTIC_CLOSED = 1, 32, 34
 """Closed is what a budget has switched off until the month ends."""
 
 
 def buy(call: Call) -> dict[str, Any]:
     """CreatePostPaidInstance. VpcId and SubnetId are asked for and not kept: until ModifyAccessPolicy nobody may connect."""
+    offered(call.parameters, {"InstanceType": ()})
+    return _bought(call)
+
+
+def buy_in_advance(call: Call) -> dict[str, Any]:
+    """CreateInstancePre: months, which begin when the instance is open. What is left out is as for CreatePostPaidInstance."""
+    asked = call.parameters
+    offered(asked, {"InstanceType": (1,), "AutoVoucher": (0,), "RenewFlag": (0, BY_ITSELF, 2)})
+    period = re.fullmatch(r"([1-9][0-9]?)m", asked["Period"], re.ASCII)
+    if period is None:
+        raise CkafkaError(Code.INVALID_VALUE, "Period must be a number of months, from 1m to 36m.")
+    at_end = RENEW if asked.get("RenewFlag") == BY_ITSELF else EXPIRE
+    return _bought(call, prepaid_months=int(period[1]), prepaid_at_end=at_end)
+
+
+def _bought(call: Call, **paid: Any) -> dict[str, Any]:
     asked = call.parameters
     offered(
         asked,
         {
             "InstanceNum": (1,), "SpecificationsType": (KIND,), "DiskType": ("CLOUD_SSD", "CLOUD_PREMIUM"),
             "KafkaVersion": VERSIONS, "MultiZoneFlag": (False,), "ElasticBandwidthSwitch": (0,), "StoreQuantityType": (0,),
-            "PublicNetworkMonthly": (0,), "Tags": ([],), "CustomSSLCertId": ("",), "InstanceType": (), "ClusterId": (),
-            "MsgRetentionTime": (),
+            "PublicNetworkMonthly": (0,), "Tags": ([],), "CustomSSLCertId": ("",), "ClusterId": (), "MsgRetentionTime": (),
         },
     )  # fmt: skip
     zones_check(asked)
@@ -90,8 +108,23 @@ def buy(call: Call) -> dict[str, Any]:
         whitelist=[],
         confirm_price=asked.get("ConfirmPrice", False),
         **sizes,
+        **paid,
     )
     return {"ReturnCode": "0", "ReturnMessage": "ok", "Data": _deal(instance, operation)}
+
+
+def renew(call: Call) -> dict[str, Any]:
+    """RenewCkafkaInstance: months behind the end of this moment. It names no end, so asked once more it is renewed once more."""
+    ends_at = prepaid.prepaid_get(**call.view).account.ends_at
+    if ends_at is None:
+        raise CkafkaError(Code.DENIED, f"{call.instance.id} is not paid in advance.")
+    operation = prepaid.prepaid_renew(
+        **call.place,
+        months=call.parameters.get("TimeSpan", 1),
+        ends_at=ends_at,
+        confirm_price=call.parameters.get("ConfirmPrice", False),
+    )
+    return {"BigDealId": operation.id, "DealName": operation.id}
 
 
 def resize(call: Call) -> dict[str, Any]:
@@ -137,7 +170,7 @@ def delete(call: Call) -> dict[str, Any]:
 
 
 def delete_prepaid(call: Call) -> dict[str, Any]:
-    """DeleteInstancePre: what was paid in advance and is left is given back, whichever of the two is called."""
+    """IsolatedInstancePre and DeleteInstancePre: what was paid in advance and is left is given back, as by DeleteInstancePost."""
     return {
         "ReturnCode": "0",
         "ReturnMessage": "ok",

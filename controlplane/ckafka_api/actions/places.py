@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from controlplane.admission.prepaid import prepaid_quote
 from controlplane.billing import selectors as billing
 from controlplane.ckafka_api.actions.calls import Call, offered
 from controlplane.ckafka_api.errors import CkafkaError, Code
@@ -12,9 +14,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.validation import MOST_BANDWIDTH_MIB_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from controlplane.billing.selectors import Estimate
+    from collections.abc import Iterable, Mapping
 
 REGION = ZONE = 1
 MBPS_OF_A_MIB_PER_S = 8
@@ -23,6 +23,7 @@ ITEMS: Mapping[str, str] = {
     "disk": "DiskPrice",
     "partitions": "PartitionPrice",
 }
+PREPAID = "PREPAID"
 
 
 def zones_check(asked: Mapping[str, Any]) -> None:
@@ -58,10 +59,11 @@ def zones(call: Call) -> dict[str, Any]:
 
 
 def price(call: Call) -> dict[str, Any]:
-    """InquireCkafkaPrice: of an hour, since instances are paid for by the hour."""
+    """InquireCkafkaPrice: of an hour; of months, where these are to be paid in advance."""
     asked = call.parameters
     offered(asked, {"InstanceType": ("profession",), "CategoryAction": ("purchase",), "BillType": ("",)})
-    offered(asked.get("InstanceChargeParam", {}), {"InstanceChargeType": ("POSTPAID_BY_HOUR",)})
+    charged = asked.get("InstanceChargeParam", {})
+    offered(charged, {"InstanceChargeType": ("POSTPAID_BY_HOUR", PREPAID)})
     offered(asked.get("PublicNetworkParam", {}), {"PublicNetworkMonthly": (0,)})
     zones_check(asked)
     disk_gb = asked["InquiryDiskParam"].get("DiskSize")
@@ -70,26 +72,28 @@ def price(call: Call) -> dict[str, Any]:
         raise CkafkaError(Code.MISSING_PARAMETER, "The parameter `InquiryDiskParam.DiskSize` is missing.")
     if number < 1 or asked["Bandwidth"] < 0 or asked["Partition"] < 0 or disk_gb < 0:
         raise CkafkaError(Code.INVALID_VALUE, "Sizes must not be negative, and InstanceNum must be 1 or more.")
-    estimate = billing.estimate(
-        bandwidth_mib_per_s=asked["Bandwidth"],
-        storage_gib=disk_gb,
-        partitions=asked["Partition"],
-        plan=billing.plan_of(organisation=call.organisation, at=SYSTEM_CLOCK.now()),
-    )
-    return {"InstancePrice": _priced(estimate, number)}
+    sizes = {"bandwidth_mib_per_s": asked["Bandwidth"], "storage_gib": disk_gb, "partitions": asked["Partition"]}
+    if charged.get("InstanceChargeType") == PREPAID:
+        months = charged.get("InstanceChargePeriod", 1)
+        quote = prepaid_quote(organisation=call.organisation, months=months, sizes=sizes)
+        items = [(entry.item.removeprefix("prepaid_"), entry.units * entry.unit_price) for entry, _ in quote.lines]
+        a_month = {"number": number, "currency": quote.prices.currency, "span": months, "unit": "m"}
+        return {"InstancePrice": _priced(quote.a_month, items, **a_month)}
+    plan = billing.plan_of(organisation=call.organisation, at=SYSTEM_CLOCK.now())
+    estimate = billing.estimate(**sizes, plan=plan)
+    an_hour = {"number": number, "currency": estimate.currency, "span": 1, "unit": "h"}
+    return {"InstancePrice": _priced(estimate.per_hour, estimate.lines, **an_hour)}
 
 
-def _priced(estimate: Estimate, number: int) -> dict[str, Any]:
-    details = {
-        ITEMS[item]: _an_hour(float(amount), number, estimate.currency) | {"Value": 1}
-        for item, amount in estimate.lines
-        if item in ITEMS
-    }
-    return _an_hour(float(estimate.per_hour), number, estimate.currency) | {"DetailPrices": details}
+def _priced(whole: Decimal, items: Iterable[tuple[str, Decimal]], **members: Any) -> dict[str, Any]:
+    details = {ITEMS[item]: _price(amount, **members) | {"Value": 1} for item, amount in items if item in ITEMS}
+    return _price(whole, **members) | {"DetailPrices": details}
 
 
-def _an_hour(unit_price: float, number: int, currency: str) -> dict[str, Any]:
-    total = round(unit_price * number, 6)
+def _price(amount: Decimal, *, number: int, currency: str, span: int, unit: str) -> dict[str, Any]:
+    """Of one instance for an hour or a month, and of all instances for all of the time."""
+    unit_price = float(amount)
+    total = round(unit_price * span * number, 6)
     return {
         "UnitPrice": unit_price,
         "UnitPriceDiscount": unit_price,
@@ -98,6 +102,6 @@ def _an_hour(unit_price: float, number: int, currency: str) -> dict[str, Any]:
         "Discount": 100.0,
         "GoodsNum": number,
         "Currency": currency,
-        "TimeSpan": 1,
-        "TimeUnit": "h",
+        "TimeSpan": span,
+        "TimeUnit": unit,
     }

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 
 TABLE: Mapping[str, Action] = {
     "CreatePostPaidInstance": changing(instances.buy, "VpcId", "SubnetId", of_instance=False, can_be_taken_back=True),
+    "CreateInstancePre": changing(instances.buy_in_advance, "Period", of_instance=False, can_be_taken_back=True),
+    "RenewCkafkaInstance": changing(instances.renew, can_be_taken_back=True),
     "ModifyInstancePre": changing(instances.resize, can_be_taken_back=True),
     "InstanceScalingDown": changing(instances.scale_down, "UpgradeStrategy", can_be_taken_back=True),
     "ModifyInstanceAttributes": changing(instances.change, can_be_taken_back=True),
     "DeleteInstancePost": changing(instances.delete, can_be_taken_back=True),
     "DeleteInstancePre": changing(instances.delete_prepaid, can_be_taken_back=True),
+    "IsolatedInstancePre": changing(instances.delete_prepaid, can_be_taken_back=True),
     "DescribeInstances": reading(instances.listed, of_instance=False),
     "DescribeTypeInstances": reading(instances.listed, of_instance=False),
     "DescribeInstancesDetail": reading(instances.detailed, of_instance=False),

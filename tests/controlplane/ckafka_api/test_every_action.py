@@ -10,6 +10,7 @@ import pytest
 from django.core.cache import cache
 from tencentcloud.ckafka.v20190819 import models
 
+from controlplane.admission.prepaid import prepaid_begin
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.kafka.topics import names_of
 
@@ -24,10 +25,13 @@ PASSWORD = "correct horse battery"
 ACL = {"ResourceType": 2, "ResourceName": "orders"}
 RULE = {"Operation": "Read", "PermissionType": "Allow", "Host": "*", "Principal": "User:ann"}
 PREFIX = {"RuleName": "ord"}
+AHEAD = {"InstanceName": "ahead", "ZoneId": 1, "Period": "1m", "InstanceType": 1}
 PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "BatchModifyTopicAttributes": {"Topic": [{"TopicName": "orders", "RetentionMs": 60_000}, {"TopicName": "no"}]},
     "CreatePartition": {**TOPIC, "PartitionNum": 4},
     "CreatePostPaidInstance": {"VpcId": "v", "SubnetId": "s", "BandWidth": 20, "DiskSize": 100, "Partition": 100},
+    "CreateInstancePre": {**AHEAD, "BandWidth": 20, "DiskSize": 100, "Partition": 100, "RenewFlag": 1},
+    "RenewCkafkaInstance": {"TimeSpan": 1},
     "CreateThrottleRule": {"ThrottleType": 2, "ConsumeThrottle": 3, "GroupNameList": ["billing"]},
     "CreateTopic": {"TopicName": "payments", "PartitionNum": 1},
     "CreateTopicIpWhiteList": {**TOPIC, "IpWhiteList": ["127.0.0.1"]},
@@ -140,6 +144,8 @@ def strangers(model, answer, at=""):
 
 @pytest.mark.parametrize("action", sorted(TABLE))
 def test_an_action_that_is_had_answers_as_its_model_says(action, ask, sdk, wire, instance, furnished, recwarn):
+    if action == "RenewCkafkaInstance":
+        prepaid_begin(organisation=instance.organisation, actor="a", instance_id=instance.id, months=1)
     known = sdk_data.shape(f"{action}Request")
     place = {"InstanceId": instance.id} if "InstanceId" in known and TABLE[action].of_instance else {}
     parameters = {**place, **PARAMETERS.get(action, {}), **furnished.get(action, {})}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.admission.elastic import elastic_set
 from controlplane.admission.prepaid import prepaid_begin, prepaid_set
-from controlplane.billing.models import Prepaid
+from controlplane.billing.models import Prepaid, PrepaidEvent
 from controlplane.core.clock import SYSTEM_CLOCK
+
+from .conftest import refused
+
+SIZE = {"BandWidth": 20, "DiskSize": 100, "Partition": 100}
 
 
 def attributes(ask, instance):
@@ -40,7 +46,54 @@ def test_elastic_bandwidth_is_off_on_or_closed_by_its_budget(alice, ask, instanc
     assert shown() == (1, 34)
 
 
-def test_deleted_by_either_action_what_is_left_is_given_back(alice, ask, instance):
+@pytest.mark.parametrize("action", ["DeleteInstancePre", "DeleteInstancePost", "IsolatedInstancePre"])
+def test_deleted_by_any_action_what_is_left_is_given_back(alice, ask, instance, action):
     prepaid_begin(organisation=alice.organisation, actor="a", instance_id=instance.id, months=1)
-    ask("DeleteInstancePre", InstanceId=instance.id)
+    ask(action, InstanceId=instance.id)
     assert Prepaid.objects.unscoped("a test").get().ends_at is None
+    assert events() == [("bought", 1), ("five_days", 0)]
+
+
+@pytest.mark.parametrize(
+    ("flag", "at_end"), [({}, "expire"), ({"RenewFlag": 1}, "renew"), ({"RenewFlag": 2}, "expire")]
+)
+def test_months_are_bought_with_an_instance(ask, brokers, flag, at_end):
+    data = ask("CreateInstancePre", InstanceName="ahead", Period="2m", **SIZE, **flag)["Result"]["Data"]
+    row = Prepaid.objects.unscoped("a test").get(instance=data["InstanceId"])
+    assert (row.is_waiting, row.at_end, events()) == (True, at_end, [("bought", 2)])
+
+
+@pytest.mark.parametrize("period", ["0m", "37m", "1y", "1", "m", "100m"])
+def test_a_period_is_from_1_to_36_months(ask, brokers, period):
+    assert refused(lambda: ask("CreateInstancePre", Period=period, **SIZE))[0] == "InvalidParameterValue"
+    assert events() == []
+
+
+def test_months_are_renewed(alice, ask, instance):
+    assert refused(lambda: ask("RenewCkafkaInstance", InstanceId=instance.id))[0] == "OperationDenied"
+    prepaid_begin(organisation=alice.organisation, actor="a", instance_id=instance.id, months=1)
+    deal = ask("RenewCkafkaInstance", InstanceId=instance.id, TimeSpan=2)["Result"]
+    assert (deal["DealName"][:3], deal["BigDealId"]) == ("op-", deal["DealName"])
+    ask("RenewCkafkaInstance", InstanceId=instance.id)
+    assert events() == [("bought", 1), ("renewed", 2), ("renewed", 1)]
+
+
+def test_a_price_is_of_months_where_these_are_asked_for(ask):
+    disk = {"DiskType": "CLOUD_SSD", "DiskSize": 150}
+    size = {"InstanceType": "profession", "Bandwidth": 20, "Partition": 500, "InquiryDiskParam": disk}
+
+    def price(**members):
+        charged = {"InstanceChargeType": "PREPAID", **members}
+        return ask("InquireCkafkaPrice", **size, InstanceChargeParam=charged)["Result"]["InstancePrice"]
+
+    found = price(InstanceChargePeriod=3)
+    assert (found["UnitPrice"], found["OriginalPrice"], found["TimeSpan"], found["TimeUnit"]) == (1410, 4230, 3, "m")
+    parts = [found["DetailPrices"][f"{name}Price"]["OriginalPrice"] for name in ("Bandwidth", "Disk", "Partition")]
+    assert parts == [2670, 960, 600]
+    assert price()["OriginalPrice"] == 1410
+    assert refused(lambda: price(InstanceChargePeriod=37))[0] == "InvalidParameterValue"
+
+
+def events():
+    rows = PrepaidEvent.objects.unscoped("a test").order_by("pk")
+    return list(rows.values_list("kind", "months"))
