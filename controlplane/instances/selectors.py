@@ -71,7 +71,7 @@ def refuse_isolated(instance: Instance) -> None:
     """What can be done with an isolated instance is to restore it. Raises Conflict."""
     if instance.state == InstanceState.ISOLATED:
         raise Conflict(
-            f"{instance.id} was deleted and is isolated: restore it first, or it is destroyed when its grace period ends",
+            f"{instance.id} is isolated: restore it first, or it is destroyed when its grace period ends",
             code="instance_isolated",
         )
 
