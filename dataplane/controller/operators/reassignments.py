@@ -17,7 +17,7 @@ A reassignment waits forever for a broker that does not return. To cancel it, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dataplane.controller.assignment import Assignment, finished, restricted
 from dataplane.controller.channel import Channels, Key
@@ -29,8 +29,10 @@ from dataplane.controller.operators.admin_nodes import (
     Targets,
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tasks import Future
 
 _STEPS_PER_TRANSACTION = 200
+_LOOKED_AT_PER_TURN = 25
 
 Outcomes = dict[Key, ApiError | None]
 """None: it is done, or has begun."""
@@ -39,7 +41,15 @@ Outcomes = dict[Key, ApiError | None]
 class Reassignments:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
-    def __init__(self, context: Context, nodes: AdminNodes, channels: Channels, deletions: Deletions) -> None:
+    def __init__(
+        self,
+        context: Context,
+        nodes: AdminNodes,
+        channels: Channels,
+        deletions: Deletions,
+        pause: Callable[[], Future[None]],
+    ) -> None:
+        self._pause = pause  # until the next turn of the loop
         self._context = context
         self._nodes = nodes
         self._channels = channels
@@ -82,11 +92,13 @@ class Reassignments:
     async def _begin(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes:
         outcomes: Outcomes = dict.fromkeys(wanted)
         steps = []
-        for key, target in wanted.items():
+        for place, (key, target) in enumerate(wanted.items(), 1):
             try:
                 steps.append(self._first_step(key, target))
             except ApiError as refusal:
                 outcomes[key] = refusal.kept()
+            if place % _LOOKED_AT_PER_TURN == 0:
+                await self._pause()
         await self._take(steps)
         await self.advance([step.partition for step in steps])
         return outcomes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic, keys_of
 from dataplane.handlers.ownership import in_slices, owner
@@ -17,7 +17,8 @@ from dataplane.protocol.messages.reassignment import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from dataplane.records.steps import Pace, grouped
+from dataplane.protocol.release import released
+from dataplane.records.steps import Pace, grouped, taken_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,9 @@ async def handle_alter_partition_reassignments(
             return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
         outcomes |= begun
     responses = await in_slices(ctx, by_topic(outcomes, _response, ReassignableTopicResponse))
+    held: list[Any] = [outcomes, wanted, keys]
+    del outcomes, wanted, keys
+    await in_slices(ctx, released(held))
     return AlterPartitionReassignmentsResponse(responses=responses)
 
 
@@ -112,4 +116,4 @@ def _listed(
                     partition.index, assignment.replicas, assignment.adding, assignment.removing
                 )
             )
-    return (yield from grouped(topics.items(), OngoingTopicReassignment, _LOOKED_AT_US, pace))
+    return (yield from grouped(taken_out(topics), OngoingTopicReassignment, _LOOKED_AT_US, pace))
