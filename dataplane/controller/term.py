@@ -177,11 +177,7 @@ class Term:
 
     def reassigned(self) -> Future[list[Partition]]:
         """Partitions whose replicas are on their way."""
-
-        async def ongoing() -> list[Partition]:
-            return self._reassignments.ongoing()
-
-        return self._events.submit(ongoing)
+        return self._events.submit(self._reassignments.ongoing)
 
     def elect(self, keys: Sequence[Key] | None, kind: ElectionType) -> Future[Outcomes]:
         """Leaders that somebody wants; None: of all partitions."""
@@ -235,7 +231,7 @@ class Term:
             self._channels.all_leaderships(broker_id, hosted)
         self._channels.metadata(partitions)
         await self._removal.begin(doomed)
-        await self._reassignments.advance(self._reassignments.ongoing())
+        await self._reassignments.advance(await self._reassignments.ongoing())
         await self._store.trim_config_changes()
         for watch in self._watches:
             watch.start()

@@ -32,7 +32,7 @@ from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Future
 
 _STEPS_PER_TRANSACTION = 200
-_LOOKED_AT_PER_TURN = 25
+_LOOKED_AT_PER_TURN, _SEEN_PER_TURN = 25, 500
 
 Outcomes = dict[Key, ApiError | None]
 """None: it is done, or has begun."""
@@ -63,9 +63,15 @@ class Reassignments:
         await self._strike(key for key, refusal in outcomes.items() if refusal is None)
         return outcomes
 
-    def ongoing(self) -> list[Partition]:
+    async def ongoing(self) -> list[Partition]:
         """The partitions that are on their way."""
-        return [partition for partition in self._context.partitions() if partition.assignment.is_moving]
+        found = []
+        for place, partition in enumerate(list(self._context.partitions()), 1):
+            if partition.assignment.is_moving:
+                found.append(partition)
+            if place % _SEEN_PER_TURN == 0:
+                await self._pause()
+        return found
 
     async def advance(self, partitions: Iterable[Partition]) -> None:
         """Finish those of which the whole target is in sync."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic, keys_of
+from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic
 from dataplane.handlers.ownership import in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.reassignment import (
@@ -101,19 +101,24 @@ async def handle_list_partition_reassignments(
 def _listed(
     request: ListPartitionReassignmentsRequest, ongoing: Sequence[Partition]
 ) -> Steps[tuple[OngoingTopicReassignment, ...]]:
-    named = None
-    if request.topics is not None:
-        named = frozenset((yield from keys_of((topic.name, topic.partition_indexes) for topic in request.topics)))
     pace = Pace()
+    if request.topics is not None:
+        moving = {(partition.topic, partition.index): partition for partition in ongoing}
+        named: dict[Key, Partition] = {}
+        for topic in request.topics:
+            for index in topic.partition_indexes:
+                if pace.over(_LOOKED_AT_US):
+                    yield None
+                found = moving.get((topic.name, index))
+                if found is not None:
+                    named[topic.name, index] = found
+        ongoing = [*named.values()]
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     for partition in ongoing:
         if pace.over(_LOOKED_AT_US):
             yield None
-        if named is None or (partition.topic, partition.index) in named:
-            assignment = partition.assignment
-            topics.setdefault(partition.topic, []).append(
-                OngoingPartitionReassignment(
-                    partition.index, assignment.replicas, assignment.adding, assignment.removing
-                )
-            )
+        assignment = partition.assignment
+        topics.setdefault(partition.topic, []).append(
+            OngoingPartitionReassignment(partition.index, assignment.replicas, assignment.adding, assignment.removing)
+        )
     return (yield from grouped(taken_out(topics), OngoingTopicReassignment, _LOOKED_AT_US, pace))
