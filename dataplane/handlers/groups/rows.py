@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.protocol.errors import ErrorCode
@@ -28,6 +28,7 @@ T = TypeVar("T")
 PORTION = 24
 """Of many offsets, those that are committed or removed together: half a millisecond of work at most."""
 _FEW = 64
+_LET_GO_PER_STEP = 128
 NAME_US, OFFSET_US = 1, 6
 _RECORD_BYTES = 150
 _BYTES_IN_ZOOKEEPER = 32 * 2**10
@@ -65,11 +66,13 @@ def rows_of(topics: Iterable[Any]) -> Steps[Rows]:
 
 
 def portions(rows: Rows) -> Iterator[Rows]:
-    """At least one."""
-    left = iter(rows.items())
-    yield dict(islice(left, PORTION))
-    while portion := dict(islice(left, PORTION)):
-        yield portion
+    """At least one. They are taken out of `rows`: twenty thousand that are let go of at once hold up everybody for 10 ms."""
+    left = deque(rows)
+    while True:
+        keys = [left.popleft() for _ in range(min(PORTION, len(left)))]
+        yield {key: rows.pop(key) for key in keys}
+        if not left:
+            return
 
 
 def _are_few(topics: Iterable[Any]) -> bool:
@@ -97,7 +100,10 @@ async def told(
     topic_type: Callable[..., T],
     partition_type: Callable[..., Any],
 ) -> tuple[T, ...]:
-    """What became of each offset, in the order of the request: commits and removals differ in their types only."""
+    """What became of each offset, in the order of the request: commits and removals differ in their types only.
+
+    It lets go of `errors`.
+    """
     answers = _told(request.topics, errors, topic_type, partition_type)
     return run_through(answers) if _are_few(request.topics) else await ctx.broker.slices.run(ctx.owner, answers)
 
@@ -114,4 +120,8 @@ def _told(
                 yield None
             rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
         answers.append(topic_type(topic.name, tuple(rows)))
+    while len(errors) > _LET_GO_PER_STEP:
+        for _ in range(_LET_GO_PER_STEP):
+            errors.popitem()
+        yield None
     return tuple(answers)
