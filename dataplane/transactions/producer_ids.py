@@ -17,6 +17,7 @@ BLOCK_SIZE = 1_000
 _AHEAD = BLOCK_SIZE // 4
 """With so few left the next block is claimed."""
 _MAX_ATTEMPTS = 20
+_NONE = range(0)
 
 
 class ProducerIds:
@@ -25,21 +26,18 @@ class ProducerIds:
     def __init__(self, zookeeper: ZooKeeper, broker_id: int) -> None:
         self._zookeeper = zookeeper
         self._broker_id = broker_id
-        self._next = self._end = 0  # the block's ids that are left: next … end - 1
-        self._following: range | None = None
+        self._left = self._following = _NONE
         self._claim: Future[None] | None = None
 
     async def next(self) -> int:
         """An id that was never given out. Raises ZooKeeperError."""
-        while self._next >= self._end:
-            if self._following is None:
+        while not self._left:
+            if self._following:
+                self._left, self._following = self._following, _NONE
+            else:
                 await self._claimed()
-            if self._next >= self._end and self._following is not None:  # whoever waited with us may have begun it
-                self._next, self._end = self._following.start, self._following.stop
-                self._following = None
-        self._next += 1
-        given = self._next - 1
-        if self._end - self._next <= _AHEAD and self._following is None:
+        given, self._left = self._left[0], self._left[1:]
+        if len(self._left) <= _AHEAD and not self._following:
             self._claimed().then(lambda _: None)  # what fails is tried again by whoever needs it
         return given
 

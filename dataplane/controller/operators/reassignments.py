@@ -23,6 +23,7 @@ from dataplane.controller.assignment import Assignment, finished, restricted
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition
 from dataplane.controller.deletion import Deletions
+from dataplane.controller.leaders import chosen
 from dataplane.controller.operators.admin_nodes import (
     AdminNodes,
     Step,
@@ -32,7 +33,7 @@ from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Future
 
 _STEPS_PER_TRANSACTION = 200
-_LOOKED_AT_PER_TURN, _SEEN_PER_TURN = 25, 500
+_LOOKED_AT_PER_TURN = 25
 
 Outcomes = dict[Key, ApiError | None]
 """None: it is done, or has begun."""
@@ -65,13 +66,7 @@ class Reassignments:
 
     async def ongoing(self) -> list[Partition]:
         """The partitions that are on their way."""
-        found = []
-        for place, partition in enumerate(list(self._context.partitions()), 1):
-            if partition.assignment.is_moving:
-                found.append(partition)
-            if place % _SEEN_PER_TURN == 0:
-                await self._pause()
-        return found
+        return await chosen(self._context.partitions(), lambda each: each.assignment.is_moving, self._pause)
 
     async def advance(self, partitions: Iterable[Partition]) -> None:
         """Finish those of which the whole target is in sync."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 
 from dataplane.cluster.paths import NO_LEADER
 from dataplane.controller.channel import Key
 from dataplane.controller.context import Context, Partition
 from dataplane.controller.deletion import Deletions
-from dataplane.controller.leaders import Leaders
+from dataplane.controller.leaders import Leaders, chosen
 from dataplane.controller.operators.admin_nodes import AdminNodes
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Future
 
-_LOOKED_AT_PER_TURN, _SEEN_PER_TURN = 50, 500
+_LOOKED_AT_PER_TURN = 50
 
 
 class ElectionType(IntEnum):
@@ -55,9 +56,12 @@ class RequestedElections:
 
     async def hold(self, keys: Sequence[Key] | None, kind: ElectionType) -> dict[Key, ApiError | None]:
         """What came of it for each partition. None: of all partitions; then only where an election was needed."""
-        asked = await self._all_that_need(kind) if keys is None else keys
+        if keys is None:
+            is_wanting = partial(self._is_wanting, kind=kind)
+            wanting = await chosen(self._context.partitions(), is_wanting, self._pause)
+            keys = [(partition.topic, partition.index) for partition in wanting]
         outcomes: dict[Key, ApiError | None] = {}
-        for place, key in enumerate(asked, 1):
+        for place, key in enumerate(keys, 1):
             outcomes[key] = self._refusal(key, kind)
             if place % _LOOKED_AT_PER_TURN == 0:
                 await self._pause()
@@ -95,14 +99,8 @@ class RequestedElections:
             return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the partition has such a leader already")
         return None
 
-    async def _all_that_need(self, kind: ElectionType) -> Sequence[Key]:
-        found = []
-        for place, partition in enumerate(list(self._context.partitions()), 1):
-            if partition.topic not in self._deletions and _needs(partition, kind):
-                found.append((partition.topic, partition.index))
-            if place % _SEEN_PER_TURN == 0:
-                await self._pause()
-        return found
+    def _is_wanting(self, partition: Partition, kind: ElectionType) -> bool:
+        return partition.topic not in self._deletions and _needs(partition, kind)
 
 
 def _needs(partition: Partition, kind: ElectionType) -> bool:

@@ -103,13 +103,13 @@ def _describe(
             resource_name=asked.resource_name,
         )
     if asked.configuration_keys:
-        named, by_name = set[str](), {config.name: config for config in found}
+        named, known = set[str](), {config.name for config in found}
         for key in asked.configuration_keys:
             if pace.over(_KEY_US):
                 yield None
-            if key in by_name:
+            if key in known:
                 named.add(key)
-        found = [config for name, config in by_name.items() if name in named]
+        found = [config for config in found if config.name in named]
     return DescribeConfigsResult(
         error_message="",  # Kafka's for "no error"
         resource_type=asked.resource_type,

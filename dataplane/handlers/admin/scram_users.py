@@ -22,6 +22,7 @@ from dataplane.protocol.messages.security import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from dataplane.protocol.release import emptied
 from dataplane.records.steps import Pace, Steps, each
 from dataplane.security.user_draft import MECHANISMS, Deletion, Plan, Refusal, Upsertion, UserDraft, planned
 from dataplane.tenancy.access import Operation
@@ -30,7 +31,7 @@ from quota.contracts.instance import InstanceSpec
 from quota.contracts.users import User
 
 _USER_US, _NAME_US, _ALTERATION_US = 10, 2, 25
-_NAMES_PER_STEP, _LET_GO_PER_STEP = 512, 64
+_NAMES_PER_STEP = 512
 
 
 async def handle_describe_user_scram_credentials(
@@ -124,16 +125,8 @@ async def handle_alter_user_scram_credentials(
 
     results = tuple(await in_slices(ctx, each(plans, result, _NAME_US)))
     for held in (plans, refusals):
-        await in_slices(ctx, _emptied(held))
+        await in_slices(ctx, emptied(held))
     return AlterUserScramCredentialsResponse(results=results)
-
-
-def _emptied(held: dict[str, Any]) -> Steps[None]:
-    """What is in it goes a little at a time."""
-    while len(held) > _LET_GO_PER_STEP:
-        for _ in range(_LET_GO_PER_STEP):
-            held.popitem()
-        yield None
 
 
 def _nothing_planned(request: AlterUserScramCredentialsRequest) -> Steps[dict[str, Plan]]:
@@ -156,7 +149,5 @@ def _plans(request: AlterUserScramCredentialsRequest) -> Steps[dict[str, Plan]]:
         _NAME_US,
     )
     plans = yield from planned(alterations)
-    while len(alterations) > _LET_GO_PER_STEP:
-        del alterations[-_LET_GO_PER_STEP:]
-        yield None
+    yield from emptied(alterations)
     return plans

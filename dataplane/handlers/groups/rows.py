@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.offsets import OffsetCommitRequest
+from dataplane.protocol.release import emptied
 from dataplane.records.steps import Pace, each, run_through
 from dataplane.tasks import Task
 
@@ -28,7 +29,6 @@ T = TypeVar("T")
 PORTION = 24
 """Of many offsets, those that are committed or removed together: half a millisecond of work at most."""
 _FEW = 64
-_LET_GO_PER_STEP = 128
 NAME_US, OFFSET_US = 1, 6
 _RECORD_BYTES = 150
 _BYTES_IN_ZOOKEEPER = 32 * 2**10
@@ -120,8 +120,5 @@ def _told(
                 yield None
             rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
         answers.append(topic_type(topic.name, tuple(rows)))
-    while len(errors) > _LET_GO_PER_STEP:
-        for _ in range(_LET_GO_PER_STEP):
-            errors.popitem()
-        yield None
+    yield from emptied(errors)
     return tuple(answers)

@@ -20,6 +20,7 @@ from dataplane.protocol.messages.transactions import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
+from dataplane.protocol.release import emptied
 from dataplane.records.control import Marker, build_marker
 from dataplane.records.steps import STEP_US, Pace, grouped
 from dataplane.replication.appending import ALL_IN_SYNC
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 10.0
 """For its followers: the coordinator asks again soon after."""
 _PARTITION_US, _ROW_US = STEP_US, 2
-_LET_GO_PER_STEP = 128
 """Each partition is a step: its marker is written in it."""
 
 _Row = tuple[str, list[WritableTxnMarkerPartitionResult]]
@@ -121,8 +121,6 @@ class _Pending:
             if pace.over(_ROW_US):
                 yield None
             told = yield from grouped(topics, WritableTxnMarkerTopicResult, _ROW_US, pace)
-            while len(topics) > _LET_GO_PER_STEP:
-                del topics[-_LET_GO_PER_STEP:]
-                yield None
+            yield from emptied(topics)
             markers.append(WritableTxnMarkerResult(producer_id, told))
         return WriteTxnMarkersResponse(tuple(markers))
