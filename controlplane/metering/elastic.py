@@ -121,8 +121,8 @@ def _uses(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, int, str]
             LOG.warning("a line about elastic bandwidth is left out: %s", error)
             continue
         key = (use.instance, use.direction, use.epoch, minute)
-        if max(use.bytes, use.epoch) > _MOST_BYTES or len(use.instance) > 32 or "\0" in use.instance:
+        if max(use.above_bytes, use.epoch) > _MOST_BYTES or len(use.instance) > 32 or "\0" in use.instance:
             LOG.warning("a line about elastic bandwidth is left out: the database cannot hold it")
             continue
-        found[key] = max(found.get(key, 0), use.bytes)
+        found[key] = max(found.get(key, 0), use.above_bytes)
     return found

@@ -30,7 +30,7 @@ class ElasticUse:
     direction: str
     epoch: int
     minute_ms: int
-    bytes: int
+    above_bytes: int
 
     def to_json(self) -> bytes:
         """One line, without its end."""
@@ -40,7 +40,7 @@ class ElasticUse:
             "direction": self.direction,
             "epoch": self.epoch,
             "minute_ms": self.minute_ms,
-            "bytes": self.bytes,
+            "bytes": self.above_bytes,
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -57,7 +57,7 @@ class ElasticUse:
             instance, direction = document["instance"], document["direction"]
             if not isinstance(instance, str) or direction not in DIRECTIONS or numbers["minute_ms"] % MINUTE_MS:
                 raise ContractError("elastic use: no instance, no direction, or no minute")
-            return cls(instance=instance, direction=direction, **numbers)
+            return cls(instance, direction, numbers["epoch"], numbers["minute_ms"], numbers["bytes"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, ContractError):
                 raise

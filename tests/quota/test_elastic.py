@@ -66,7 +66,7 @@ class Metered:
         for line in self.lines:
             key = (line.instance, line.epoch, line.minute_ms)
             if line.direction == direction:
-                found[key] = max(found.get(key, 0), line.bytes)
+                found[key] = max(found.get(key, 0), line.above_bytes)
         return sum(found.values())
 
 
@@ -177,7 +177,7 @@ def test_a_minute_has_a_line_of_its_own_and_an_hour_of_it_can_be_added_up():
     for _ in range(130):
         metered.period(301, 0)
     metered.end()
-    sums = {line.minute_ms: line.bytes for line in metered.lines}
+    sums = {line.minute_ms: line.above_bytes for line in metered.lines}
     assert sums == {NINE: 59, NINE + MINUTE_MS: 60, NINE + 2 * MINUTE_MS: 11}
     assert {line.epoch for line in metered.lines} == {6}
 
@@ -255,7 +255,7 @@ def test_the_service_hands_out_what_is_billed_also_when_its_mastership_ends():
         service.tick()
     service.lost()
     assert {(use.epoch, use.direction) for use in kept} == {(7, "produce")}
-    assert max(use.bytes for use in kept) == 300
+    assert max(use.above_bytes for use in kept) == 300
 
 
 def test_a_service_that_keeps_nothing_grants_what_was_bought():

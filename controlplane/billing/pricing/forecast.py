@@ -21,7 +21,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.billing.pricing.documents import (
-    elastic_in,
     hours_in,
     inputs_document,
     late_in,
@@ -30,6 +29,7 @@ from controlplane.billing.pricing.documents import (
     prepaid_in,
     terms_in,
 )
+from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.rating import HOUR, Hours, Month, Period, Used, floored
 
 RECENT = timedelta(days=7)

@@ -46,19 +46,20 @@ class MonthlyPrices:
 
 def prices_in(document: Mapping[str, Any]) -> MonthlyPrices:
     """The other way."""
-    bands = tuple(
-        Band(**{name: Decimal(value) if name in ("price", "step_price") else value for name, value in band.items()})
-        for band in document["bands"]
-    )
     return MonthlyPrices(
         name=document["name"],
         version=document["version"],
         title=document["title"],
         currency=document["currency"],
-        bands=bands,
+        bands=tuple(_band_in(band) for band in document["bands"]),
         disk_per_100_gb_month=Decimal(document["disk_per_100_gb_month"]),
         partitions_per_100_month=Decimal(document["partitions_per_100_month"]),
     )
+
+
+def _band_in(document: Mapping[str, Any]) -> Band:
+    members = dict(document)
+    return Band(**members | {name: Decimal(members[name]) for name in ("price", "step_price")})
 
 
 def _plain(value: object) -> object:
