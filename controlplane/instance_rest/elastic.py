@@ -52,7 +52,6 @@ class ElasticChangeSerializer(StrictSerializer):
         allow_null=True, help_text="of each direction: more than was bought, and at most twice as much; null: off"
     )
     budget_per_month = BudgetField(
-        max_length=16,
         allow_null=True,
         required=False,
         default=None,

@@ -106,6 +106,7 @@ def test_a_price_of_nonsense_is_refused_by_name(alice, change, field):
 
 
 def test_dry_runs_say_what_it_costs_and_change_nothing(alice, running, time):
+    time.on(minutes=10)
     said = alice.api.post(f"{running}/prepaid?dry_run=true", {"months": 2}).json()
     assert (said["price"]["at_once"], said["price"]["per_month_after"]) == ("2100.00", "1050.00")
     assert said["changes"]["prepaid.ends_at"] == [None, "2026-06-01T11:00:00Z"]
@@ -211,6 +212,7 @@ def test_an_earlier_account_that_ended_at_the_same_moment_is_another_one(alice, 
     first = alice.api.post(f"{running}/prepaid/renew", body).json()
     time.on(hours=1)
     time.done(alice.api.delete(running))
+    time.on(minutes=1)
     time.done(alice.api.post(f"{running}/restore"))
     time.to(2026, 5, 31, 10)
     time.done(alice.api.post(f"{running}/prepaid", {"months": 1}))
@@ -295,6 +297,7 @@ def test_within_five_days_all_is_paid_back_once_in_an_organisation(alice, grace,
     assert kinds() == ["bought", "five_days"]
     assert shown(alice, paid)["state"] == "postpaid"
     # Restored it is paid by the hour; bought and deleted once more, only what is left is paid back.
+    time.on(minutes=1)
     time.done(alice.api.post(f"{paid}/restore"))
     time.on(hours=1)
     time.done(alice.api.post(f"{paid}/prepaid", {"months": 1}))
