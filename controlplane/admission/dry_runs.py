@@ -52,7 +52,7 @@ def changing(
     """Of purchases.instance_change, which takes the same."""
     with taken_back():
         before = instance_get(organisation=organisation, instance_id=instance_id)
-        charged = _charged(before, clock)
+        charged = prepaid.charged(before, clock)
         after, _ = purchases.instance_change(
             organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **members
         )
@@ -65,7 +65,7 @@ def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
     """Of endings.instance_delete, which takes the same."""
     with taken_back():
         before = instance_get(organisation=organisation, instance_id=instance_id)
-        charged = _charged(before, clock)
+        charged = prepaid.charged(before, clock)
         endings.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
         after = instance_get(organisation=organisation, instance_id=instance_id)
         price = _in_advance(_price(organisation, before, None, clock), after, charged, clock)
@@ -120,12 +120,6 @@ def _paid(before: prepaid.PrepaidNow, after: prepaid.PrepaidNow) -> dict[str, tu
         return {"state": each.instance.state, **paid}
 
     return differences(members(before), members(after))
-
-
-def _charged(instance: Instance, clock: Clock) -> Decimal | None:
-    """All that was charged in advance by now, less what was paid back; None: it is paid by the hour."""
-    account = account_get(instance, clock.now())
-    return total_of(line.amount for line in account.paid.charges) if account.is_prepaid else None
 
 
 def _in_advance(price: PriceChange, after: Instance, charged: Decimal | None, clock: Clock) -> PriceChange:

@@ -33,7 +33,7 @@ from django.db.models import Max, Q
 
 from controlplane.admission import installed, rules, selectors
 from controlplane.billing.models import Prepaid, PrepaidEvent
-from controlplane.billing.pricing.money import amount_of
+from controlplane.billing.pricing.money import amount_of, total_of
 from controlplane.billing.pricing.prepaid import (
     AT_END,
     BOUGHT,
@@ -416,6 +416,32 @@ def check_not_smaller(instance: Instance, before: Mapping[str, object], clock: C
         )
 
 
+def charged(instance: Instance, clock: Clock) -> Decimal | None:
+    """All that was charged in advance by now, less what was paid back; None: it is paid by the hour."""
+    account = account_get(instance, clock.now())
+    return total_of(line.amount for line in account.paid.charges) if account.is_prepaid else None
+
+
+def growth_check(*, instance: Instance, before: Decimal | None, is_price_confirmed: bool, clock: Clock) -> None:
+    """Whether what a larger size costs until the end, all of it at once, may be charged. Raises PriceUnconfirmed.
+
+    `before`: what `charged` said before the size was changed.
+    """
+    after, threshold = charged(instance, clock), installed.price_confirmed_above()
+    if is_price_confirmed or before is None or after is None or after - before <= threshold:
+        return
+    prices = prices_of(instance.organisation, clock)
+    cost = (
+        f"until the end of what is paid in advance this costs {prices.currency} {rules.text_of(after - before)} at once"
+    )
+    detail = f"{cost}, which is more than {rules.text_of(threshold)}"
+    raise PriceUnconfirmed(
+        f"{detail}. If that is meant, ask again with confirm_price",
+        errors=[FieldProblem("confirm_price", detail)],
+        members={"price": {"currency": prices.currency, "in_advance": rules.number(after - before)}},
+    )
+
+
 # --- by the clock -------------------------------------------------------------------------------------------------------
 
 
@@ -426,15 +452,20 @@ def prepaid_look(*, clock: Clock = SYSTEM_CLOCK) -> int:
     for count, before in enumerate(REMINDERS):
         soon |= Q(told__lte=count, ends_at__gt=now, ends_at__lte=now + before)
     return (
-        _each(rows.filter(is_waiting=True).order_by("pk"), _note_beginning, clock)
+        _each(
+            rows.filter(is_waiting=True, instance__state=InstanceState.RUNNING).order_by("pk"), _note_beginning, clock
+        )
         + _each(rows.filter(soon).order_by("ends_at"), _foretell, clock)
         + _each(rows.filter(ends_at__lte=now).order_by("ends_at"), _end, clock)
     )
 
 
 def _each(rows: QuerySet[Prepaid], look: Callable[[str, Clock], bool], clock: Clock) -> int:
+    """So many a round; those that nothing can be done for keep no others from their turn."""
     done = 0
-    for instance_id in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
+    for instance_id in list(rows.values_list("pk", flat=True)):
+        if done == AT_ONCE:
+            break
         try:
             done += look(instance_id, clock)
         except Exception:

@@ -66,16 +66,18 @@ def instance_change(
     **members: Any,
 ) -> tuple[Instance, Operation]:
     """Another name, size or config, as services.instance_update. Raises what that raises, and what `admit` does."""
-    before = None
+    before = charged = None
     if any(name in changes for name in SIZES):
         instance = instance_get(organisation=organisation, instance_id=instance_id)
         PhysicalCluster.objects.select_for_update().get(pk=instance.cluster_id)
         instance.refresh_from_db(fields=[*SIZES])  # nobody changes them now
         before = {name: getattr(instance, name) for name in SIZES}
+        charged = prepaid.charged(instance, clock)
     instance, operation = services.instance_update(
         organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **members
     )
     if before is not None:
         prepaid.check_not_smaller(instance, before, clock)
         admit(instance=instance, before=before, is_price_confirmed=confirm_price, clock=clock)
+        prepaid.growth_check(instance=instance, before=charged, is_price_confirmed=confirm_price, clock=clock)
     return instance, operation

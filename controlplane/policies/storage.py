@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from controlplane.admission import purchases
+from controlplane.admission import prepaid, purchases
 from controlplane.admission import rules as sizes
 from controlplane.admission.selectors import counted, plan_counted
 from controlplane.billing.costs import cost_list
@@ -73,7 +73,7 @@ def _bought(operation: Operation, used: int) -> Finished:
         return _nothing("the instance does not run any more: nothing was done")
     if not rules.is_reached(policy.level_percent, used, round(instance.storage_gib * GIB)):
         return _nothing("storage is below the level again: nothing was done")
-    before, most = instance.storage_gib, most_of(policy.rule)
+    before, most, charged = instance.storage_gib, most_of(policy.rule), prepaid.charged(instance, SYSTEM_CLOCK)
     wanted = rules.expanded(before, step_percent=policy.step_percent, most_gib=most)
     if wanted is None:
         raise OperationFailed(f"storage is at the most that the policy buys: {most:g} GiB", code=telling.AT_ITS_MOST)
@@ -85,7 +85,7 @@ def _bought(operation: Operation, used: int) -> Finished:
         confirm_price=policy.confirm_price,
     )
     # The purchase has locked the organisation's row: of two instances that buy at once the second counts what the first bought.
-    price = _check_budgets(policy, instance, wanted)
+    price = _check_budgets(policy, instance, wanted, charged)
     policy.expanded_by, policy.problem, policy.problem_at = operation.id, "", None
     policy.save(update_fields=["expanded_by", "problem", "problem_at"])
     telling.expanded_tell(policy, before_gib=before, after_gib=wanted, price=price, at=SYSTEM_CLOCK.now())
@@ -93,10 +93,11 @@ def _bought(operation: Operation, used: int) -> Finished:
     return Finished("", {"said": said, "storage_gib": wanted, "operation_id": begun.id})
 
 
-def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float) -> str:
+def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float, charged: Decimal | None) -> str:
     """What the instance costs a month then. Raises Conflict where a budget of this month does not suffice.
 
-    `instance` is as it was before the purchase, which is made.
+    `instance` is as it was before the purchase, which is made; `charged` what had been paid in advance by then: of an instance
+    that is paid so, all that it costs more until the end is this month's.
     """
     organisation, now = policy.organisation, SYSTEM_CLOCK.now()
     currency = plan_counted(organisation).currency
@@ -104,6 +105,8 @@ def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float) -> str
     more = price - amounts_at(instance, instance.storage_gib, SYSTEM_CLOCK)[sizes.PRICE]  # type: ignore[operator]
     month = Month.of(now)
     left = (month.end - now) / (month.end - month.start)
+    if charged is not None:
+        more, left = (prepaid.charged(instance_fresh(instance.pk), SYSTEM_CLOCK) or charged) - charged, 1.0
     costs = list(cost_list(organisation=organisation, month=month))
     stands, bought = (
         stands_of(costs),

@@ -274,6 +274,33 @@ def test_it_grows_for_the_difference_of_the_hours_that_are_left(alice, paid, tim
     assert bill(alice, paid)[4:] == [("prepaid_bandwidth", "0.5", "550.00"), ("prepaid_disk", "0.5", "80.00")]
 
 
+def test_what_a_larger_size_costs_at_once_is_asked_for_twice_when_it_is_much(alice, paid, time):
+    end = shown(alice, paid)["ends_at"]
+    time.done(alice.api.post(f"{paid}/prepaid/renew", {"months": 36, "ends_at": end, "confirm_price": True}))
+    before, change = bill(alice, paid), {"storage_gib": 150}  # an hour of it costs little
+    refused = problem(alice.api.patch(paid, change), 409, "price_unconfirmed")
+    assert "costs CNY 5,920.00 at once" in refused["detail"]  # 160 for each of 37 months
+    assert refused["price"]["in_advance"] == "5920.00"
+    assert (row().storage_gib, bill(alice, paid)) == (10, before)
+    time.done(alice.api.patch(paid, {**change, "confirm_price": True}))
+    assert row().storage_gib == 150
+    assert sum(Decimal(amount) for *_, amount in bill(alice, paid)[len(before) :]) == 5920
+
+
+def test_those_that_cannot_begin_yet_keep_no_others_from_it(alice, paid, time, monkeypatch):
+    monkeypatch.setattr(prepaid, "AT_ONCE", 1)
+    first = Instance.objects.unscoped(REASON).get()
+    Prepaid.objects.unscoped(REASON).update(is_waiting=True, ends_at=None)
+    for name, state in (("a", "creating"), ("b", "failed")):
+        other = Instance.objects.unscoped(REASON).get(pk=first.pk)
+        other.pk, other.name, other.state = f"ins-0{name}000000", name, state
+        other.save(force_insert=True)
+        Prepaid(organisation=other.organisation, instance=other, is_waiting=True).save(force_insert=True)
+    look()
+    assert shown(alice, paid)["ends_at"] == "2026-05-01T11:00:00Z"
+    assert Prepaid.objects.unscoped(REASON).get(instance=first).ends_at is not None
+
+
 def test_it_does_not_become_smaller(alice, paid):
     refused = problem(alice.api.patch(paid, {"partitions": 30, "storage_gib": 20}), 409, "prepaid_not_smaller")
     assert [error["field"] for error in refused["errors"]] == ["partitions"]

@@ -17,6 +17,7 @@ from controlplane.policies import storage
 from tests.controlplane.admission.conftest import installed  # noqa: F401  # a fixture
 from tests.controlplane.budgets.rows import budget_row, cost_row
 from tests.controlplane.conftest import run_to_the_end
+from tests.controlplane.test_instances_api import URL
 
 from .conftest import REASON
 from .test_retention import Killed, subjects
@@ -133,6 +134,20 @@ def test_what_was_bought_since_the_forecast_counts_for_budgets(large, alice):
     failed = large.act()
     assert (failed.state, failed.error_code, size(large)) == ("failed", "over_budget", 1100)
     assert not failed.result
+
+
+@pytest.mark.parametrize(("amount", "is_bought"), [(1_500, False), (2_100, True)])
+def test_of_what_is_paid_in_advance_all_that_it_costs_until_the_end_counts_for_a_budget(
+    large, alice, amount, is_bought
+):
+    """100 GiB for a year: 1920."""
+    SpecChange.objects.unscoped(REASON).update(storage_gib=1000)
+    paid = alice.api.post(f"{URL}/{large.instance.pk}/prepaid", {"months": 12, "confirm_price": True})
+    assert run_to_the_end(paid.json()["operation_id"]).state == "succeeded"
+    cost_row(large.instance, 90, 100, month=month(), computed_at=SYSTEM_CLOCK.now())
+    budget_row(alice.organisation, amount=Decimal(amount))
+    done = large.act()
+    assert (done.error_code, size(large)) == (("", 1100) if is_bought else ("over_budget", 1000))
 
 
 def test_what_another_instance_bought_since_counts_for_a_budget_of_all(large, alice):
