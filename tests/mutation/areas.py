@@ -39,6 +39,7 @@ _QUOTA = (
     "reports_of_changes",
     "scram",
     "subject",
+    "transactions_everywhere",
     "what_is_known_of_an_instance",
 )
 
