@@ -231,7 +231,7 @@ class _Pending:
                 yield None
             error = errors.get((batch.partition.topic, batch.partition_index), ErrorCode.NONE)
             if error:
-                told = told_to_producers(error)
+                told = told_to_producers(error, self._ctx.version)
                 text = f"the partition could not be verified to be in the transaction: {error.name}"
                 batch.results[batch.place] = _result(batch.partition_index, told, text=text)
             else:

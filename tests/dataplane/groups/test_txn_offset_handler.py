@@ -175,6 +175,21 @@ def test_what_the_transactions_coordinator_says_is_told(coordinator_says, produc
     assert broker.world.log.batches.get(INDEX, []) != [] or producer_hears != E.NONE
 
 
+@pytest.mark.parametrize(
+    ("coordinator_says", "told_3", "told_4", "told_5"),
+    [
+        (E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE, E.TRANSACTION_ABORTABLE),
+        (E.POLICY_VIOLATION, E.POLICY_VIOLATION, E.TRANSACTION_ABORTABLE, E.TRANSACTION_ABORTABLE),
+    ],
+)
+def test_a_transaction_that_has_to_be_aborted_is_called_so_to_clients_that_know_it(
+    coordinator_says, told_3, told_4, told_5
+):
+    broker = Broker()
+    broker.verifier.says = coordinator_says
+    assert [broker.error(version=version) for version in (3, 4, 5)] == [told_3, told_4, told_5]
+
+
 def test_a_group_that_has_moved_while_the_coordinator_was_asked_is_not_committed_to():
     broker = Broker()
     broker.verifier.says, broker.verifier.later = E.NONE, Future()

@@ -239,7 +239,7 @@ def test_all_batches_are_of_one_producer(producer):
 def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_own_epoch(tenant, producer):
     end = latest(tenant, 0)
     first = producer.epoch
-    assert producer.write(b"one", version=11) == ErrorCode.INVALID_TXN_STATE, "nobody has added the partition"
+    assert producer.write(b"one", version=11) == ErrorCode.TRANSACTION_ABORTABLE, "nobody has added the partition"
     assert producer.write(b"one", version=12) == 0
     assert producer.write(b"two", version=12) == 0
     assert values(read(tenant, offset=end)) == []

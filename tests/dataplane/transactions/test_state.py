@@ -283,6 +283,27 @@ def test_what_the_instance_has_no_room_for_is_refused_after_who_may_not_ask_and_
     assert reply(stored(OPEN, of_group)[1]) == E.NONE
 
 
+@pytest.mark.parametrize("before", READY, **NAMED)
+@pytest.mark.parametrize("is_of_group", [False, True])
+def test_one_too_many_does_not_begin_whoever_asks_and_after_who_may_not(before, is_of_group):
+    ask = AddPartitions(PID, EPOCH, (A,), is_of_group, may_begin=False, token=1)
+    assert told(before, ask) == E.POLICY_VIOLATION
+    assert told(before, replace(ask, producer_epoch=EPOCH - 1)) == E.PRODUCER_FENCED
+
+
+def test_what_has_begun_goes_on_though_no_other_may_begin():
+    assert told(OPEN, AddPartitions(PID, EPOCH, (A,), may_begin=False, token=1)) == E.NONE
+    assert reply(stored(OPEN, AddPartitions(PID, EPOCH, (B,), may_begin=False, token=1))[1]) == E.NONE
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+def test_one_is_open_from_its_beginning_until_its_markers_are_written(before):
+    assert before.is_open == (before not in READY)
+    for pending in (S.EMPTY, S.ONGOING, S.PREPARE_ABORT, S.DEAD):
+        is_open = before not in READY or pending in (S.ONGOING, S.PREPARE_ABORT)
+        assert replace(before, pending=pending).is_open == is_open
+
+
 @pytest.mark.parametrize("before", DECIDED, **NAMED)
 def test_nothing_is_added_to_one_that_is_decided(before):
     assert told(before, AddPartitions(PID, EPOCH, (B,), token=1)) == E.CONCURRENT_TRANSACTIONS
