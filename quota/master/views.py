@@ -8,7 +8,7 @@
          "branch": "headroom", "explanation": "broker 1 carries …"}]},
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
      "partitions_without_leader": 0, "partitions_under_replicated": 2, "connections": 12,
-     "transactions": {"open": 3, "ids": 40},
+     "transactions": {"open": 3, "open_limit": 250, "ids": 40, "ids_limit": null},
      "broker_time": {"limit": 600, "branch": "headroom", "brokers": [{"broker": 1, "flow": 212.4, "allocation": 380.0}]}}
 
 Broker time is in milliseconds a second, and null where there is no limit of it.
@@ -48,7 +48,18 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         **_partitions(ledger.trouble(now), instance),
         "connections": ledger.connections(instance),
         "broker_time": _broker_time(ledger, instance, now),
-        "transactions": dict(zip(("open", "ids"), ledger.transactions(instance, now), strict=True)),
+        "transactions": _transactions(ledger, instance, now),
+    }
+
+
+def _transactions(ledger: Ledger, instance: str, now: float) -> dict[str, int | None]:
+    is_open, ids = ledger.transactions(instance, now)
+    limits = ledger.specs[instance].limits
+    return {
+        "open": is_open,
+        "open_limit": limits.open_transactions,
+        "ids": ids,
+        "ids_limit": limits.transactional_ids,
     }
 
 
