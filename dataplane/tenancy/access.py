@@ -213,6 +213,11 @@ def is_kept_from(session: Session, physical: str) -> bool:
     return session.instance is not None and session.instance.topic_denied(physical, session.peer)
 
 
+def is_kept_from_writers(session: Session, physical: str) -> bool:
+    """The same of what changes the topic: who has a right on the cluster does not write to what the service keeps either."""
+    return is_kept_from(session, physical) or (session.instance is not None and is_kept_by_the_service(physical))
+
+
 def why(refusal: ErrorCode) -> str:
     """A refusal of `authorize` in a sentence, for answers that have room for one."""
     return _WHY[refusal]

@@ -179,6 +179,11 @@ class Producers:
         is_verified = self.transactions.is_verified(header.producer_id, header.producer_epoch)
         return None if is_verified else ErrorCode.INVALID_TXN_STATE
 
+    def coordinator_epoch(self, producer_id: int) -> int:
+        """Of the last marker of a producer; -1: there is none, or no such producer."""
+        producer = self._by_id.get(producer_id)
+        return -1 if producer is None else producer.coordinator_epoch
+
     def may_continue(self, producer_id: int, epoch: int) -> bool:
         """Whether a transaction of the producer is open in which it writes with this epoch."""
         producer = self._by_id.get(producer_id)
