@@ -24,14 +24,24 @@ if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
     from controlplane.clusters.identification import Identification
     from controlplane.kafka.flexible import Place
+    from controlplane.kafka.transaction_bytes import OpenProducer
 
     Found = TypeVar("Found")
 
 ROUND_S = 3.0
 FENCED_WITHIN_S, FENCE_EVERY_S = 5.0, 0.1
+PRODUCERS_AT_ONCE = 500
+"""Partitions in one question: a leader may have to read for each who has written to it."""
 TRANSACTIONS_TOPIC = "__transaction_state"
+UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, NOT_ENOUGH_REPLICAS = 3, 5, 6, 19
+NOT_ENOUGH_REPLICAS_AFTER_APPEND, TIMED_OUT, STORAGE_ERROR = 20, 7, 56
+PRODUCER_EPOCH, COORDINATOR_FENCED = 47, 52
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 CONCURRENT_TRANSACTIONS, NOT_FOUND = 51, 105
+_MOVING = (
+    *(UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, TIMED_OUT),
+    *(NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, STORAGE_ERROR),
+)
 _PASSING = (COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS)
 
 Address = tuple[str, int]
@@ -59,8 +69,16 @@ class TransactionDoor(Protocol):
         """By partition: where the open transaction of each producer id begins. Without partitions whose leader does not say."""
         ...
 
+    def producers(self, places: Iterable[Place]) -> dict[Place, tuple[OpenProducer, ...]]:
+        """By partition: who has a transaction open there. Without those that have no leader, or whose leader does not say."""
+        ...
+
     def fence(self, found: Coordinated) -> None:
         """Abort what is open, and keep its producer from going on."""
+        ...
+
+    def abort(self, place: Place, producer: OpenProducer) -> None:
+        """Abort what a producer has open in one partition, past all coordinators."""
         ...
 
 
@@ -112,21 +130,43 @@ class KafkaTransactions:
 
     def open_producers(self, places: Iterable[Place]) -> dict[Place, Mapping[int, int]]:
         """See TransactionDoor."""
+        found = self.producers(places)
+        return {place: {each.producer_id: each.first_offset for each in rows} for place, rows in found.items()}
+
+    def producers(self, places: Iterable[Place]) -> dict[Place, tuple[OpenProducer, ...]]:
+        """See TransactionDoor."""
+        found: dict[Place, tuple[OpenProducer, ...]] = {}
+        for address, led in self._by_leader(places).items():
+            for first in range(0, len(led), PRODUCERS_AT_ONCE):
+                request = wire.producers_request(led[first : first + PRODUCERS_AT_ONCE])
+                try:
+                    found |= _read(wire.producers, self._ask(address, wire.DESCRIBE_PRODUCERS, 0, request))
+                except ClusterUnavailable:  # one partition without a leader hides no other
+                    break
+        return found
+
+    def _by_leader(self, places: Iterable[Place]) -> dict[Address, list[Place]]:
         asked = list(places)
         brokers = self._brokers()
         layouts = client.admin(self._cluster).layouts(sorted({topic for topic, _ in asked}))
         leaders = {(each.name, row.partition): row.leader for each in layouts for row in each.partitions}
-        found: dict[Place, Mapping[int, int]] = {}
-        for broker, address in brokers.items():
-            led = [place for place in asked if leaders.get(place) == broker]
-            if not led:
-                continue
-            try:
-                answer = self._ask(address, wire.DESCRIBE_PRODUCERS, 0, wire.producers_request(led))
-                found |= _read(wire.open_producers, answer)
-            except ClusterUnavailable:  # one partition without a leader hides no other
-                continue
+        found: dict[Address, list[Place]] = {}
+        for place in asked:
+            address = brokers.get(leaders.get(place, -1))
+            if address is not None:
+                found.setdefault(address, []).append(place)
         return found
+
+    def abort(self, place: Place, producer: OpenProducer) -> None:
+        """See TransactionDoor."""
+        leader = next(iter(self._by_leader([place])), None)
+        if leader is None:
+            raise NOBODY_LEADS
+        error = _read(wire.aborted, self._ask(leader, wire.WRITE_TXN_MARKERS, 1, wire.abort_request(place, producer)))
+        if error in (PRODUCER_EPOCH, COORDINATOR_FENCED):
+            raise client.ClusterChanging("the transaction has changed meanwhile: look again")
+        if error:
+            raise problem_of(error)
 
     def fence(self, found: Coordinated) -> None:
         """See TransactionDoor. The coordinator says CONCURRENT_TRANSACTIONS until every partition has its marker."""
@@ -170,9 +210,12 @@ def problem_of(code: int) -> ClusterUnavailable:
         return client.ClusterChanging(
             "the broker that coordinates the transaction is changing: try again in a few seconds"
         )
+    if code in _MOVING:
+        return NOBODY_LEADS
     return ClusterUnavailable(f"the cluster cannot do this now (Kafka's error {code})")
 
 
+NOBODY_LEADS = client.ClusterChanging("the broker that leads the partition is changing: try again in a few seconds")
 NOBODY_COORDINATES = problem_of(NOT_COORDINATOR)
 
 
