@@ -335,7 +335,12 @@ class _Pending:
         replicas = self._ctx.broker.replicas
         partition, index, _, results, place = batch
         appended = replicas.appending.append(
-            partition, records, self._acks, is_checked=made is not None, is_transactional=True
+            partition,
+            records,
+            self._acks,
+            is_checked=made is not None,
+            is_transactional=True,
+            begins_with_0=self._ctx.version >= _ADDS_SINCE,
         )
 
         def done(error: ErrorCode) -> None:

@@ -166,14 +166,21 @@ class Producers:
         verdict = self._verdict_on_stranger(header) if self._gone else None  # it may have had to go, and come again
         return verdict or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def check_transaction(self, header: BatchHeader, *, verifies: bool) -> ErrorCode | None:
+    def check_transaction(
+        self, header: BatchHeader, *, verifies: bool, begins_with_0: bool = False
+    ) -> ErrorCode | None:
         """The same where one of the two is true: the batch is transactional, or transactions are open in this log.
 
-        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890).
+        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890). `begins_with_0`: its
+        producer has an epoch for each transaction, so that the first batch of one that nothing is known of has the sequence 0.
+        Several are on their way at a time, and the first may have been told to come again, while the coordinator could not
+        say: a later one that was taken before it would keep it out for good.
         """
         first = self.transactions.open.get(header.producer_id)
         if not header.is_transactional:
             return None if first is None else ErrorCode.INVALID_TXN_STATE
+        if begins_with_0 and header.base_sequence > 0 and header.producer_id not in self._by_id:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if not verifies or self.may_continue(header.producer_id, header.producer_epoch):
             return None
         is_verified = self.transactions.is_verified(header.producer_id, header.producer_epoch)

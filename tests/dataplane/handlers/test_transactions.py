@@ -255,6 +255,22 @@ def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_o
     assert producer.epoch == first + 3
 
 
+def test_a_batch_that_overtakes_the_first_of_its_producer_is_refused_until_that_has_come(tenant, monkeypatch):
+    """The first may have been told that its transaction cannot begin yet."""
+    monkeypatch.setitem(globals(), "NAME", "never-seen")
+    begin = latest(tenant, 0)
+    producer = Producer(tenant)
+    producer.sequence = 1
+    named = {"named": "never-seen", "version": 12}
+    assert producer.write(b"two", **named) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert latest(tenant, 0) == begin
+    producer.sequence = 0
+    assert [producer.write(value, **named) for value in (b"one", b"two")] == [0, 0]
+    assert producer.end_and_go_on(committed=True) == 0
+    tenant.cluster.network.run_for(1)
+    assert values(read(tenant, offset=begin)) == [b"one", b"two"]
+
+
 def test_what_is_late_cannot_reach_into_the_next_transaction(tenant, producer):
     assert producer.write(b"one", version=12) == 0
     late = producer.epoch, producer.sequence

@@ -106,3 +106,37 @@ def test_a_coordinator_appends_without_sequences():
     assert state == ProducerState(7, 2, [], 2, 0, -1, 0)
     older = read_header(batch_of("v", producer_id=7, producer_epoch=1, base_sequence=-1, transactional=True))
     assert producers.check(older) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+# --- an epoch for each transaction ------------------------------------------------------------------------------------
+
+
+def verdict(producers, *, sequence, begins_with_0, epoch=0):
+    batch = batch_of("v", producer_id=7, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    header = read_header(batch)
+    return producers.check(header) or producers.check_transaction(header, verifies=False, begins_with_0=begins_with_0)
+
+
+def test_the_first_batch_that_is_taken_of_a_producer_that_nothing_is_known_of_has_the_sequence_0():
+    producers = Producers()
+    assert verdict(producers, sequence=1, begins_with_0=True) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(producers, sequence=0, begins_with_0=True) is None
+    assert verdict(producers, sequence=5, begins_with_0=False) is None, "its sequences go on from one to the next"
+    update(producers, 0, 7)
+    assert verdict(producers, sequence=1, begins_with_0=True) is None
+    assert verdict(producers, sequence=2, begins_with_0=True) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_so_has_the_first_of_each_epoch():
+    producers = Producers()
+    update(producers, 0, 7)
+    end(producers, 1, 7, Marker.COMMIT, epoch=1)
+    for begins_with_0 in (False, True):
+        assert verdict(producers, sequence=1, epoch=1, begins_with_0=begins_with_0) is (
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        )
+        assert verdict(producers, sequence=0, epoch=1, begins_with_0=begins_with_0) is None
+
+
+def test_what_a_coordinator_writes_without_sequences_may_be_the_first():
+    assert verdict(Producers(), sequence=-1, begins_with_0=True) is None

@@ -436,6 +436,21 @@ def test_the_last_epoch_of_a_producer_id_ends_with_another_id():
         assert told(complete, raising(epoch=LAST_EPOCH - 1)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
 
 
+def test_whoever_goes_on_with_another_id_comes_again_until_the_markers_of_the_old_one_are_written():
+    """It has heard of it with its end, and its next batch may be there before the last marker."""
+    last = replace(RAISES, producer_epoch=LAST_EPOCH)
+    decided, _ = stored(last, raising(epoch=LAST_EPOCH, new=9))
+    for waiting in (decided, loaded("t", durable_value(decided))):
+        assert told(waiting, AddPartitions(9, 0, (A,), version=RAISING, token=1)) == E.CONCURRENT_TRANSACTIONS
+        assert told(waiting, raising(producer_id=9, epoch=0)) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
+        assert verified(waiting, 9, 0, [A]) == {A: E.CONCURRENT_TRANSACTIONS}
+        for who in ((9, 1), (10, 0)):
+            assert told(waiting, AddPartitions(*who, (A,), token=1)) == E.INVALID_PRODUCER_ID_MAPPING
+    complete, _ = stored(decided, MarkersWritten(PID, LAST_EPOCH + 1))
+    begun, effects = stored(complete, AddPartitions(9, 0, (A,), version=RAISING, token=1))
+    assert (reply(effects), begun.state) == (E.NONE, S.ONGOING)
+
+
 def test_an_epoch_that_is_kept_for_fencing_is_told_to_nobody():
     decided, _ = stored(replace(RAISES, producer_epoch=LAST_EPOCH), TimedOut())
     timed_out, _ = stored(decided, MarkersWritten(PID, LAST_EPOCH + 1))
