@@ -96,7 +96,7 @@ async def _append(ctx: RequestContext, request: TxnOffsetCommitRequest, rows: Ro
         producer=Producer(request.producer_id, request.producer_epoch),
     )
     errors = await ctx.broker.groups.commit(request.group_id, ask)
-    return {key: _for_version(ctx.version, error) for key, error in errors.items()}
+    return {key: for_offsets(ctx, _for_version(ctx.version, error)) for key, error in errors.items()}
 
 
 def _for_version(version: int, error: ErrorCode) -> ErrorCode:
