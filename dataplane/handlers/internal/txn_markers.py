@@ -33,7 +33,7 @@ from dataplane.records.steps import STEP_US, Pace, grouped
 from dataplane.replication.appending import ALL_IN_SYNC
 from dataplane.storage.log import producing
 from dataplane.tasks import Future
-from dataplane.tenancy.access import CLUSTER, Operation, is_kept_from_writers
+from dataplane.tenancy.access import CLUSTER, Operation, refusal_of_a_change
 from dataplane.transactions.model import RAISING
 
 if TYPE_CHECKING:
@@ -170,8 +170,9 @@ class _Aborting(_Pending):
             return self._refusal
         if marker.transaction_result:
             return ErrorCode.INVALID_REQUEST
-        if is_kept_from_writers(self._ctx.session, topic):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        refusal = refusal_of_a_change(self._ctx.session, topic)
+        if refusal:
+            return refusal
         partition = self._ctx.broker.replicas.registry.leader(topic, index)
         if isinstance(partition, ErrorCode):
             return partition
