@@ -54,9 +54,8 @@ class TransactionMachine:
     def handle(self, entry: Entry, event: Event, now_ms: int) -> Sequence[Effect]:
         """See Machine. Whether a transaction may begin is asked when its turn comes: others may have begun meanwhile."""
         before = entry.transaction
-        is_new = isinstance(event, AddPartitions) and not before.is_open
-        if is_new and not self._limits.may_begin(before.transactional_id):
-            event = replace(event, may_begin=False)
+        if isinstance(event, AddPartitions) and not before.is_open:
+            event = replace(event, may_begin=self._limits.may_begin(before.transactional_id))
         transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
         entry.put(transaction)
         return effects

@@ -66,6 +66,8 @@ _LEADER_HINTS_SINCE, _ADDS_SINCE = 10, 12
 _PARTITION_US, _REFUSAL_US, _LOOK_US = 25, 4, 1
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
+_NOT_VERIFIED = "the partition could not be verified to be in the transaction"
+_TOO_MUCH = "the instance has as many transactions open as it may, or as many partitions in them"
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 
@@ -232,7 +234,7 @@ class _Pending:
             error = errors.get((batch.partition.topic, batch.partition_index), ErrorCode.NONE)
             if error:
                 told = told_to_producers(error, self._ctx.version)
-                text = f"the partition could not be verified to be in the transaction: {error.name}"
+                text = _TOO_MUCH if error is ErrorCode.POLICY_VIOLATION else f"{_NOT_VERIFIED}: {error.name}"
                 batch.results[batch.place] = _result(batch.partition_index, told, text=text)
             else:
                 self._take_batch(batch)
