@@ -70,10 +70,7 @@ class InstanceFacts(NamedTuple):
     members: tuple[tuple[str, str], ...] = ()  # (client id, address), of a rule's groups that this broker coordinates
     leaderless: int = 0  # partitions without a leader, and those with fewer replicas in sync than they have:
     behind: int = 0  # both are told by the controller's broker alone
-    transactions: tuple[int, int] = (
-        0,
-        0,
-    )  # that are open, and transactional ids, of those that this broker coordinates
+    transactions: tuple[int, int] = (0, 0)  # that are open, and transactional ids: those that this broker coordinates
 
 
 class _Direction:
