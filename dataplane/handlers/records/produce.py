@@ -236,6 +236,10 @@ class _Pending:
                 told = told_to_producers(error, self._ctx.version)
                 text = _TOO_MUCH if error is ErrorCode.POLICY_VIOLATION else f"{_NOT_VERIFIED}: {error.name}"
                 batch.results[batch.place] = _result(batch.partition_index, told, text=text)
+                if told is ErrorCode.NOT_ENOUGH_REPLICAS and self._ctx.version < _ADDS_SINCE:
+                    header = read_header(batch.records)
+                    who = header.producer_id, header.producer_epoch
+                    batch.partition.log.transactions.told_to_come_again(*who, header.base_sequence)
             else:
                 self._take_batch(batch)
 

@@ -171,16 +171,17 @@ class Producers:
     ) -> ErrorCode | None:
         """The same where one of the two is true: the batch is transactional, or transactions are open in this log.
 
-        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890). `begins_with_0`: its
-        producer has an epoch for each transaction, so that the first batch of one that nothing is known of has the sequence 0.
-        Several are on their way at a time, and the first may have been told to come again, while the coordinator could not
-        say: a later one that was taken before it would keep it out for good.
+        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890). Of a producer that
+        nothing is known of no batch is taken before one that was told to come again (`checkpoints.transactions`).
+        `begins_with_0`: it has an epoch for each transaction, so that its first batch has the sequence 0.
         """
         first = self.transactions.open.get(header.producer_id)
         if not header.is_transactional:
             return None if first is None else ErrorCode.INVALID_TXN_STATE
-        if begins_with_0 and header.base_sequence > 0 and header.producer_id not in self._by_id:
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if header.base_sequence > 0 and header.producer_id not in self._by_id:
+            who = header.producer_id, header.producer_epoch
+            if begins_with_0 or self.transactions.awaits_before(*who, header.base_sequence):
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if not verifies or self.may_continue(header.producer_id, header.producer_epoch):
             return None
         is_verified = self.transactions.is_verified(header.producer_id, header.producer_epoch)
