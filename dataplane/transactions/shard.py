@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
-from dataplane.transactions.counts import Count
+from dataplane.transactions.counts import Count, Counts
 from dataplane.transactions.draft import EXPIRY_TIMER, TIMEOUT_TIMER
 from dataplane.transactions.events import Expired, Resume, TimedOut
 from dataplane.transactions.model import PREPARED, Transaction, TransactionState, loaded
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dataplane.coordination.deadlines import Deadlines
-    from dataplane.transactions.counts import Counts
     from dataplane.transactions.settings import TransactionSettings
 
 RESUME_TIMER = "resume"
@@ -39,9 +38,10 @@ class Owned:
         self._counts.add(self._key, ids, is_open, partitions)
 
     def leave(self) -> None:
-        """Nothing of it counts any more."""
+        """Nothing of it counts any more, whatever comes of it yet."""
         count = self.count
         self.add(-count.ids, -count.is_open, -count.partitions)
+        self._counts = Counts()
 
 
 class Entry:

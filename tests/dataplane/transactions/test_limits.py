@@ -13,6 +13,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions.counts import Count, Counts
 from dataplane.transactions.events import AddPartitions, EndAndRaise, Initialise, ProducerResult
 from dataplane.transactions.limits import SETTLES_S, Allowed
+from dataplane.transactions.model import Transaction
 from tests.dataplane.transactions.support import PARTITIONS, A, B, C, World
 
 E = ErrorCode
@@ -246,6 +247,17 @@ def test_a_partition_that_moves_away_takes_what_it_has_along_and_brings_it_when_
     w.resign()
     assert counted(w) == (0, 0, 0)
     assert w.coordinator.counts.keys() == []
+
+
+def test_what_is_left_of_a_partition_that_has_moved_away_counts_nowhere():
+    w, *_ = full()
+    one = names()[0]
+    contents = next(shard for shard in w.coordinator._runtime.shards() if one in shard.contents.entries).contents
+    w.coordinator.on_leadership(TRANSACTIONS_TOPIC, partition_of(one, PARTITIONS), None)
+    contents.entries[one].put(Transaction(one))
+    contents.drop_blank(one)
+    assert one not in contents.entries
+    assert counted(w) == (2, 1, 1)
 
 
 def test_a_partition_that_can_be_read_at_the_second_try_counts_once():
