@@ -103,7 +103,8 @@ def end(
 def missing(topic: str, partition: int, offset: int) -> NotFound:
     """What is said where none hangs."""
     return NotFound(
-        f"no transaction hangs in partition {partition} of {topic} from offset {offset} on",
+        f"no transaction hangs in partition {partition} of {topic} from offset {offset} on: "
+        "one hangs when nothing has come of it for 15 minutes and no coordinator knows it",
         code="hanging_transaction_not_found",
     )
 

@@ -67,6 +67,8 @@ def test_one_that_has_written_lately_may_be_ending_and_is_not_told(alice, hers, 
     hers.transactions.hang(place(hers), idle_s=800)
     assert found(alice.api.get(url)) == []
     assert found(alice.api.get(url, {"idle_seconds": 700})) == [("orders", 0, 7)]
+    refusal = problem(alice.api.delete(f"{url}/orders/0/7"), 404, "hanging_transaction_not_found")
+    assert "15 minutes" in refusal["detail"]
 
 
 def test_the_topic_of_another_instance_is_not_looked_at(alice, hers, his, url):
