@@ -136,10 +136,16 @@ def _look(door: TransactionDoor, names: InstanceNames, places: list[Place], idle
 
 
 def _coordinated(door: TransactionDoor, names: InstanceNames) -> set[tuple[int, Place]]:
-    """Producers with the partitions of their transactions, of those that a coordinator of the instance knows as open."""
+    """Producers with the partitions of their transactions, of those that a coordinator of the instance knows as open.
+
+    Raises ClusterChanging where one may be missing: nobody coordinates its id now, or somebody else did when that one was asked.
+    """
+    coordinators = door.coordinators()
     listed = sorted(door.listed(names.owns, OPEN, None))
     found: set[tuple[int, Place]] = set()
     for first in range(0, len(listed), DESCRIBED_AT_ONCE):
         for each in door.described(listed[first : first + DESCRIBED_AT_ONCE]).values():
             found |= {(each.transaction.producer_id, place) for place in each.transaction.partitions}
+    if door.coordinators() != coordinators:
+        raise transaction_door.NOBODY_COORDINATES
     return found

@@ -73,6 +73,11 @@ class TransactionDoor(Protocol):
         """By partition: who has a transaction open there. Without those that have no leader, or whose leader does not say."""
         ...
 
+    def coordinators(self) -> tuple[int, ...]:
+        """Who coordinates, by partition of transactional ids. Raises ClusterChanging where nobody does: what it knows is not
+        in `listed`."""
+        ...
+
     def fence(self, found: Coordinated) -> None:
         """Abort what is open, and keep its producer from going on."""
         ...
@@ -156,6 +161,17 @@ class KafkaTransactions:
             if address is not None:
                 found.setdefault(address, []).append(place)
         return found
+
+    def coordinators(self) -> tuple[int, ...]:
+        """See TransactionDoor."""
+        brokers = self._brokers()
+        layout = client.admin(self._cluster).layout(TRANSACTIONS_TOPIC)
+        found = []
+        for row in () if layout is None else layout.partitions:
+            if row.leader is None or row.leader not in brokers:
+                raise NOBODY_COORDINATES
+            found.append(row.leader)
+        return tuple(found)
 
     def abort(self, place: Place, producer: OpenProducer) -> None:
         """See TransactionDoor."""

@@ -80,7 +80,7 @@ def test_ending_what_hangs_asks_for_the_topic(at_alice, at, hers):  # noqa: F811
     place = (f"{hers.key}.orders", 1)
     hers.transactions.hang(place, at=3)
     path = f"{at}/hanging-transactions/orders/1/3/end"
-    assert "End what hangs in partition 1 of orders?" in text_of(at_alice.get(path))
+    assert "End what hangs in partition 1 of orders ?" in text_of(at_alice.get(path))
     refused = at_alice.post(path, {"confirmation": "other"})
     assert refused.status_code == 422
     assert "Nothing was ended" in problem_beside(refused, "confirmation")

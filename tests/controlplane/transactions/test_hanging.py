@@ -63,6 +63,16 @@ def test_what_a_coordinator_says_of_something_else_counts_for_nothing(alice, her
     assert ("orders", 0, 7) in found(alice.api.get(url))
 
 
+def test_what_moves_from_one_coordinator_to_another_meanwhile_is_not_taken_for_unknown(alice, hers, url, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    hers.transactions.hang(place(hers), at=3)
+    for leaders in ([(1, 2), (1, 1)], [(1, 1), (1, 2), (2, 2)]):
+        hers.transactions.leaders = leaders
+        problem(alice.api.delete(f"{url}/orders/0/3"), 503, "cluster_unavailable")
+    hers.transactions.leaders = [(1, 2), (1, 1)]
+    assert found(alice.api.get(url)) == [("orders", 0, 3)], "a list is looked for twice"
+
+
 def test_one_that_has_written_lately_may_be_ending_and_is_not_told(alice, hers, url):
     hers.transactions.hang(place(hers), idle_s=800)
     assert found(alice.api.get(url)) == []

@@ -70,7 +70,7 @@ def test_what_is_between_brokers_is_for_brokers_alone(key):
 
 def test_a_transaction_that_hangs_is_ended_by_administrators_as_by_its_coordinator_and_by_nobody_else():
     allowed = {name for name, identity in EVERY.items() if may_send(identity, ApiKey.WRITE_TXN_MARKERS)}
-    assert allowed == {"broker", "operator", "control plane"}
+    assert allowed == {"broker", "operator", "controlplane"}
 
 
 def test_a_broker_asks_for_nothing_that_only_people_ask():

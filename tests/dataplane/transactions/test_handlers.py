@@ -276,8 +276,9 @@ def test_more_partitions_than_a_transaction_may_have_are_refused():
 
 def test_clients_are_offered_the_versions_that_are_for_them_and_brokers_all():
     offered = {tenant: {row.api.key: (row.low, row.high) for row in served(tenant=tenant)} for tenant in (True, False)}
-    assert offered[True].pop(ApiKey.ADD_PARTITIONS_TO_TXN) == (0, 3)
-    assert offered[False].pop(ApiKey.ADD_PARTITIONS_TO_TXN) == (0, 4)
+    for api, high in ((ApiKey.ADD_PARTITIONS_TO_TXN, 3), (ApiKey.WRITE_TXN_MARKERS, 1)):
+        assert offered[True].pop(api) == (0, high)
+        assert offered[False].pop(api) == (0, high + 1)
     assert offered[True].items() <= offered[False].items()
 
 
