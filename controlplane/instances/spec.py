@@ -112,10 +112,10 @@ def loop_ms_default(bandwidth_mib_per_s: float, brokers: int) -> int:
 def transactions_default(bandwidth_mib_per_s: float) -> dict[str, int]:
     """What an instance may have of transactions for which no operator has set something else; how many, over all brokers.
 
-    A transaction that is open costs coordinators a few kilobytes and a record for each change. A program has one open for each of
-    its threads, and seldom more than fifty threads for a MiB/s. A transactional id is kept for seven days after its last use,
-    a kilobyte of memory each; and some programs take a new one for each of their checkpoints: ten in a minute are
-    100,000 in that time, which is also what the partitions of the brokers' topic hold of one instance.
+    A transaction that is open costs coordinators memory, and a record for each change. A program has one open for each of its
+    threads, and seldom more than fifty threads for a MiB/s. A transactional id is kept in memory for seven days after its last
+    use; and some programs take a new one for each of their checkpoints: ten in a minute are 100,000 in that time. What each
+    partition of the brokers' topic holds of one instance (`transactional_ids_per_instance`) may be reached before.
     """
 
     def between(amounts: tuple[int, int], most: int) -> int:

@@ -74,8 +74,10 @@ class TransactionDoor(Protocol):
         ...
 
     def coordinators(self) -> tuple[int, ...]:
-        """Who coordinates, by partition of transactional ids. Raises ClusterChanging where nobody does: what it knows is not
-        in `listed`."""
+        """Who coordinates, by partition of transactional ids.
+
+        Raises ClusterChanging where nobody does: what is in that partition is not in `listed`.
+        """
         ...
 
     def fence(self, found: Coordinated) -> None:

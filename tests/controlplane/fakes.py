@@ -457,7 +457,7 @@ class FakeTransactions:
         self.hanging: dict[Place, list[OpenProducer]] = {}  # beside those in `starts`
         self.wrote_s: dict[int, float] = {}  # how long ago a producer of `starts` last wrote, if not this moment
         self.silent: set[Place] = set()  # partitions whose leaders do not say
-        self.leaders = [(1, 2)]  # of the partitions of ids, one after the other as they are asked for; the last one stays
+        self.leaders = [(1, 2)]  # of the partitions of ids, as they are asked for one after the other; the last stays
 
     def hang(self, place: Place, *, at: int = 7, producer_id: int = 9000, idle_s: float = 3600.0) -> None:
         """A transaction that no coordinator knows."""

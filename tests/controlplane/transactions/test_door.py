@@ -196,7 +196,7 @@ def test_a_partition_without_a_leader_is_told_nothing(door, answers, led):
 
 
 @pytest.mark.parametrize(("leaders", "known"), [((1, 2, 1), True), ((1, None), False), ((1, 9), False), ((), True)])
-def test_every_partition_of_ids_has_a_coordinator_or_the_cluster_is_changing(door, answers, monkeypatch, leaders, known):
+def test_every_partition_of_ids_has_a_coordinator_or_it_is_said(door, answers, monkeypatch, leaders, known):
     rows = tuple(client.Partition(number, leader, (1, 2), (1,)) for number, leader in enumerate(leaders))
     layout = client.Layout("__transaction_state", rows) if rows else None
     monkeypatch.setattr(client, "admin", lambda _cluster: SimpleNamespace(layout=lambda _name: layout))
