@@ -96,7 +96,7 @@ def end(
                 before.clear()  # by somebody else
                 raise
         elif seen.unknown:
-            raise transaction_door.NOBODY_LEADS
+            raise transaction_door.problem_of(transaction_door.NOT_LEADER)
         elif not (again and before):
             raise missing(topic, partition, offset)
 
@@ -151,5 +151,5 @@ def _coordinated(door: TransactionDoor, names: InstanceNames) -> set[tuple[int, 
         for each in door.described(listed[first : first + DESCRIBED_AT_ONCE]).values():
             found |= {(each.transaction.producer_id, place) for place in each.transaction.partitions}
     if door.coordinators() != coordinators:
-        raise transaction_door.NOBODY_COORDINATES
+        raise transaction_door.problem_of(transaction_door.NOT_COORDINATOR)
     return found

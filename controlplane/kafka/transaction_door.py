@@ -114,7 +114,8 @@ class KafkaTransactions:
     def described(self, transactional_ids: Sequence[str]) -> dict[str, Coordinated]:
         """See TransactionDoor. A broker that is away hides nothing that another one coordinates."""
         found: dict[str, Coordinated] = {}
-        unknown, failure = set(transactional_ids), NOBODY_COORDINATES
+        unknown = set(transactional_ids)
+        failure: ClusterUnavailable | None = None
         request = wire.describe_request(sorted(unknown))
         for address in self._brokers().values():
             if not unknown:
@@ -131,8 +132,8 @@ class KafkaTransactions:
                     unknown.discard(name)
                 elif code != NOT_COORDINATOR:
                     failure = problem_of(code)
-        if unknown and (failure is not NOBODY_COORDINATES or self._has_coordinators()):
-            raise failure
+        if unknown and (failure is not None or self._has_coordinators()):
+            raise failure or problem_of(NOT_COORDINATOR)
         return found
 
     def _has_coordinators(self) -> bool:
@@ -175,7 +176,7 @@ class KafkaTransactions:
         found = []
         for row in () if layout is None else layout.partitions:
             if row.leader is None or row.leader not in brokers:
-                raise NOBODY_COORDINATES
+                raise problem_of(NOT_COORDINATOR)
             found.append(row.leader)
         return tuple(found)
 
@@ -183,7 +184,7 @@ class KafkaTransactions:
         """See TransactionDoor."""
         leader = next(iter(self._by_leader([place])), None)
         if leader is None:
-            raise NOBODY_LEADS
+            raise problem_of(NOT_LEADER)
         error = _read(wire.aborted, self._ask(leader, wire.WRITE_TXN_MARKERS, 1, wire.abort_request(place, producer)))
         if error in (PRODUCER_EPOCH, COORDINATOR_FENCED):
             raise EndedMeanwhile("the transaction has changed meanwhile: look again")
@@ -225,7 +226,7 @@ def _read(read: Callable[[bytes], Found], answer: bytes) -> Found:
 
 
 def problem_of(code: int) -> ClusterUnavailable:
-    """What is said of Kafka's error code: the coordinator cannot answer now."""
+    """What is said of Kafka's error code: the coordinator, or the leader of a partition, cannot answer now."""
     if code == CONCURRENT_TRANSACTIONS:
         return client.ClusterChanging("the transaction is being ended: look again in a few seconds")
     if code in _PASSING:
@@ -233,12 +234,8 @@ def problem_of(code: int) -> ClusterUnavailable:
             "the broker that coordinates the transaction is changing: try again in a few seconds"
         )
     if code in _MOVING:
-        return NOBODY_LEADS
+        return client.ClusterChanging("the broker that leads the partition is changing: try again in a few seconds")
     return ClusterUnavailable(f"the cluster cannot do this now (Kafka's error {code})")
-
-
-NOBODY_LEADS = client.ClusterChanging("the broker that leads the partition is changing: try again in a few seconds")
-NOBODY_COORDINATES = problem_of(NOT_COORDINATOR)
 
 
 def door(cluster: ClusterAddress) -> TransactionDoor:
