@@ -17,10 +17,11 @@ r"""`mirror.toml`.
     mark = false                                  # a header on each message says where it came from: see below
 
     [mirror]
+    delivery = "auto"                             # exactly_once where the target can, else at_least_once; or one of these
     metrics_port = 9700                           # 0: none
     metrics_host = "127.0.0.1"                    # where it listens
     sync_s = 10                                   # topics, configurations and groups
-    checkpoint_s = 1
+    checkpoint_s = 1                              # so often a transaction ends: as much later readers see what is copied
     fetch_bytes = 1048576                         # of a partition
     compression = "lz4"
 
@@ -40,6 +41,8 @@ from dataplane.clients.connector.subscriptions import INTERNAL, Whitelist
 from dataplane.clients.errors import ConfigurationError
 from dataplane.clients.messages import codec_of
 from dataplane.clients.settings import Address, ConnectionSettings, addresses
+
+AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly_once", "at_least_once"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,7 @@ class MirrorConfig:
 
     target: Target
     sources: tuple[Source, ...]
+    delivery: str = AUTO
     metrics_port: int = 0
     metrics_host: str = "127.0.0.1"
     sync_s: float = 10.0
@@ -122,6 +126,9 @@ def parse_config(document: Mapping[str, Any]) -> MirrorConfig:
         raise ConfigurationError("each cluster has a name of its own")
     mirror = document.get("mirror", {})
     _known(mirror, {one.name for one in fields(MirrorConfig)} - {"target", "sources"}, "[mirror]")
+    deliveries = (AUTO, EXACTLY_ONCE, AT_LEAST_ONCE)
+    if mirror.get("delivery", AUTO) not in deliveries:
+        raise ConfigurationError(f"mirror.delivery is one of {', '.join(deliveries)}, not {mirror['delivery']!r}")
     try:
         codec_of(mirror.get("compression", "none"))
     except KeyError:

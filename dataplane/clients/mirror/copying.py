@@ -1,32 +1,75 @@
 """One source's partitions: what comes is appended to the same partition of the target, in order, and remembered.
 
-Each partition has one append under way at most. After one whose outcome is not known, and at the beginning, the partition
-*recovers*: what the target has behind the place that is known is compared with what comes (`recovery`), and copying goes on
-after what is there.
+Each partition has one append under way at most. What is appended with is a `Writer`: a transaction, or none.
+
+Without transactions, after an append whose outcome is not known, and at the beginning, the partition *recovers*: what the
+target has behind the place that is known is compared with what comes (`recovery`), and copying goes on after what is there.
+With them this is only done behind a checkpoint that was written without; an outcome that is not known ends the transaction,
+and everything is again as the last one left it: `rewind`.
+
+What the target refuses for good (a right that is missing, a message that is too large) has that partition *rest*, longer each
+time, and holds up no other. A batch that is too large for the target comes in halves.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeError
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, Fetched, FetchRequest, Place, fetch_from, offset_in
 from dataplane.clients.messages import Message, MessageAndOffset, codec_of, portions
-from dataplane.clients.mirror.appending import append
+from dataplane.clients.mirror.appending import PlainWriter
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.offset_map import OffsetMap
-from dataplane.clients.mirror.reading import everything
+from dataplane.clients.mirror.reading import Reading
 from dataplane.clients.mirror.recovery import copied_already
+from dataplane.protocol.errors import ErrorCode
 
 LOG = logging.getLogger(__name__)
 MARK = "sluice-mirror"
 """The header that says through which clusters a message came, where sources are marked."""
 _LARGEST_BATCH = 900_000
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_FIRST_REST_S, _LONGEST_REST_S = 2.0, 300.0
+
+
+class Writer(Protocol):
+    """How batches reach the target."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all of it is there together with its checkpoint, or nothing."""
+        ...
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether what was appended since the last checkpoint will not be there."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """For so many partitions more."""
+        ...
+
+    def has(self, place: Place) -> bool:
+        """Whether there is room for this one anyhow."""
+        ...
+
+    def enlist(self, places: Iterable[Place]) -> Mapping[Place, int]:
+        """Those that cannot be written to, with an error code each. Raises ClientError."""
+        ...
+
+    def append(self, place: Place, messages: Sequence[Message], codec: int) -> int:
+        """The offset of the first. Raises ClientError."""
+        ...
 
 
 @dataclass
@@ -39,11 +82,13 @@ class Progress:
     is_known: bool = False  # that nothing stands behind `next_target` which is ours
     is_stuck: bool = False  # the source was made anew below what is copied
     end: int = -1  # of the source, as last heard
-    copied: int = 0
+    copied: int = 0  # in this run; what an aborted transaction had is counted again
     copied_bytes: int = 0
+    rest_until: float = 0.0  # by the copier's clock
+    rest_s: float = 0.0
 
-    def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self.next_source, self.next_target, self.offsets.segments)
+    def checkpoint(self, *, is_exact: bool = False) -> Checkpoint:
+        return Checkpoint(self.next_source, self.next_target, self.offsets.segments, is_exact)
 
 
 @dataclass
@@ -54,37 +99,76 @@ class Copier:
     source: Source
     from_: Cluster
     to: Cluster
+    writer: Writer = field(init=False)
     progress: dict[Place, Progress] = field(default_factory=dict)
+    is_blind: bool = False  # a broker of the source did not answer in the last step
+    is_full: bool = False  # something was left out in the last step: the transaction has no room for more partitions
+    turn: int = 0  # which partition comes first: who was left out has its turn
+    now_s: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.writer = PlainWriter(self.to)
 
     def take_up(self, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]) -> None:
-        """Partitions that are new to this run begin at their checkpoints, or at the beginning. Raises ClientError."""
+        """New partitions begin at their checkpoints, or at the beginning; those of topics that are gone are given up.
+
+        Between two transactions only, and with checkpoints that are the last ones: a topic may come back. Raises ClientError.
+        """
+        for place in [place for place in self.progress if place[0] not in topics]:
+            del self.progress[place]
         for topic, count in topics.items():
             for partition in range(count):
                 if (topic, partition) not in self.progress:
                     found = checkpoints.get(Key(self.source.name, topic, partition))
                     self.progress[topic, partition] = self._begun((topic, partition), found)
 
+    def rewind(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        """All partitions are where their checkpoints say, whatever was appended since. Raises ClientError."""
+        for place, state in list(self.progress.items()):
+            begun = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
+            begun.end, begun.is_stuck = state.end, state.is_stuck
+            begun.copied, begun.copied_bytes = state.copied, state.copied_bytes
+            begun.rest_until, begun.rest_s = state.rest_until, state.rest_s
+            self.progress[place] = begun
+
     def _begun(self, place: Place, found: Checkpoint | None) -> Progress:
         if found is not None:
-            return Progress(found.source_offset, found.target_offset, OffsetMap(found.segments))
+            is_known = found.is_exact and self.writer.is_exact
+            return Progress(found.source_offset, found.target_offset, OffsetMap(found.segments), is_known)
         source = offset_in(self.from_, place, EARLIEST_TIME)
         return Progress(source, offset_in(self.to, self._into(place), EARLIEST_TIME), OffsetMap())
 
+    # --- a step -------------------------------------------------------------------------------------------------------
+
     def step(self) -> int:
-        """One round over all partitions: how many messages were copied. Raises ClientError where a source does not answer."""
+        """One round over all partitions: how many messages were copied. Raises ClientError only where the writer is broken."""
         copied = 0
+        self.is_blind = False
+        self.is_full = False
         for leader, places in self._by_leader().items():
             requests = [
                 FetchRequest(*place, self.progress[place].next_source, self.config.fetch_bytes) for place in places
             ]
-            for fetched in fetch_from(self.from_, leader, requests, committed_only=True):
-                copied += self._copied(fetched)
+            try:
+                answers = fetch_from(self.from_, leader, requests, committed_only=True)
+            except ClientError as error:
+                LOG.warning("%s: %s", self.source.name, error)
+                self.is_blind = True
+                continue
+            arrived = [(fetched, self._arrived(fetched)) for fetched in answers]
+            ready = self._enlisted([fetched.request.place for fetched, messages in arrived if messages])
+            for fetched, messages in arrived:
+                if messages is not None and (not messages or fetched.request.place in ready):
+                    copied += self._copied(fetched, messages)
         return copied
 
     def _by_leader(self) -> dict[int, list[Place]]:
         found: dict[int, list[Place]] = defaultdict(list)
-        for place, state in self.progress.items():
-            if state.is_stuck:
+        now = self.now_s()
+        rows = list(self.progress.items())
+        first = self.turn % max(1, len(rows))
+        for place, state in rows[first:] + rows[:first]:
+            if state.is_stuck or now < state.rest_until:
                 continue
             try:
                 found[self.from_.leader(*place)].append(place)
@@ -92,29 +176,69 @@ class Copier:
                 LOG.info("%s: %s", self.source.name, error)
         return found
 
-    def _copied(self, fetched: Fetched) -> int:
+    def _arrived(self, fetched: Fetched) -> list[MessageAndOffset] | None:
+        """What is to be copied of it; None where there was an error."""
         place = fetched.request.place
         state = self.progress[place]
         try:
             fetched.raise_for_error()
         except OffsetOutOfRangeError:
-            self._skip_what_is_gone(place, state)
-            return 0
+            try:
+                self._skip_what_is_gone(place, state)
+            except ClientError as error:
+                LOG.info("%s: %s", self.source.name, error)
+            return None
         except BrokerError as error:
             LOG.info("%s: %s", self.source.name, error)
-            self.from_.refresh((place[0],))
-            return 0
+            self._look_again(self.from_, place[0])
+            return None
         state.end = fetched.high_watermark
-        messages = [one for one in fetched.entries.messages if not self._came_from_there(one.message)]
+        return [one for one in fetched.entries.messages if not self._came_from_there(one.message)]
+
+    def _enlisted(self, places: Sequence[Place]) -> set[Place]:
+        """Those that can be written to now. Raises ClientError: the writer is broken."""
+        there = [place for place in places if self.writer.has(self._into(place))]
+        others = [place for place in places if not self.writer.has(self._into(place))]
+        room = self.writer.room
+        if len(others) > room:
+            self.is_full = True
+            self.turn += max(1, room)
+        wanted = {self._into(place): place for place in (*there, *others[:room])}
+        for into, code in self.writer.enlist(wanted).items():
+            place = wanted.pop(into)
+            self._rest(place, BrokerError(code, f"write to {into[0]}-{into[1]}"))
+        return set(wanted.values())
+
+    def _copied(self, fetched: Fetched, messages: Sequence[MessageAndOffset]) -> int:
+        place = fetched.request.place
+        state = self.progress[place]
         try:
             self.append(place, state, messages)
-        except ClientError as error:  # whether it is there will be seen
-            state.is_known = False
-            LOG.info("%s: %s", self.source.name, error)
-            self._look_again(place)
+        except ClientError as error:
+            if self.writer.is_broken:
+                self._rest(place, error)
+                raise
+            self._failed(place, state, error)
             return 0
         state.next_source = max(state.next_source, fetched.entries.next_offset)
+        if messages:
+            state.rest_s = 0.0
         return len(messages)
+
+    def _failed(self, place: Place, state: Progress, error: ClientError) -> None:
+        if self.writer.is_exact or not error.retriable:
+            self._rest(place, error)
+        else:
+            LOG.info("%s: %s", self.source.name, error)
+        if not self.writer.is_exact:  # whether it is there will be seen
+            state.is_known = False
+        self._look_again(self.to, self._into(place)[0])
+
+    def _rest(self, place: Place, error: ClientError) -> None:
+        state = self.progress[place]
+        state.rest_s = min(_LONGEST_REST_S, max(_FIRST_REST_S, 2 * state.rest_s))
+        state.rest_until = self.now_s() + state.rest_s
+        LOG.warning("%s: %s-%d rests for %.0f s: %s", self.source.name, *place, state.rest_s, error)
 
     def append(self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]) -> None:
         """To the target, but for what is there already. Raises ClientError: `state` says up to where it is known to be."""
@@ -124,29 +248,41 @@ class Copier:
             messages = self._recovered(place, state, messages)
         at = 0
         for some in portions([self._marked(one.message) for one in messages], _LARGEST_BATCH):
-            base = append(self.to, self._into(place), some, codec_of(self.config.compression))
-            self._remember(state, messages[at : at + len(some)], base)
+            self._send(place, state, messages[at : at + len(some)], some)
             at += len(some)
+
+    def _send(
+        self, place: Place, state: Progress, messages: Sequence[MessageAndOffset], marked: Sequence[Message]
+    ) -> None:
+        try:
+            base = self.writer.append(self._into(place), marked, codec_of(self.config.compression))
+        except BrokerError as error:
+            if error.code not in _TOO_LARGE or len(messages) == 1:
+                raise
+            half = len(messages) // 2
+            self._send(place, state, messages[:half], marked[:half])
+            self._send(place, state, messages[half:], marked[half:])
+            return
+        self._remember(state, messages, range(base, base + len(messages)))
 
     def _recovered(
         self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]
     ) -> Sequence[MessageAndOffset]:
         """Those that are not there yet."""
-        into = self._into(place)
-        there = everything(self.to, *into, begin=state.next_target, at_most=len(messages))
-        count = copied_already([self._marked(one.message) for one in messages], there)
+        there = list(islice(Reading(self.to, self._into(place), state.next_target), len(messages)))
+        count = copied_already([self._marked(one.message) for one in messages], [one.message for one in there])
         if count:
             LOG.info("%s: %d messages of %s-%d were there already", self.source.name, count, *place)
-            self._remember(state, messages[:count], state.next_target)
+            self._remember(state, messages[:count], [one.offset for one in there[:count]])
         state.is_known = count < len(messages)  # else the next ones are compared as well
         return messages[count:]
 
     @staticmethod
-    def _remember(state: Progress, messages: Sequence[MessageAndOffset], base: int) -> None:
-        for at, one in enumerate(messages):
-            state.offsets.add(one.offset, base + at)
+    def _remember(state: Progress, messages: Sequence[MessageAndOffset], places: Sequence[int]) -> None:
+        for one, place in zip(messages, places, strict=True):
+            state.offsets.add(one.offset, place)
         state.next_source = messages[-1].next_offset
-        state.next_target = base + len(messages)
+        state.next_target = places[-1] + 1
         state.copied += len(messages)
         state.copied_bytes += sum(one.message.size for one in messages)
 
@@ -156,15 +292,18 @@ class Copier:
             LOG.error("%s: %s-%d is shorter than what was copied of it: somebody has to look", self.source.name, *place)
             state.is_stuck = True
             return
+        if state.next_source >= first:  # by now it is there
+            return
         gone = f"{state.next_source} to {first - 1}"
         LOG.error("%s: %s of %s-%d were deleted before they were copied", self.source.name, gone, *place)
         state.next_source = first
 
-    def _look_again(self, place: Place) -> None:
+    @staticmethod
+    def _look_again(cluster: Cluster, topic: str) -> None:
         try:
-            self.to.refresh((self._into(place)[0],))
+            cluster.refresh((topic,))
         except ClientError as error:
-            LOG.info("target: %s", error)
+            LOG.info("%s: %s", topic, error)
 
     def _into(self, place: Place) -> Place:
         return self.source.prefix + place[0], place[1]

@@ -1,7 +1,8 @@
 """Committed offsets of groups, translated to the target, so that its members go on there where they were.
 
 A group is moved forward only: an offset that the target has and that is larger stays, for the group may have begun there. One
-that has members in the target is left alone: the target itself refuses the commit. Raises ClientError.
+that has members in the target is left alone: the target itself refuses the commit. Called when nothing is uncommitted that
+was copied. Raises ClientError.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def _translate(copier: Copier, group: str) -> int:
     wanted: dict[Place, int] = {}
     for (topic, partition), offset in theirs.items():
         progress = copier.progress.get((topic, partition))
-        place = progress.offsets.translated(offset) if progress is not None else None
-        if place is not None:
-            wanted[copier.source.prefix + topic, partition] = place
+        if progress is not None:
+            place = progress.offsets.translated(offset)
+            wanted[copier.source.prefix + topic, partition] = progress.next_target if place is None else place
     ours = committed(copier.to, group) if wanted else {}
     ahead = {place: offset for place, offset in wanted.items() if offset > ours.get(place, -1)}
     if not ahead:

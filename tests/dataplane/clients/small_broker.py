@@ -22,7 +22,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.frame import FrameSplitter
 from dataplane.protocol.headers import decode_request, encode_frame, parse_request_header
-from dataplane.protocol.messages import discovery, fetch, produce
+from dataplane.protocol.messages import configs, discovery, fetch, produce
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.legacy import Message as OldMessage
 from dataplane.records.legacy import write_message_set
@@ -48,6 +48,7 @@ class SmallBroker:
         self.lost_answers: list[ApiKey] = []  # done, and not answered
         self.largest_batch = 2**30
         self.asked: list[tuple[ApiKey, int]] = []  # with the version
+        self.configs: dict[str, dict[str, str]] = {}  # of topics
         self.cuts_at_size = False  # as before 0.10.1: what does not fit is cut
         self._listener = socket.create_server((HOST, 0))
         self.address = self._listener.getsockname()
@@ -67,6 +68,10 @@ class SmallBroker:
                 each.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
+
+    def end(self, topic, partition):
+        """The offset after the last one."""
+        return len(self.logs[topic, partition])
 
     def count(self, key):
         return sum(1 for asked, _ in self.asked if asked == key)
@@ -113,7 +118,14 @@ class SmallBroker:
             return self._produce(request, version)
         if key == ApiKey.FETCH:
             return self._fetch(request, version)
-        return self._list_offsets(request, version)
+        if key == ApiKey.DESCRIBE_CONFIGS:
+            return self._describe_configs(request)
+        if key == ApiKey.LIST_OFFSETS:
+            return self._list_offsets(request, version)
+        return self._more(key, request, version)
+
+    def _more(self, key, request, version):
+        raise AssertionError(f"nobody here answers {key.name}")
 
     def _code(self, key):
         waiting = self.refusals.get(key)
@@ -188,12 +200,26 @@ class SmallBroker:
         records = [Record(m.key, m.value, m.headers, m.timestamp) for _, m in some]
         return bytes(build_batch(records, now_ms=0, base_offset=some[0][0], codec=self.codec))
 
+    def _describe_configs(self, request):
+        rows = []
+        for one in request.resources:
+            wanted, found = one.configuration_keys, self.configs.get(one.resource_name, {})
+            entries = tuple(
+                configs.DescribeConfigsResourceResult(name=name, value=value, config_source=1)
+                for name, value in found.items()
+                if wanted is None or name in wanted
+            )
+            rows.append(
+                configs.DescribeConfigsResult(resource_type=2, resource_name=one.resource_name, configs=entries)
+            )
+        return configs.DescribeConfigsResponse(results=tuple(rows))
+
     def _list_offsets(self, request, version):
         rows = []
         for topic in request.topics:
             answers = []
             for one in topic.partitions:
-                end = len(self.logs[topic.name, one.partition_index])
+                end = self.end(topic.name, one.partition_index)
                 offset = self.first_offset if one.timestamp == -2 else end
                 found = fetch.ListOffsetsPartitionResponse(one.partition_index, 0, offset=offset)
                 old = (offset,) if one.timestamp == -2 else (end, self.first_offset)[: one.max_num_offsets]
