@@ -194,7 +194,7 @@ class ExactlyOnce:
             self._append([to_message(key, one) for key, one in changed.items()])
             self._producer.commit()
         except ClientError:
-            self._producer.abort()
+            self._producer.give_up()
             raise
         self.checkpoints.update(changed)
 

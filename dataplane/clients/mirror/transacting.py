@@ -219,6 +219,10 @@ class TransactionalProducer:
             raise
         self._enlisted.clear()
 
+    def give_up(self) -> None:
+        """Nothing of the transaction is to be there. `initialise` aborts it, and keeps out what is still on its way."""
+        self.is_broken = True
+
     def abort(self) -> None:
         """One try, at the end of a life: if it is in vain the coordinator does it when the time is over. Raises nothing."""
         self.is_broken = True
