@@ -1,4 +1,4 @@
-"""Who copies in `mirror`: our mirror as a process, and MirrorMaker 2. Each run has names of its own, and begins at the beginning."""
+"""Who copies in `mirror`: our mirror, and MirrorMaker 2. Each run has names of its own, and so begins at the beginning."""
 
 from __future__ import annotations
 
