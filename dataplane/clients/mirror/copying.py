@@ -39,6 +39,7 @@ MARK = "sluice-mirror"
 _LARGEST_BATCH = 900_000
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _FIRST_REST_S, _LONGEST_REST_S = 2.0, 300.0
+_SOURCE_REST_S = 0.5  # where the source has no leader of a partition, or says that it is another one
 
 
 class Writer(Protocol):
@@ -88,7 +89,8 @@ class Progress:
     rest_s: float = 0.0
 
     def checkpoint(self, *, is_exact: bool = False) -> Checkpoint:
-        return Checkpoint(self.next_source, self.next_target, self.offsets.segments, is_exact)
+        """`is_exact`: it is written in one transaction with the data; it says so once nothing can be behind it from before."""
+        return Checkpoint(self.next_source, self.next_target, self.offsets.segments, is_exact and self.is_known)
 
 
 @dataclass
@@ -172,9 +174,14 @@ class Copier:
                 continue
             try:
                 found[self.from_.leader(*place)].append(place)
-            except BrokerError as error:
-                LOG.info("%s: %s", self.source.name, error)
+            except ClientError as error:
+                self._wait_for_source(place, state, error)
         return found
+
+    def _wait_for_source(self, place: Place, state: Progress, error: ClientError) -> None:
+        LOG.info("%s: %s", self.source.name, error)
+        state.rest_until = self.now_s() + _SOURCE_REST_S
+        self._look_again(self.from_, place[0])
 
     def _arrived(self, fetched: Fetched) -> list[MessageAndOffset] | None:
         """What is to be copied of it; None where there was an error."""
@@ -189,8 +196,7 @@ class Copier:
                 LOG.info("%s: %s", self.source.name, error)
             return None
         except BrokerError as error:
-            LOG.info("%s: %s", self.source.name, error)
-            self._look_again(self.from_, place[0])
+            self._wait_for_source(place, state, error)
             return None
         state.end = fetched.high_watermark
         return [one for one in fetched.entries.messages if not self._came_from_there(one.message)]

@@ -12,6 +12,7 @@ from dataplane.clients.messages import Message
 from dataplane.clients.mirror import transacting
 from dataplane.clients.mirror.appending import PlainWriter
 from dataplane.clients.mirror.checkpoints import CheckpointLog, Key
+from dataplane.clients.mirror.comparing import Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.delivery import (
@@ -22,6 +23,7 @@ from dataplane.clients.mirror.delivery import (
     chosen,
     transactional_id,
 )
+from dataplane.clients.mirror.offset_map import MOST_SEGMENTS
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.mirror.transactional_broker import TransactionalBroker
@@ -256,6 +258,44 @@ def test_checkpoints_that_were_written_without_transactions_are_gone_on_from(end
     after.copy()
     assert new.committed("t", 0) == ["a", "b", "c", "d", "e"]
     assert after.log.read().checkpoints[Key("old", "t", 0)].is_exact
+
+
+def test_what_was_not_looked_at_yet_is_not_called_exact(ends, life):
+    """A checkpoint of before, behind which there may be something: it is so until messages come that can be compared."""
+    old, new = ends
+    send(old, "a", "b")
+    before = life()
+    before.delivery = AtLeastOnce(before.copier, before.log)
+    before.open()
+    before.copy()
+    send(old, "c")
+    before.copier.step()  # and it dies before it says so
+    old.without_leader.add(("t", 0))
+    send(old, "x", partition=1)
+    life().exactly_once().copy()
+    old.without_leader.clear()
+    life().exactly_once().copy()
+    assert new.committed("t", 0) == ["a", "b", "c"]
+    assert new.committed("t", 1) == ["x"]
+
+
+def test_what_was_copied_in_many_transactions_compares_equal(ends, life):
+    old, _ = ends
+    one = life().exactly_once()
+    for number in range(2 * MOST_SEGMENTS):
+        send(old, str(number))
+        one.copy(1)
+    sides = Sides(one.config.sources[0], one.config.target, one.from_, one.to)
+
+    def compared():
+        return next(iter(compare(sides, {"t": 1}, one.log.read().checkpoints)))
+
+    found = compared()
+    assert (found.messages, found.messages_there, found.difference) == (2 * MOST_SEGMENTS, 2 * MOST_SEGMENTS, None)
+    old.first_offset = 100  # the source has deleted what came first
+    found = compared()
+    assert found.difference is None
+    assert found.messages == found.messages_there == 2 * MOST_SEGMENTS - 100
 
 
 def test_and_the_other_way_round(ends, life):
