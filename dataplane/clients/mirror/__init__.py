@@ -22,5 +22,5 @@ topics admin         topics made, grown and configured as at the source; the req
 groups               committed offsets of groups, translated
 reading              a partition from one end to the other
 comparing            whether two clusters have the same
-metrics              lag, rates and offsets, as text and on a port
+metrics status       lag, rates and offsets: as text and on a port, and in a topic of the target, for its console
 """

@@ -5,6 +5,7 @@ r"""`mirror.toml`.
     bootstrap = "127.0.0.1:9092"
     properties = { "security.protocol" = "SASL_SSL", "sasl.username" = "…", … }     # as of any client; left out: in the clear
     checkpoint_topic = "mirror-checkpoints"
+    status_topic = "mirror-status"                # where it says how it is, each sync_s; "": nowhere
     replication_factor = -1                       # of topics that are made; -1: the target's default
 
     [[sources]]
@@ -57,6 +58,7 @@ class Target(_End):
     """Where all goes."""
 
     checkpoint_topic: str = "mirror-checkpoints"
+    status_topic: str = "mirror-status"
     replication_factor: int = -1
 
 
@@ -72,7 +74,8 @@ class Source(_End):
 
     def copies(self, topic: str, target: Target) -> bool:
         """Whether this topic is to be copied."""
-        is_ours = topic in INTERNAL or topic == target.checkpoint_topic or topic.startswith(f"{target.name}.")
+        is_own = topic in (target.checkpoint_topic, target.status_topic)
+        is_ours = topic in INTERNAL or is_own or topic.startswith(f"{target.name}.")
         is_excluded = self.exclude is not None and self.exclude.allows(topic)
         return not is_ours and not is_excluded and self.topics.allows(topic)
 

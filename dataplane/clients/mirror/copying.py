@@ -28,6 +28,7 @@ from dataplane.clients.messages import Message, MessageAndOffset, codec_of, port
 from dataplane.clients.mirror.appending import PlainWriter
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.config import MirrorConfig, Source
+from dataplane.clients.mirror.metrics import COPYING, RESTING, STUCK, Row
 from dataplane.clients.mirror.offset_map import OffsetMap
 from dataplane.clients.mirror.reading import Reading
 from dataplane.clients.mirror.recovery import copied_already
@@ -110,6 +111,30 @@ class Copier:
 
     def __post_init__(self) -> None:
         self.writer = PlainWriter(self.to)
+
+    def rows(self) -> list[Row]:
+        """How far each partition is. Any thread may ask."""
+        return [self._row(place, state) for place, state in dict(self.progress).items()]
+
+    def _row(self, place: Place, state: Progress) -> Row:
+        segments = state.offsets.segments
+        is_resting = self.now_s() < state.rest_until and state.rest_s > 0
+        word = STUCK if state.is_stuck else RESTING if is_resting else COPYING
+        return Row(
+            self.source.name,
+            *self._into(place),
+            lag=max(0, state.end - state.next_source),
+            next_source=state.next_source,
+            next_target=state.next_target,
+            copied=state.copied,
+            copied_bytes=state.copied_bytes,
+            end=state.end,
+            map_segments=len(segments),
+            map_slack=max((one.slack for one in segments), default=0),
+            is_waiting=int(word != COPYING),
+            map_from=segments[0].source if segments else -1,
+            state=word,
+        )
 
     def take_up(self, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]) -> None:
         """New partitions begin at their checkpoints, or at the beginning; those of topics that are gone are given up.

@@ -50,6 +50,7 @@ class NoTransactionsError(CannotGoOnError):
 class Delivery(Protocol):
     """Of one source; used by its thread. Methods raise ClientError."""
 
+    kind: str
     checkpoints: dict[Key, Checkpoint]
 
     @property
@@ -111,6 +112,8 @@ def _of(source: str, checkpoints: dict[Key, Checkpoint]) -> dict[Key, Checkpoint
 class AtLeastOnce:
     """See the file's text."""
 
+    kind = AT_LEAST_ONCE
+
     def __init__(self, copier: Copier, log: CheckpointLog) -> None:
         self._copier, self._log = copier, log
         self.checkpoints: dict[Key, Checkpoint] = {}
@@ -134,6 +137,8 @@ class AtLeastOnce:
 
 class ExactlyOnce:
     """See the file's text."""
+
+    kind = EXACTLY_ONCE
 
     def __init__(self, copier: Copier, log: CheckpointLog, named: str, *, patience_s: float = 20.0) -> None:
         self._copier, self._log = copier, log

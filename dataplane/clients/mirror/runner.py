@@ -13,19 +13,24 @@ from collections.abc import Callable
 
 from dataplane.clients.cluster import Backoff, Cluster
 from dataplane.clients.errors import ClientError
-from dataplane.clients.mirror import admin
+from dataplane.clients.mirror.appending import append
 from dataplane.clients.mirror.checkpoints import CheckpointLog
 from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.delivery import CannotGoOnError, Delivery, chosen
 from dataplane.clients.mirror.groups import translate_groups
 from dataplane.clients.mirror.metrics import MetricsServer, Row
-from dataplane.clients.mirror.topics import Claims, TopicSync
+from dataplane.clients.mirror.status import Rates, status_message
+from dataplane.clients.mirror.topics import Claims, TopicSync, make_own
 
 LOG = logging.getLogger(__name__)
 _IDLE_S = 0.05
 _AGAIN_S = 0.5
 _BACKOFF = Backoff(60, 500)
+_SMALL = {"segment.bytes": str(16 * 2**20), "min.cleanable.dirty.ratio": "0.1"}
+"""Of the checkpoints, all of which are read at each start: what is superseded is cleaned soon."""
+_SHORT = {"retention.ms": "3600000", "segment.bytes": str(16 * 2**20)}
+"""Of what it says of itself: only the last is of interest."""
 
 
 class Mirror:
@@ -79,24 +84,13 @@ class _Worker:
         self._log = CheckpointLog(self._to, config.target.checkpoint_topic, _BACKOFF)
         self._delivery: Delivery | None = None
         self._sync_at = self._commit_at = 0.0
+        self._rates = Rates(time.monotonic())
         self.problem: CannotGoOnError | None = None
         self.thread = threading.Thread(target=self._run, name=f"mirror-{source.name}", daemon=True)
 
     def rows(self) -> list[Row]:
         """How far each partition is."""
-        return [
-            Row(
-                self._source.name,
-                self._source.prefix + topic,
-                partition,
-                max(0, one.end - one.next_source),
-                one.next_source,
-                one.next_target,
-                one.copied,
-                one.copied_bytes,
-            )
-            for (topic, partition), one in dict(self._copier.progress).items()
-        ]
+        return self._copier.rows()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -114,9 +108,12 @@ class _Worker:
 
     def _opened(self) -> Delivery:
         if self._delivery is None:
-            topic = self._config.target.checkpoint_topic
-            self._to.refresh((topic,))
-            admin.create(self._to, topic, 1, self._config.target.replication_factor, {"cleanup.policy": "compact"})
+            target = self._config.target
+            make_own(
+                self._to, target.checkpoint_topic, target.replication_factor, {"cleanup.policy": "compact"}, _SMALL
+            )
+            if target.status_topic:
+                make_own(self._to, target.status_topic, target.replication_factor, {}, _SHORT)
             self._delivery = chosen(self._config, self._copier, self._log)
         if not self._delivery.is_open:
             self._delivery.open()
@@ -128,6 +125,7 @@ class _Worker:
             delivery.commit()  # what is followed, is followed between two transactions
             self._copier.take_up(self._topics.run(), delivery.checkpoints)
             translate_groups(self._copier)
+            self._say_how_it_is(delivery)
             self._sync_at = now + self._config.sync_s
         copied = self._copier.step()
         if self._copier.is_full or time.monotonic() >= self._commit_at:
@@ -138,6 +136,22 @@ class _Worker:
             _quietly(lambda: self._from.refresh(None))
         elif not copied:
             self._stopping.wait(_IDLE_S)
+
+    def _say_how_it_is(self, delivery: Delivery) -> None:
+        """Where nobody takes it, nothing is the worse for it."""
+        rows, target = self.rows(), self._config.target
+        rates = self._rates.since(rows, time.monotonic())
+        if target.status_topic:
+            said = status_message(
+                rows,
+                rates,
+                source=self._source.name,
+                target=target.name,
+                delivery=delivery.kind,
+                at_ms=time.time_ns() // 1_000_000,
+                every_s=self._config.sync_s,
+            )
+            _quietly(lambda: append(self._to, (target.status_topic, 0), [said]))
 
     def _refresh(self) -> None:
         _quietly(lambda: self._from.refresh(None))

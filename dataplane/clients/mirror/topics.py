@@ -34,6 +34,24 @@ def config_changes(source: Mapping[str, str], target: Mapping[str, str]) -> dict
     return {**set_anew, **taken_back}
 
 
+def make_own(
+    cluster: Cluster, topic: str, replication_factor: int, needed: Mapping[str, str], wished: Mapping[str, str]
+) -> None:
+    """A topic of the mirror's own, of one partition. `wished`: settings it gets where it has none and the target takes them.
+
+    Raises ClientError.
+    """
+    cluster.refresh((topic,))
+    admin.create(cluster, topic, 1, replication_factor, needed)
+    try:
+        there = admin.configs_of(cluster, topic)
+        for name, value in wished.items():
+            if name not in there:
+                admin.configure(cluster, topic, {name: value})
+    except BrokerError as error:
+        LOG.info("%s stays as it is: %s", topic, error)
+
+
 class Claims:
     """Which source a topic of the target comes from: one alone, or their messages would be mixed up. Threads may share it."""
 

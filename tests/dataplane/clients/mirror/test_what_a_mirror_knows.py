@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.metrics import Row, metrics_text, table
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, OffsetMap, Segment
 from dataplane.clients.mirror.recovery import copied_already
+from dataplane.clients.mirror.status import MOST_ROWS, Rates, status_message
 from dataplane.clients.mirror.topics import Claims, config_changes
 
 TARGET = {"name": "new", "bootstrap": "h:1"}
@@ -45,6 +48,7 @@ def test_a_file_and_what_it_leaves_out():
         ("bills.draft", False),
         ("__consumer_offsets", False),
         ("mirror-checkpoints", False),
+        ("mirror-status", False),
         ("new.orders", False),  # it came from there
     ],
 )
@@ -200,3 +204,68 @@ def test_metrics_and_the_table_name_each_partition():
     assert 'sluice_mirror_lag_messages{source="old",topic="orders",partition="1"} 7\n' in text
     assert 'sluice_mirror_copied_bytes_total{source="old",topic="orders",partition="0"} 10\n' in text
     assert table(rows).splitlines()[1].split() == ["old", "orders", "0", "0", "1", "1"]
+
+
+def test_the_map_of_offsets_is_among_the_metrics():
+    row = Row("old", "orders", 1, 7, 3, 2, 3, 100, end=10, map_segments=4, map_slack=2, is_waiting=1)
+    text = metrics_text([row])
+    place = '{source="old",topic="orders",partition="1"}'
+    for name, value in (("source_end_offset", 10), ("map_segments", 4), ("map_slack_messages", 2), ("is_waiting", 1)):
+        assert f"sluice_mirror_{name}{place} {value}\n" in text
+
+
+# --- what it says of itself -------------------------------------------------------------------------------------------
+
+
+def test_a_status_stands_there_as_documented():
+    rows = [
+        Row("old", "orders", 0, 7, 1200, 1150, 3, 100, end=1207, map_segments=64, map_slack=3, map_from=20),
+        Row("old", "orders", 1, 9, 0, 0, 0, 0, end=9, is_waiting=1, state="resting"),
+    ]
+    said = status_message(
+        rows, (120.46, 98304.0), source="old", target="new", delivery="exactly_once", at_ms=5, every_s=10.0
+    )
+    assert (said.key, said.timestamp) == (b"old", 5)
+    value = json.loads(said.value)
+    furthest, other = value.pop("rows")
+    assert value == {
+        "version": 1,
+        "at_ms": 5,
+        "every_s": 10.0,
+        "source": "old",
+        "target": "new",
+        "delivery": "exactly_once",
+        "lag": 16,
+        "messages_per_s": 120.5,
+        "bytes_per_s": 98304.0,
+        "partitions": 2,
+    }
+    assert (furthest["partition"], furthest["state"], furthest["map_from"]) == (1, "resting", None)
+    assert other == {
+        "topic": "orders",
+        "partition": 0,
+        "state": "copying",
+        "lag": 7,
+        "source_end": 1207,
+        "source_offset": 1200,
+        "target_offset": 1150,
+        "map_from": 20,
+        "map_segments": 64,
+        "map_slack": 3,
+    }
+
+
+def test_of_many_partitions_a_status_names_those_that_are_furthest_behind():
+    rows = [Row("old", "orders", number, number, 0, 0, 0, 0) for number in range(3 * MOST_ROWS)]
+    said = status_message(rows, (0.0, 0.0), source="old", target="new", delivery="auto", at_ms=5, every_s=10.0)
+    value = json.loads(said.value)
+    assert value["partitions"] == 3 * MOST_ROWS
+    assert [row["lag"] for row in value["rows"]] == list(range(3 * MOST_ROWS - 1, 2 * MOST_ROWS - 1, -1))
+
+
+def test_rates_are_of_the_time_since_the_last_look():
+    rates = Rates(100.0)
+    rows = [Row("old", "orders", number, 0, 0, 0, 10, 1_000) for number in range(2)]
+    assert rates.since(rows, 110.0) == (2.0, 200.0)
+    assert rates.since(rows, 120.0) == (0.0, 0.0)
+    assert rates.since(rows[:1], 130.0) == (0.0, 0.0)  # a partition was given up
