@@ -32,8 +32,19 @@ _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, Error
 
 
 def translate_groups(copier: Copier) -> int:
-    """All groups that the source says to translate; how many partitions were moved forward."""
-    return sum(_translate(copier, group) for group in _groups(copier.from_) if copier.source.translates(group))
+    """All groups that the source says to translate; how many partitions were moved forward.
+
+    One whose offsets may not be read or committed is said, and keeps no other back.
+    """
+    if copier.source.groups is None:
+        return 0
+    moved = 0
+    for group in filter(copier.source.translates, _groups(copier.from_)):
+        try:
+            moved += _translate(copier, group)
+        except BrokerError as error:
+            LOG.warning("%s: the group %s is not translated now: %s", copier.source.name, group, error)
+    return moved
 
 
 def _groups(cluster: Cluster) -> list[str]:

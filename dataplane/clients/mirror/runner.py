@@ -124,7 +124,7 @@ class _Worker:
         if now >= self._sync_at:
             delivery.commit()  # what is followed, is followed between two transactions
             self._copier.take_up(self._topics.run(), delivery.checkpoints)
-            translate_groups(self._copier)
+            _quietly(lambda: translate_groups(self._copier))  # that fails without holding up what is copied
             self._say_how_it_is(delivery)
             self._sync_at = now + self._config.sync_s
         copied = self._copier.step()
