@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.connection import Connection
-from dataplane.clients.errors import raise_for
+from dataplane.clients.errors import UnsupportedError, raise_for
 from dataplane.clients.fetching import Place
 from dataplane.clients.messages import Message, write_entries
+from dataplane.clients.moving import MovedRecord
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from dataplane.records import compression
@@ -58,3 +59,8 @@ class PlainWriter:
     def append(self, place: Place, messages: Sequence[Message], codec: int = compression.NONE) -> int:
         """As the function."""
         return append(self._cluster, place, messages, codec)
+
+    def move(self, place: Place, records: Sequence[MovedRecord], codec: int = compression.NONE) -> int:
+        """Nobody asks: without transactions what comes is compared with what is there."""
+        del place, records, codec
+        raise UnsupportedError("records are moved within transactions")

@@ -7,6 +7,8 @@ target has behind the place that is known is compared with what comes (`recovery
 With them this is only done behind a checkpoint that was written without; an outcome that is not known ends the transaction,
 and everything is again as the last one left it: `rewind`.
 
+Where nothing has to be compared or marked, records are not taken apart on their way (`moving`).
+
 What the target refuses for good (a right that is missing, a message that is too large) has that partition *rest*, longer each
 time, and holds up no other. A batch that is too large for the target comes in halves.
 """
@@ -19,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeError
@@ -32,6 +34,7 @@ from dataplane.clients.mirror.metrics import COPYING, RESTING, STUCK, Row
 from dataplane.clients.mirror.offset_map import OffsetMap
 from dataplane.clients.mirror.reading import Reading
 from dataplane.clients.mirror.recovery import copied_already
+from dataplane.clients.moving import MovedRecord
 from dataplane.protocol.errors import ErrorCode
 
 LOG = logging.getLogger(__name__)
@@ -71,6 +74,10 @@ class Writer(Protocol):
 
     def append(self, place: Place, messages: Sequence[Message], codec: int) -> int:
         """The offset of the first. Raises ClientError."""
+        ...
+
+    def move(self, place: Place, records: Sequence[MovedRecord], codec: int) -> int:
+        """As `append`. Only asked for where `is_exact`."""
         ...
 
 
@@ -173,11 +180,8 @@ class Copier:
         self.is_blind = False
         self.is_full = False
         for leader, places in self._by_leader().items():
-            requests = [
-                FetchRequest(*place, self.progress[place].next_source, self.config.fetch_bytes) for place in places
-            ]
             try:
-                answers = fetch_from(self.from_, leader, requests, committed_only=True)
+                answers = self._fetched(leader, places)
             except ClientError as error:
                 LOG.warning("%s: %s", self.source.name, error)
                 self.is_blind = True
@@ -188,6 +192,22 @@ class Copier:
                 if messages is not None and (not messages or fetched.request.place in ready):
                     copied += self._copied(fetched, messages)
         return copied
+
+    def _fetched(self, leader: int, places: Sequence[Place]) -> list[Fetched]:
+        """Of one leader; what may be moved as it is, apart from what has to be looked into. Raises ClientError."""
+        moved = [place for place in places if self._moves(self.progress[place])]
+        others = [place for place in places if not self._moves(self.progress[place])]
+        found: list[Fetched] = []
+        for some, unless in ((moved, MARK.encode()), (others, None)):
+            requests = [
+                FetchRequest(*place, self.progress[place].next_source, self.config.fetch_bytes) for place in some
+            ]
+            if requests:
+                found += fetch_from(self.from_, leader, requests, committed_only=True, raw_unless=unless)
+        return found
+
+    def _moves(self, state: Progress) -> bool:
+        return self.writer.is_exact and state.is_known and not self.source.mark
 
     def _by_leader(self) -> dict[int, list[Place]]:
         found: dict[int, list[Place]] = defaultdict(list)
@@ -208,7 +228,7 @@ class Copier:
         state.rest_until = self.now_s() + _SOURCE_REST_S
         self._look_again(self.from_, place[0])
 
-    def _arrived(self, fetched: Fetched) -> list[MessageAndOffset] | None:
+    def _arrived(self, fetched: Fetched) -> Sequence[MessageAndOffset] | Sequence[MovedRecord] | None:
         """What is to be copied of it; None where there was an error."""
         place = fetched.request.place
         state = self.progress[place]
@@ -224,6 +244,8 @@ class Copier:
             self._wait_for_source(place, state, error)
             return None
         state.end = fetched.high_watermark
+        if fetched.raw is not None:  # and so nothing of it is marked
+            return fetched.raw
         return [one for one in fetched.entries.messages if not self._came_from_there(one.message)]
 
     def _enlisted(self, places: Sequence[Place]) -> set[Place]:
@@ -240,11 +262,14 @@ class Copier:
             self._rest(place, BrokerError(code, f"write to {into[0]}-{into[1]}"))
         return set(wanted.values())
 
-    def _copied(self, fetched: Fetched, messages: Sequence[MessageAndOffset]) -> int:
+    def _copied(self, fetched: Fetched, messages: Sequence[MessageAndOffset] | Sequence[MovedRecord]) -> int:
         place = fetched.request.place
         state = self.progress[place]
         try:
-            self.append(place, state, messages)
+            if fetched.raw is not None:
+                self._move(place, state, fetched.raw)
+            else:
+                self.append(place, state, cast("Sequence[MessageAndOffset]", messages))
         except ClientError as error:
             if self.writer.is_broken:
                 self._rest(place, error)
@@ -279,20 +304,30 @@ class Copier:
             messages = self._recovered(place, state, messages)
         at = 0
         for some in portions([self._marked(one.message) for one in messages], _LARGEST_BATCH):
-            self._send(place, state, messages[at : at + len(some)], some)
+            self._send(place, state, messages[at : at + len(some)], some, self.writer.append)
             at += len(some)
 
+    def _move(self, place: Place, state: Progress, records: Sequence[MovedRecord]) -> None:
+        for some in portions(records, _LARGEST_BATCH):
+            self._send(place, state, some, some, self.writer.move)
+
     def _send(
-        self, place: Place, state: Progress, messages: Sequence[MessageAndOffset], marked: Sequence[Message]
+        self,
+        place: Place,
+        state: Progress,
+        messages: Sequence[MessageAndOffset] | Sequence[MovedRecord],
+        batch: Sequence[Any],
+        put: Callable[[Place, Sequence[Any], int], int],
     ) -> None:
+        """`batch` is what is put for `messages`: as many. What is too large comes in halves."""
         try:
-            base = self.writer.append(self._into(place), marked, codec_of(self.config.compression))
+            base = put(self._into(place), batch, codec_of(self.config.compression))
         except BrokerError as error:
             if error.code not in _TOO_LARGE or len(messages) == 1:
                 raise
             half = len(messages) // 2
-            self._send(place, state, messages[:half], marked[:half])
-            self._send(place, state, messages[half:], marked[half:])
+            self._send(place, state, messages[:half], batch[:half], put)
+            self._send(place, state, messages[half:], batch[half:], put)
             return
         self._remember(state, messages, range(base, base + len(messages)))
 
@@ -309,13 +344,19 @@ class Copier:
         return messages[count:]
 
     @staticmethod
-    def _remember(state: Progress, messages: Sequence[MessageAndOffset], places: Sequence[int]) -> None:
-        for one, place in zip(messages, places, strict=True):
-            state.offsets.add(one.offset, place)
+    def _remember(
+        state: Progress, messages: Sequence[MessageAndOffset] | Sequence[MovedRecord], places: Sequence[int]
+    ) -> None:
+        count = len(messages)
+        if messages[-1].offset - messages[0].offset == places[-1] - places[0] == count - 1:
+            state.offsets.add_run(messages[0].offset, places[0], count)
+        else:
+            for one, place in zip(messages, places, strict=True):
+                state.offsets.add(one.offset, place)
         state.next_source = messages[-1].next_offset
         state.next_target = places[-1] + 1
-        state.copied += len(messages)
-        state.copied_bytes += sum(one.message.size for one in messages)
+        state.copied += count
+        state.copied_bytes += sum(one.size for one in messages)
 
     def _skip_what_is_gone(self, place: Place, state: Progress) -> None:
         first, end = offset_in(self.from_, place, EARLIEST_TIME), offset_in(self.from_, place, LATEST_TIME)

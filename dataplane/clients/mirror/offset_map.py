@@ -64,12 +64,16 @@ class OffsetMap:
 
     def add(self, source: int, target: int) -> None:
         """A message was copied. Offsets grow, on both sides."""
+        self.add_run(source, target, 1)
+
+    def add_run(self, source: int, target: int, length: int) -> None:
+        """So many messages were copied, whose offsets follow each other on both sides."""
         if self._segments:
             last = self._segments[-1]
             if not last.slack and (source, target) == (last.source_end, last.target_end):
-                self._segments[-1] = last._replace(length=last.length + 1)
+                self._segments[-1] = last._replace(length=last.length + length)
                 return
-        self._segments.append(Segment(source, target, 1))
+        self._segments.append(Segment(source, target, length))
         if len(self._segments) > MOST_SEGMENTS:
             self._thin_out()
 

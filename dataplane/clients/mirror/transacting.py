@@ -31,6 +31,7 @@ from dataplane.clients.connection import Connection
 from dataplane.clients.errors import BrokerError, ClientError, UnsupportedError, raise_for
 from dataplane.clients.fetching import Place
 from dataplane.clients.messages import Message
+from dataplane.clients.moving import MovedRecord, build_moved
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest, FindCoordinatorResponse
@@ -179,9 +180,26 @@ class TransactionalProducer:
 
     def append(self, place: Place, messages: Sequence[Message], codec: int = compression.NONE) -> int:
         """The offset of the first. Raises ClientError; the transaction is as it was unless `is_broken`."""
+        records = [Record(one.key, one.value, one.headers, one.timestamp) for one in messages]
+        return self._put(place, len(records), partial(build_batch, records), codec)
+
+    def move(self, place: Place, records: Sequence[MovedRecord], codec: int = compression.NONE) -> int:
+        """As `append`."""
+        return self._put(place, len(records), partial(build_moved, records), codec)
+
+    def _put(self, place: Place, count: int, build: Callable[..., bytearray], codec: int) -> int:
         for code in self.enlist([place]).values():
             raise_for(code, f"add {place[0]}-{place[1]} to the transaction")
-        batch = self._batch(place, messages, codec)
+        batch = bytes(
+            build(
+                now_ms=time.time_ns() // 1_000_000,
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                base_sequence=self._sequences.get(place, 0),
+                transactional=True,
+                codec=codec,
+            )
+        )
         in_doubt = False
 
         def attempt() -> int:
@@ -199,7 +217,7 @@ class TransactionalProducer:
         except ClientError:
             self.is_broken = in_doubt
             raise
-        self._sequences[place] = (self._sequences.get(place, 0) + len(messages)) & 0x7FFFFFFF
+        self._sequences[place] = (self._sequences.get(place, 0) + count) & 0x7FFFFFFF
         return base
 
     def commit(self) -> None:
@@ -256,19 +274,6 @@ class TransactionalProducer:
             if code in _ABOUT_ALL_OF_IT:
                 raise_for(code, f"add partitions to the transaction of {self.transactional_id}")
         return codes
-
-    def _batch(self, place: Place, messages: Sequence[Message], codec: int) -> bytes:
-        return bytes(
-            build_batch(
-                [Record(one.key, one.value, one.headers, one.timestamp) for one in messages],
-                now_ms=time.time_ns() // 1_000_000,
-                producer_id=self._producer_id,
-                producer_epoch=self._epoch,
-                base_sequence=self._sequences.get(place, 0),
-                transactional=True,
-                codec=codec,
-            )
-        )
 
     def _sent(self, leader: int, place: Place, batch: bytes) -> int:
         topic, partition = place

@@ -14,7 +14,7 @@ from dataplane.clients.mirror.appending import PlainWriter
 from dataplane.clients.mirror.checkpoints import CheckpointLog, Key
 from dataplane.clients.mirror.comparing import Sides, compare
 from dataplane.clients.mirror.config import parse_config
-from dataplane.clients.mirror.copying import Copier
+from dataplane.clients.mirror.copying import MARK, Copier
 from dataplane.clients.mirror.delivery import (
     AtLeastOnce,
     ExactlyOnce,
@@ -26,6 +26,7 @@ from dataplane.clients.mirror.delivery import (
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
+from dataplane.records import compression
 from tests.dataplane.clients.mirror.transactional_broker import TransactionalBroker
 from tests.dataplane.clients.small_broker import NEWEST, SmallBroker
 
@@ -107,6 +108,79 @@ def test_messages_and_checkpoints_are_there_at_once(ends, life):
     one.copy()
     assert new.committed("t", 0) == ["a", "b", "d"]
     assert one.copier.progress["t", 0].offsets.segments == ((0, 0, 2, 0), (2, 3, 1, 0))  # a marker lies between
+
+
+def test_what_comes_is_moved_as_it_is(ends, life):
+    """From the second fetch on: the first is compared with what is there."""
+    old, new = ends
+    send(old, "a")
+    one = life().exactly_once()
+    one.copy()
+    old.logs["t", 0] += [
+        Message(None, b"deleted", (), 6),
+        Message(b"", b"", (("h", b"x"), ("h", None)), 7),
+        Message(b"v" * 5_000, None, (), 2**41),
+    ]
+    old.codec = compression.GZIP
+    one.copy()
+    assert [message.message for message in new.read("t", 0)] == old.logs["t", 0]
+    assert one.copier.progress["t", 0].copied == 4
+
+
+def test_what_came_from_the_target_does_not_go_back(ends, life):
+    old, new = ends
+    send(old, "a")
+    one = life().exactly_once()
+    one.copy()
+    old.logs["t", 0].append(Message(b"from there", None, ((MARK, b"new"),)))
+    old.logs["t", 0].append(Message(b"from elsewhere", None, ((MARK, b"other"),)))
+    send(old, "b")
+    one.copy()
+    assert new.committed("t", 0) == ["a", "from elsewhere", "b"]
+
+
+def test_a_moved_batch_that_is_too_large_comes_in_halves(ends, life):
+    old, new = ends
+    send(old, "a")
+    one = life().exactly_once()
+    one.copy()
+    send(old, *("x" * 100 + str(number) for number in range(8)))
+    new.largest_batch = 600
+    one.copy()
+    assert one.delivery.is_open
+    assert new.committed("t", 0) == ["a", *("x" * 100 + str(number) for number in range(8))]
+
+
+def test_of_a_source_with_transactions_what_is_committed_is_copied():
+    with TransactionalBroker({"t": 2}) as old, TransactionalBroker({"t": 2, CHECKPOINTS: 1}) as new:
+        one = Life(old, new)
+        producer = transacting.TransactionalProducer(one.from_, "of-a-tenant")
+        producer.initialise(take_over=True)
+
+        def produce(*values):
+            producer.append(("t", 0), [Message(value.encode()) for value in values])
+
+        produce("a", "b")
+        producer.commit()
+        one.exactly_once()
+        one.copy()
+        produce("lost")
+        producer.abort()
+        producer.initialise(take_over=True)
+        produce("c")
+        producer.commit()
+        produce("still open")
+        one.copy()
+        assert new.committed("t", 0) == ["a", "b", "c"]
+        progress = one.copier.progress["t", 0]
+        assert progress.end - progress.next_source == 1
+        sides = Sides(one.config.sources[0], one.config.target, one.from_, one.to)
+        found = next(iter(compare(sides, {"t": 1}, one.log.read().checkpoints)))
+        assert (found.messages, found.difference, found.open_from) == (3, None, 7)
+        producer.commit()
+        one.copy()
+        assert new.committed("t", 0) == ["a", "b", "c", "still open"]
+        one.close()
 
 
 def test_where_nothing_comes_nothing_is_written(ends, life):

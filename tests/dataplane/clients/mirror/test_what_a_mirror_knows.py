@@ -130,6 +130,18 @@ def test_transactions_of_the_target_make_old_offsets_less_exact_by_their_markers
     assert exact[-300:] == list(range(9_700, 10_000))
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=80))
+def test_a_run_is_as_good_as_its_messages(runs):
+    whole, single, source, target = OffsetMap(), OffsetMap(), 0, 0
+    for source_step, target_step, length in runs:
+        source, target = source + source_step, target + target_step
+        whole.add_run(source, target, length)
+        for at in range(length):
+            single.add(source + at, target + at)
+        source, target = source + length, target + length
+    assert whole.segments == single.segments
+
+
 def test_messages_in_a_row_are_one_segment():
     offsets = OffsetMap()
     for at in range(100):
