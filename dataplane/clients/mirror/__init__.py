@@ -13,7 +13,8 @@ __main__ commands    arguments, exit status; run, status, compare
 config               mirror.toml
 runner               a thread for each source, until it is stopped
 delivery             exactly once or at least once: beginning, committing, going on after a failure, who is fenced
-copying recovery     one source's partitions: read, append, remember; what a restart without transactions finds out: pure
+copying progress     one source's partitions, a round at a time; how far each is
+putting recovery     into the target, and remembered; what a restart without transactions finds out there: pure
 transacting          a producer with a transactional id
 appending            one batch to the target, once, without
 offset_map           where a message of the source is in the target: pure

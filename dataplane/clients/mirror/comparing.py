@@ -29,8 +29,8 @@ from dataplane.clients.messages import NO_TIMESTAMP, Message, MessageAndOffset
 from dataplane.clients.mirror import admin
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.config import Source, Target
-from dataplane.clients.mirror.copying import MARK
 from dataplane.clients.mirror.offset_map import OffsetMap
+from dataplane.clients.mirror.putting import MARK
 from dataplane.clients.mirror.reading import Reading
 from dataplane.protocol.errors import ErrorCode
 

@@ -9,7 +9,8 @@ from dataplane.clients.messages import Message
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
-from dataplane.clients.mirror.copying import MARK, Copier
+from dataplane.clients.mirror.copying import Copier
+from dataplane.clients.mirror.putting import MARK
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.small_broker import SmallBroker

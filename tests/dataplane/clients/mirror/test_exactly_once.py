@@ -14,7 +14,7 @@ from dataplane.clients.mirror.appending import PlainWriter
 from dataplane.clients.mirror.checkpoints import CheckpointLog, Key
 from dataplane.clients.mirror.comparing import Sides, compare
 from dataplane.clients.mirror.config import parse_config
-from dataplane.clients.mirror.copying import MARK, Copier
+from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.delivery import (
     AtLeastOnce,
     ExactlyOnce,
@@ -24,6 +24,7 @@ from dataplane.clients.mirror.delivery import (
     transactional_id,
 )
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS
+from dataplane.clients.mirror.putting import MARK
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records import compression

@@ -7,9 +7,10 @@ import pytest
 from dataplane.clients.errors import BrokerError
 from dataplane.clients.mirror import groups
 from dataplane.clients.mirror.config import parse_config
-from dataplane.clients.mirror.copying import Copier, Progress
+from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.groups import translate_groups
 from dataplane.clients.mirror.offset_map import OffsetMap
+from dataplane.clients.mirror.progress import Progress
 from dataplane.protocol.errors import ErrorCode
 
 OLD, NEW = "the source", "the target"
