@@ -4,7 +4,8 @@
 checkpoint, and the checkpoints: all of it is there, or nothing. Whatever goes wrong in between, `open` has the transaction
 ended and goes on from the checkpoints that are there then. Its transactional id is made of the names of source and target: a
 second mirror of these names fences the first, which ends (`SupersededError`); both cannot write. One whose transaction took
-too long is fenced by the coordinator in the same words, and goes on: the run that began last stands beside the checkpoints.
+too long, or was ended for it in the middle, is fenced by the coordinator in the same words, and goes on: the run that began
+last stands beside the checkpoints.
 
 **At least once** anywhere else: the checkpoints are written after the messages, and a run begins by looking for what is there
 already (`recovery`).
@@ -162,7 +163,7 @@ class ExactlyOnce:
         try:
             self._producer.initialise(take_over=not self._has_begun)
         except FencedError:
-            self._look_who_is_latest()  # else it was the coordinator: the transaction took too long
+            self._look_who_is_latest()  # else it was the coordinator, which has ended a transaction of ours
             self._producer.initialise(take_over=True)
         self._begin()
         self.checkpoints = self._look_who_is_latest()

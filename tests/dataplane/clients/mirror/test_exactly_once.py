@@ -246,7 +246,7 @@ def test_killed_at_any_write_it_loses_nothing_and_repeats_nothing(ends, life, di
 def test_interrupted_at_any_write_it_goes_on_by_itself(ends, life, dies_at):
     """The target is away for a while, and the mirror lives on."""
     old, new = ends
-    one = life(patience_s=0.0).exactly_once()
+    one = life(patience_s=0.3).exactly_once()
     new.dies_at, new.is_mute = dies_at, True
     for value in VALUES:
         send(old, value)
