@@ -122,7 +122,8 @@ def _fetch_once(
 def _read(
     request: FetchRequest, answer: FetchResponsePartitionData, committed_only: bool, raw_unless: bytes | None
 ) -> Fetched:
-    entries, raw = Entries((), request.offset, False), None
+    entries = Entries((), request.offset, False)
+    raw: list[MovedRecord] | None = None
     if answer.error_code == ErrorCode.NONE and answer.records is not None:
         assert isinstance(answer.records, bytes | bytearray | memoryview)
         aborted = answer.aborted_transactions if committed_only else None

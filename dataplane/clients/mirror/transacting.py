@@ -135,7 +135,8 @@ class TransactionalProducer:
     def initialise(self, *, take_over: bool) -> None:
         """A new epoch; what was open is ended. Without `take_over` only if nobody else has begun since: raises FencedError.
 
-        It raises that as well where a transaction of ours was open: Apache Kafka aborts it with a higher epoch, which it does not tell.
+        It raises that as well where a transaction of ours was open: Apache Kafka aborts it with a higher epoch, and does not
+        tell which.
         """
         self.is_broken = True
         known = (_NOBODY, _NOBODY) if take_over else (self._producer_id, self._epoch)
