@@ -85,9 +85,11 @@ def fetch(
     first = list({request.place: request for request in reversed(requests)}.values())
     answers = _fetch_once(connection, first, max_wait_ms, min_bytes, committed_only)
     found: list[Fetched] = []
+    seen: set[Place] = set()
     for request in requests:
-        if any(request.place == before.request.place for before in found):
+        if request.place in seen:
             answers = {**answers, **_fetch_once(connection, [request], 0, min_bytes, committed_only)}
+        seen.add(request.place)
         fetched = _read(request, answers[request.place], committed_only, raw_unless)
         while fetched.entries.is_cut and request.fetch_size < LARGEST_FETCH:
             request = replace(request, fetch_size=min(LARGEST_FETCH, 2 * request.fetch_size))  # noqa: PLW2901
