@@ -22,7 +22,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.frame import FrameSplitter
 from dataplane.protocol.headers import decode_request, encode_frame, parse_request_header
-from dataplane.protocol.messages import configs, discovery, fetch, produce
+from dataplane.protocol.messages import configs, discovery, fetch, produce, topics
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.legacy import Message as OldMessage
 from dataplane.records.legacy import write_message_set
@@ -34,11 +34,11 @@ NEWEST = {**OURS, ApiKey.METADATA: (0, 12), ApiKey.API_VERSIONS: (0, 4)}
 class SmallBroker:
     """A context manager."""
 
-    def __init__(self, topics, versions=NEWEST, codec=0):
-        self.topics = dict(topics)
+    def __init__(self, given, versions=NEWEST, codec=0):
+        self.topics = dict(given)
         self.versions = versions
         self.codec = codec  # with which it answers fetches
-        self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in topics.items() for p in range(n)}
+        self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in given.items() for p in range(n)}
         self.first_offset = 0
         self.open_from: dict[tuple[str, int], int] = {}  # where a transaction that is open begins
         self.without_leader: set[tuple[str, int]] = set()
@@ -122,6 +122,8 @@ class SmallBroker:
             return self._describe_configs(request)
         if key == ApiKey.LIST_OFFSETS:
             return self._list_offsets(request, version)
+        if key in (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+            return self._changed(key, request)
         return self._more(key, request, version)
 
     def _more(self, key, request, version):
@@ -149,7 +151,7 @@ class SmallBroker:
                 code, partitions = ErrorCode.LEADER_NOT_AVAILABLE, ()
             rows.append(discovery.MetadataResponseTopic(code, name, partitions=partitions))
         return discovery.MetadataResponse(
-            brokers=(discovery.MetadataResponseBroker(1, *self.address),), topics=tuple(rows)
+            brokers=(discovery.MetadataResponseBroker(1, *self.address),), controller_id=1, topics=tuple(rows)
         )
 
     def _produce(self, request, version):
@@ -199,6 +201,39 @@ class SmallBroker:
             return write_message_set(rows, self.codec)
         records = [Record(m.key, m.value, m.headers, m.timestamp) for _, m in some]
         return bytes(build_batch(records, now_ms=0, base_offset=some[0][0], codec=self.codec))
+
+    def make(self, topic, partitions):
+        """A topic, or more partitions of one."""
+        for partition in range(self.topics.get(topic, 0), partitions):
+            self.logs[topic, partition] = []
+        self.topics[topic] = partitions
+
+    def _changed(self, key, request):
+        if key == ApiKey.CREATE_TOPICS:
+            results = []
+            for one in request.topics:
+                code = ErrorCode.TOPIC_ALREADY_EXISTS if one.name in self.topics else ErrorCode.NONE
+                if not code:
+                    self.make(one.name, one.num_partitions)
+                    self.configs[one.name] = {each.name: each.value for each in one.configs}
+                results.append(topics.CreatableTopicResult(name=one.name, error_code=code))
+            return topics.CreateTopicsResponse(topics=tuple(results))
+        if key == ApiKey.CREATE_PARTITIONS:
+            for one in request.topics:
+                self.make(one.name, one.count)
+            results = tuple(topics.CreatePartitionsTopicResult(name=one.name) for one in request.topics)
+            return topics.CreatePartitionsResponse(results=results)
+        for one in request.resources:
+            there = self.configs.setdefault(one.resource_name, {})
+            for each in one.configs:
+                if each.config_operation:
+                    there.pop(each.name, None)
+                else:
+                    there[each.name] = each.value
+        answered = configs.IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+        return configs.IncrementalAlterConfigsResponse(
+            responses=tuple(answered(resource_type=2, resource_name=one.resource_name) for one in request.resources)
+        )
 
     def _describe_configs(self, request):
         rows = []

@@ -11,6 +11,7 @@ with TransactionalBroker({"t": 2}) as broker:
 from __future__ import annotations
 
 import itertools
+import threading
 from dataclasses import dataclass, field
 
 from dataplane.clients.messages import read_entries
@@ -50,6 +51,7 @@ class TransactionalBroker(SmallBroker):
         self.is_mute = False
         self.writes = 0
         self._ids = itertools.count(100)
+        self._turn = threading.Lock()
 
     # --- what tests look at -------------------------------------------------------------------------------------------
 
@@ -79,7 +81,16 @@ class TransactionalBroker(SmallBroker):
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
+    def make(self, topic, partitions):
+        for partition in range(self.topics.get(topic, 0), partitions):
+            self.batches[topic, partition], self.aborted[topic, partition] = [], []
+        super().make(topic, partitions)
+
     def _answer(self, key, version, request):
+        with self._turn:
+            return self._answered(key, version, request)
+
+    def _answered(self, key, version, request):
         if key not in WRITES:
             return super()._answer(key, version, request)
         self.writes += 1
