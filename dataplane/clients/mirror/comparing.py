@@ -171,8 +171,8 @@ def _judged(
     if difference is None and ours.text != theirs.text:
         difference = "the digests differ"  # what the eye above has not seen
     open_from = source.open_from if isinstance(source, Reading) else None
-    counts = ours.count, theirs.count, ours.text, theirs.text
-    return Compared(sides.source.name, *place, *counts, difference, has_times, open_from)
+    digests = ours.text, theirs.text
+    return Compared(sides.source.name, *place, ours.count, theirs.count, *digests, difference, has_times, open_from)
 
 
 def _beginnings(sides: Sides, place: Place, into: Place, found: Checkpoint | None) -> tuple[int, int | None]:

@@ -111,7 +111,7 @@ class Putting:
         self,
         place: Place,
         state: Progress,
-        messages: Sequence[MessageAndOffset] | Sequence[MovedRecord],
+        messages: Sequence[MessageAndOffset | MovedRecord],
         batch: Sequence[Any],
         put: Callable[[Place, Sequence[Any], int], int],
     ) -> None:
@@ -146,9 +146,7 @@ class Putting:
         return Message(message.value, message.key, headers, message.timestamp)
 
 
-def _remember(
-    state: Progress, messages: Sequence[MessageAndOffset] | Sequence[MovedRecord], places: Sequence[int]
-) -> None:
+def _remember(state: Progress, messages: Sequence[MessageAndOffset | MovedRecord], places: Sequence[int]) -> None:
     count = len(messages)
     if messages[-1].offset - messages[0].offset == places[-1] - places[0] == count - 1:
         state.offsets.add_run(messages[0].offset, places[0], count)
