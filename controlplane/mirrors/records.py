@@ -7,7 +7,6 @@ names are no longer than names can be, numbers are numbers.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +113,6 @@ def _whole(value: Any, least: int = 0) -> int:
 
 
 def _rate(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST:  # NaN is neither
         raise ValueError(value)
     return float(value)

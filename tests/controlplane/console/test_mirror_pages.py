@@ -48,6 +48,14 @@ def test_what_a_mirror_calls_itself_is_text(at_alice, at, hers):  # noqa: F811
     assert "&lt;script&gt;alert(1)" in page
 
 
+def test_the_largest_that_can_be_said_is_shown(at_alice, at, hers):  # noqa: F811
+    most = 2**63 - 1
+    row = {**ROW, **dict.fromkeys(("lag", "source_end", "source_offset", "target_offset", "map_from"), most)}
+    rates = {"messages_per_s": 9e18, "bytes_per_s": 9e18, "every_s": 9e18}
+    hers.say(lag=most, partitions=most, at_ms=most, rows=[row] * 200, **rates)
+    assert at_alice.get(at).status_code == 200
+
+
 def test_a_cluster_that_is_away_is_said(at_alice, at, hers, admin):  # noqa: F811
     admin.away = True
     assert at_alice.get(at).status_code == 503
