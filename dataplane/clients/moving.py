@@ -3,9 +3,8 @@
     length  attributes  timestampDelta  offsetDelta | key  value  headers
               written anew for the new batch        |   `rest`, as it was
 
-Offset and time of a record are relative to its batch; what stands behind them is copied as bytes. That is four times as fast
-as making a message of each record and a record of each message, and the bytes of a tenant are what they were. Only
-batches of format 2 are moved so.
+Offset and time of a record are relative to its batch; what stands behind them is copied as bytes. So no message is made of
+each record and no record of each message, and the bytes of a tenant are what they were. Only batches of format 2 are moved so.
 """
 
 from __future__ import annotations
