@@ -22,7 +22,7 @@ r"""`mirror.toml`.
     metrics_port = 9700                           # 0: none
     metrics_host = "127.0.0.1"                    # where it listens
     sync_s = 10                                   # topics, configurations and groups
-    checkpoint_s = 1                              # so often a transaction ends: as much later readers see what is copied
+    checkpoint_s = 1                              # so often a transaction ends, each 15 s at least: as much later readers see it
     fetch_bytes = 1048576                         # of a partition
     compression = "lz4"
 

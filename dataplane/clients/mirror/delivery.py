@@ -31,9 +31,11 @@ from dataplane.clients.mirror.checkpoints import (
 )
 from dataplane.clients.mirror.config import AT_LEAST_ONCE, EXACTLY_ONCE, MirrorConfig, Source
 from dataplane.clients.mirror.copying import Copier
-from dataplane.clients.mirror.transacting import TransactionalProducer, has_transactions
+from dataplane.clients.mirror.transacting import TIMEOUT_MS, TransactionalProducer, has_transactions
 
 LOG = logging.getLogger(__name__)
+LONGEST_PERIOD_S = TIMEOUT_MS / 4000
+"""Of a transaction, whatever the file says: one that is open at its timeout is aborted, and so would be each after it."""
 
 
 class CannotGoOnError(ClientError):
@@ -52,6 +54,8 @@ class Delivery(Protocol):
     """Of one source; used by its thread. Methods raise ClientError."""
 
     kind: str
+    period_s: float
+    """From one `commit` to the next, at most."""
     checkpoints: dict[Key, Checkpoint]
 
     @property
@@ -77,8 +81,9 @@ def chosen(config: MirrorConfig, copier: Copier, log: CheckpointLog) -> Delivery
     way = f"{copier.source.name} -> {config.target.name}"
     is_able = config.delivery != AT_LEAST_ONCE and has_transactions(copier.to)
     if is_able:
-        LOG.info("%s: exactly once, by transactions that end every %g s", way, config.checkpoint_s)
-        return ExactlyOnce(copier, log, transactional_id(config, copier.source))
+        found = ExactlyOnce(copier, log, transactional_id(config, copier.source))
+        LOG.info("%s: exactly once, by transactions that end every %g s", way, found.period_s)
+        return found
     if config.delivery == EXACTLY_ONCE:
         raise NoTransactionsError(
             f"{way}: exactly once needs a target with transactions: Apache Kafka since 2.5, or ours"
@@ -117,6 +122,7 @@ class AtLeastOnce:
 
     def __init__(self, copier: Copier, log: CheckpointLog) -> None:
         self._copier, self._log = copier, log
+        self.period_s = copier.config.checkpoint_s
         self.checkpoints: dict[Key, Checkpoint] = {}
         self.is_open = False
 
@@ -145,6 +151,7 @@ class ExactlyOnce:
         self._copier, self._log = copier, log
         self._producer = TransactionalProducer(copier.to, named, patience_s=patience_s)
         copier.writer = self._producer
+        self.period_s = min(LONGEST_PERIOD_S, copier.config.checkpoint_s)
         self._run = Run(copier.source.name, secrets.token_hex(16))
         self._has_begun = False  # the log has our run, and had it as the last one
         self._is_ready = False

@@ -130,7 +130,7 @@ class _Worker:
         copied = self._copier.step()
         if self._copier.is_full or time.monotonic() >= self._commit_at:
             delivery.commit()
-            self._commit_at = time.monotonic() + self._config.checkpoint_s
+            self._commit_at = time.monotonic() + delivery.period_s
         if self._copier.is_blind:
             self._stopping.wait(_AGAIN_S)
             _quietly(lambda: self._from.refresh(None))

@@ -93,6 +93,14 @@ def send(old, *values, partition=0):
     old.logs["t", partition] += [Message(value.encode(), b"k", timestamp=5) for value in values]
 
 
+def test_a_transaction_ends_well_before_its_timeout_however_rare_checkpoints_are_to_be(life):
+    one = life(checkpoint_s=3600)
+    one.exactly_once()
+    assert one.delivery.period_s <= transacting.TIMEOUT_MS / 2000
+    assert AtLeastOnce(one.copier, one.log).period_s == 3600
+    assert life(checkpoint_s=0.5).exactly_once().delivery.period_s == 0.5
+
+
 def test_messages_and_checkpoints_are_there_at_once(ends, life):
     old, new = ends
     send(old, "a", "b")
