@@ -132,6 +132,7 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-mirrors-none": f"{one}/mirrors",
         "transactions": f"{one}/transactions",
         "transaction": f"{one}/transactions/order-copier",
+        "hanging-transactions": f"{one}/hanging-transactions",
         "transaction-end": f"{one}/transaction-end/order-copier",
         "bills": f"{org}/bills",
         "budgets": f"{org}/budgets",
