@@ -21,7 +21,8 @@ from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
-from controlplane.instances.models import Instance
+from controlplane.instances.history import spec_change_record
+from controlplane.instances.models import Instance, SpecChangeKind
 from controlplane.kafka.group_door import Member
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Role
@@ -37,6 +38,10 @@ from .fakes import FakeGroup
 from .test_instances_api import problem
 from .token_issuers.rows import NOWHERE, token_issuer_row
 
+OF_WHAT_IS_PAID = (
+    ("patch", "instances/<id:instance_id>/prepaid"),
+    ("post", "instances/<id:instance_id>/prepaid/renew"),
+)
 METHODS = ("get", "post", "put", "patch", "delete")
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 # What each endpoint takes from its owner, so that nothing but the id is wrong.
@@ -163,6 +168,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
+    admin.transactions.hang((f"{key}.orders", 0), at=0)
     return {
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
@@ -194,6 +200,15 @@ def member_row(organisation, pk=987654321):
     """A member beside the owner, with an id that stands in no text by chance."""
     user, _ = accounts.user_ensure(email="mia@example.com", password=None)
     return Membership.objects.create(pk=pk, organisation=organisation, user=user, role=Role.MEMBER)
+
+
+def paid_until(alice, theirs):
+    """Alice's instance is open, and paid in advance for a month."""
+    instance = Instance.objects.unscoped("a test").get(pk=theirs["<id:instance_id>"])
+    spec_change_record(instance=instance, kind=SpecChangeKind.OPENED, at=datetime.now(UTC) - timedelta(hours=1))
+    url = address("instances/<id:instance_id>/prepaid", theirs)
+    assert alice.api.post(url, {"months": 1}).status_code == 202
+    return alice.api.get(url).json()["ends_at"]
 
 
 def address(text, ids):
@@ -257,7 +272,11 @@ def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
     if text.endswith("/restore"):
         Instance.objects.unscoped("a test").update(state="isolated")
     flow_master.answers[theirs["<id:instance_id>"]] = {}
-    answer = getattr(alice.api, method)(address(text, theirs), BODIES.get((method, text)))
+    body = BODIES.get((method, text))
+    if (method, text) in OF_WHAT_IS_PAID:
+        ends_at = paid_until(alice, theirs)
+        body = {**body, "ends_at": ends_at} if "ends_at" in body else body
+    answer = getattr(alice.api, method)(address(text, theirs), body)
     assert answer.status_code in ((403,) if (method, text) in OPERATORS else (200, 201, 202, 204)), answer.content
 
 
