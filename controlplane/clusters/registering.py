@@ -20,6 +20,7 @@ from django.db import IntegrityError, transaction
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.models import DEFAULT_CAPACITY, Broker, ClusterEvent, ClusterState, PhysicalCluster
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, FieldProblem, Invalid
 from quota.contracts.addresses import checked_address
@@ -183,7 +184,7 @@ def hosts_sorted(text: str) -> str:
 
 def _refuse_same(hosts: str) -> None:
     """Raises AlreadyExists where this is a cluster that there is."""
-    for other in PhysicalCluster.objects.order_by("pk"):
+    for other in cluster_list():  # the installation's own is among them, though nobody has looked at it yet
         if hosts_sorted(other.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts) == hosts:
             raise AlreadyExists(f"cluster {other.name} has this ZooKeeper already")
     known = Broker.objects.filter(away_since=None).select_related("cluster")

@@ -9,8 +9,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import pagination
-from controlplane.clusters.services import cluster_ensure
+from controlplane.api import filters, pagination
+from controlplane.clusters.services import cluster_named
+from controlplane.core.errors import Invalid, NotFound
 from controlplane.rebalancing import kept, selectors, services
 from controlplane.rebalancing.serializers import (
     BalanceSerializer,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from controlplane.rebalancing.models import Rebalance, RebalanceMove
 
 TAGS = ["operators"]
+CLUSTER = filters.text_parameter("cluster", "which physical cluster; needed where there are several")
 _ACTIONS: dict[str, Callable[..., Rebalance]] = {
     "approve": services.rebalance_approve,
     "carry_out": services.rebalance_carry_out,
@@ -47,11 +49,11 @@ class BalanceApi(APIView):
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(responses=BalanceSerializer, tags=TAGS)
+    @extend_schema(responses=BalanceSerializer, parameters=[CLUSTER], tags=TAGS)
     def get(self, request: Request) -> Response:
         """What each broker has of leaders, flow, replicas, disk and bandwidth that was sold."""
-        del request
-        document = kept.document_of(selectors.balance_of(cluster_ensure()))
+        cluster = cluster_named(filters.text_of(request, "cluster"))
+        document = kept.document_of(selectors.balance_of(cluster))
         return Response(BalanceSerializer(document).data)
 
 
@@ -72,9 +74,12 @@ class RebalancesApi(APIView):
         """Have a rebalance of the cluster planned: a dry run, until somebody has it carried out. It expires after a day."""
         body = RebalanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        row = services.rebalance_propose(
-            cluster=cluster_ensure(), actor=caller_of(request).actor, **body.validated_data
-        )
+        wishes = dict(body.validated_data)
+        try:
+            cluster = cluster_named(wishes.pop("cluster", None))
+        except NotFound as error:
+            raise Invalid.field("cluster", error.detail) from error
+        row = services.rebalance_propose(cluster=cluster, actor=caller_of(request).actor, **wishes)
         return Response(RebalanceSerializer(row).data, status=202)
 
 

@@ -63,6 +63,9 @@ def _at_once(**options: Any) -> StrictIntegerField:
 class RebalanceCreateSerializer(StrictSerializer):
     """What is wished. Nothing moves by it."""
 
+    cluster = StrictCharField(
+        max_length=64, required=False, help_text="which physical cluster; needed where there are several"
+    )
     goals = serializers.ListField(
         child=serializers.ChoiceField(choices=GOALS),
         default=lambda: list(map(str, DEFAULT_GOALS)),
