@@ -163,6 +163,8 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-metering": "/fleet/metering",
         "fleet-invoices": "/fleet/invoices",
         "fleet-capacity": "/fleet/capacity",
+        "fleet-clusters": "/fleet/clusters",
+        "fleet-cluster": "/fleet/clusters/default",
         "fleet-rebalancing": "/fleet/rebalancing",
         "fleet-rebalance": "/fleet/rebalancing/reb-000000000001",
         "fleet-rebalance-under-way": "/fleet/rebalancing/reb-000000000002",

@@ -87,6 +87,8 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "fleet_capacity": ["?cluster=default"],
+    "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
     "group": ["?range=15d", "?range=400d"],
@@ -166,6 +168,7 @@ def pages(alice, at_staff, first, rule_id):
         "budget_id": BUDGET,
         "receiver_id": RECEIVER,
         "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
+        "cluster": "default",
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:

@@ -15,7 +15,7 @@ from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
 from controlplane.console.forms.billing import WaiverForm
@@ -119,8 +119,10 @@ def invoices(request: HttpRequest) -> HttpResponse:
 @require_safe
 @staff_page
 def brokers(request: HttpRequest) -> HttpResponse:
-    """The brokers' table alone: it comes again every 2 s."""
-    return render(request, "console/parts/fleet_brokers.html", _brokers())
+    """The brokers' table alone: it comes again every 2 s. Of one cluster, where its page asks."""
+    name = request.GET.get("cluster")
+    context = {"clusters": [brokers_of(cluster_named(name))], "cluster": cluster_named(name)} if name else _brokers()
+    return render(request, "console/parts/fleet_brokers.html", context)
 
 
 @require_safe
@@ -157,10 +159,11 @@ def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:
 
 def _brokers() -> dict[str, Any]:
     """Of every cluster; one that does not answer takes nothing from what the others show."""
-    return {"clusters": [_brokers_of(cluster) for cluster in cluster_list()]}
+    return {"clusters": [brokers_of(cluster) for cluster in cluster_list()]}
 
 
-def _brokers_of(cluster: PhysicalCluster) -> dict[str, Any]:
+def brokers_of(cluster: PhysicalCluster) -> dict[str, Any]:
+    """Of one, for parts/fleet_brokers.html."""
     found = brokers_get(cluster)
     cluster_away = None
     if any(broker["is_registered"] is None for broker in found) or not found:
