@@ -3,8 +3,8 @@
 =================  ====================================================================================================
 /health/live       it answers. Nothing else is asked: a process that is restarted because a database is away helps nobody
 /health/ready      200 where the database answers, 503 where it does not. ``status`` is ``degraded`` where the cache or
-                   the ZooKeeper of some cluster is away: pages and REST still serve, and taking every process out would serve nobody. Who wants
-                   to hear of that by the status asks with ``?strict=1``
+                   the ZooKeeper of some cluster is away: pages and REST still serve, and taking every process out would
+                   serve nobody. Who wants to hear of that by the status asks with ``?strict=1``
 /health            whether the database answers, as releases before have said it (`api/operations.py`)
 =================  ====================================================================================================
 

@@ -84,7 +84,7 @@ def allocation(request: HttpRequest) -> HttpResponse:
 def invoices(request: HttpRequest) -> HttpResponse:
     """Which invoices wait or fail, and why; a month or an instance may be told not to wait for metering."""
     months = waiting(SYSTEM_CLOCK.now())
-    form = WaiverForm(request.POST or None, months=[str(each.month) for each in months])
+    form = WaiverForm(request.POST or None, months=list(dict.fromkeys(str(each.month) for each in months)))
     if form.is_valid():
         month, instance_id = form.cleaned_data["month"], form.cleaned_data["instance"] or None
         try:
@@ -104,13 +104,13 @@ def invoices(request: HttpRequest) -> HttpResponse:
             )
             messages.success(request, f"{what} for metering: within ten minutes the closer writes what it can.")
             return redirect("console:fleet_invoices")
-    rows = [(instance, each) for each in months for instance in waiting_instances(each.month)]
+    rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
     context = {
         "months": months,
         "listing": listing(request, rows),
         "failures": invoice_failures(),
         "waivers": waivers()[:20],
-        "counted_until": metering.complete_to(),
+        "counted_until": metering.complete_to_everywhere(),
         "form": form,
     }
     return render(request, "console/fleet_invoices.html", context)
