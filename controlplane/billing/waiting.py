@@ -2,8 +2,8 @@
 
 A month is *due* CLOSE_AFTER after its end. Its invoices *wait* until metering has counted all usage up to the month's end
 and GRACE beyond it (metering.selectors.Completeness), so that a broker which was away at the end has come back and told
-what it had counted. Of an instance that is the metering of its cluster. An operator may *waive* that by name, for the month or for
-one instance: what comes after all is adjusted later.
+what it had counted. Of an instance that is the metering of its cluster. An operator may *waive* that by name, for the
+month or for one instance: what comes after all is adjusted later.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def months_due(now: datetime) -> list[Month]:
     return months[::-1]
 
 
-def why_waiting(month: Month, metered: Completeness | None = None) -> str:
+def why_waiting(month: Month, metered: Completeness) -> str:
     """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted.
 
-    `metered`: of the cluster that they are about, as it was read before.
+    `metered`: of the cluster that they are about.
     """
-    return (metered or completeness()).why_not(until=month.end + GRACE)
+    return metered.why_not(until=month.end + GRACE)
 
 
 def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:
