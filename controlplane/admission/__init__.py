@@ -8,5 +8,6 @@ selectors  what is taken, and what may be: of clusters, of organisations
 services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
 scheduling changes of size that are made later
+cluster_api cluster_serializers  REST of clusters and zones
 dry_runs   what buying, changing or deleting an instance would do
 """
