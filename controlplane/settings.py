@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "controlplane.history",
     "controlplane.alarms",
     "controlplane.rebalancing",
+    "controlplane.fleet",
     "controlplane.idempotency",
     "controlplane.billing",
     "controlplane.budgets",
@@ -253,6 +254,9 @@ CELERY_BEAT_SCHEDULE = {
     "roll up history": {"task": "history.roll_up", "schedule": 60.0, "options": {"expires": 120}},
     "keep rebalances up": {"task": "rebalancing.keep_up", "schedule": 60.0, "options": {"expires": 60}},
     "look how clusters are loaded": {"task": "rebalancing.look", "schedule": 60.0, "options": {"expires": 60}},
+    # As the history: the second one of the same minute finds it there.
+    "sample brokers": {"task": "fleet.sample", "schedule": 20.0, "options": {"expires": 40}},
+    "purge samples of brokers": {"task": "fleet.purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge history": {"task": "history.purge", "schedule": 60.0, "options": {"expires": 120}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},

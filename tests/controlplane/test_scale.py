@@ -87,6 +87,8 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "fleet_heat": ["?of=instances", "?of=now&measure=allocation", "?measure=isr&range=24h"],
+    "fleet_broker": ["?range=24h"],
     "fleet_capacity": ["?cluster=default"],
     "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
@@ -169,6 +171,7 @@ def pages(alice, at_staff, first, rule_id):
         "receiver_id": RECEIVER,
         "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
         "cluster": "default",
+        "broker": 1,
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:
