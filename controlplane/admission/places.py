@@ -188,8 +188,8 @@ def _wish_of(organisation: Organisation, placement: Mapping[str, Any], clusters:
     zones, names = frozenset(placement.get("zones", ())), placement.get("apart_from", ())
     known = {zone for cluster in clusters for zone in cluster.zones}
     if zones - known:
-        there = f"there are {', '.join(sorted(known))}" if known else "clusters are in no zones here"
-        raise Invalid.field("placement.zones", f"there is no zone {min(zones - known)}; {there}")
+        zone, names_known = min(zones - known), ", ".join(sorted(known)) or "none"
+        raise Invalid.field("placement.zones", f"there is no zone {zone}; there are {names_known}")
     if not names:
         return Wish(zones)
     rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED).filter(pk__in=names)
@@ -206,11 +206,18 @@ def _no_place(wish: Wish, placement: Mapping[str, Any], clusters: Sequence[Physi
     if not there:
         return NoPlace("no cluster takes new instances at present")
     if not any(wish.zones <= frozenset(each.zones) for each in there):
-        detail = f"no cluster that takes new instances is in {' and '.join(sorted(wish.zones))}"
+        detail = _zones_problem(" and ".join(sorted(wish.zones)))
         return NoPlace(detail, errors=[FieldProblem("placement.zones", detail)])
-    beside = ", ".join(sorted(placement["apart_from"]))
-    detail = f"each cluster that it could be on has one of the instances that it is to be apart from: {beside}"
+    detail = _apart_problem(", ".join(sorted(placement["apart_from"])))
     return NoPlace(detail, errors=[FieldProblem("placement.apart_from", detail)])
+
+
+def _zones_problem(zones: str) -> str:
+    return f"no cluster that takes new instances is in {zones}"
+
+
+def _apart_problem(instances: str) -> str:
+    return f"each cluster that it could be on has one of the instances that it is to be apart from: {instances}"
 
 
 def _members(instance: Instance) -> dict[str, Any]:

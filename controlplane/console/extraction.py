@@ -55,6 +55,8 @@ SPOKEN = (
     "controlplane/policies/retention.py",
     "controlplane/policies/rules.py",
     "controlplane/policies/storage.py",
+    "controlplane/fleet/measures.py",
+    "controlplane/fleet/selectors.py",
     "controlplane/quotas/figures.py",
     "controlplane/topic_insights/hints.py",
     "controlplane/topics/batches.py",
@@ -96,7 +98,14 @@ REFUSALS = {
     "AlreadyExists",
     "LimitReached",
 }
-REFUSALS |= {"CapacityExhausted", "ClusterFull", "ConcurrentChange", "OperationFailed", "OrganisationCapReached"}
+REFUSALS |= {
+    "CapacityExhausted",
+    "ClusterFull",
+    "NoPlace",
+    "ConcurrentChange",
+    "OperationFailed",
+    "OrganisationCapReached",
+}
 REFUSALS |= {
     "PriceUnconfirmed",
     "TooManyAttempts",
