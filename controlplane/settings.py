@@ -201,6 +201,9 @@ SPECTACULAR_SETTINGS = {
         "AlarmStateEnum": "controlplane.alarms.machine.PHASES",
         "AlarmEventKindEnum": "controlplane.alarms.machine.EVENT_KINDS",
         "InstanceEventKindEnum": "controlplane.alarms.events.KINDS",
+        "BalanceModeEnum": "controlplane.rebalancing.models.BalanceMode",
+        "ClusterStateEnum": "controlplane.clusters.models.ClusterState",
+        "ClusterDecisionEnum": "controlplane.admission.cluster_serializers.DECISIONS",
         "RebalanceStateEnum": "controlplane.rebalancing.models.RebalanceState",
         "RebalanceMoveStateEnum": "controlplane.rebalancing.models.MoveState",
         "RebalanceActionEnum": "controlplane.rebalancing.serializers.ACTIONS",
@@ -254,6 +257,11 @@ CELERY_BEAT_SCHEDULE = {
     "roll up history": {"task": "history.roll_up", "schedule": 60.0, "options": {"expires": 120}},
     "keep rebalances up": {"task": "rebalancing.keep_up", "schedule": 60.0, "options": {"expires": 60}},
     "look how clusters are loaded": {"task": "rebalancing.look", "schedule": 60.0, "options": {"expires": 60}},
+    "rebalance clusters by themselves": {
+        "task": "rebalancing.look_after",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     # As the history: the second one of the same minute finds it there.
     "sample brokers": {"task": "fleet.sample", "schedule": 20.0, "options": {"expires": 40}},
     "purge samples of brokers": {"task": "fleet.purge", "schedule": 600.0, "options": {"expires": 600}},

@@ -103,6 +103,7 @@ urlpatterns = [
     path(CLUSTER, clusters.ClusterApi.as_view()),
     path(f"{CLUSTER}/events", clusters.ClusterEventsApi.as_view()),
     path(f"{CLUSTER}/leaving", clusters.ClusterLeavingApi.as_view()),
+    path(f"{CLUSTER}/rebalancing", rebalancing.BalanceRuleApi.as_view()),
     path(f"{V1}/balance", rebalancing.BalanceApi.as_view()),
     path(f"{V1}/rebalances", rebalancing.RebalancesApi.as_view()),
     path(REBALANCE, rebalancing.RebalanceApi.as_view()),

@@ -26,6 +26,8 @@ STATES = (
     "open: instances are placed on it; cordoned: no new ones; draining: nor this, and what is there is to be moved away"
 )
 
+DECISIONS = ("register", "change", "rebalancing")
+
 
 class _ClusterNameField(StrictCharField):
     """Small letters, digits and dashes."""
@@ -114,7 +116,7 @@ class ClusterChangeSerializer(StrictSerializer):
 
     zones = ZonesField(required=False)
     capacity = StrictIntegerField(required=False, min_value=0, max_value=MOST_CAPACITY)
-    state = serializers.ChoiceField(required=False, choices=ClusterState.values, help_text=STATES)
+    state = serializers.ChoiceField(required=False, choices=ClusterState.choices, help_text=STATES)
     reason = ReasonField()
 
 
@@ -123,7 +125,7 @@ class ClusterEventSerializer(serializers.Serializer[Any]):
 
     at = serializers.DateTimeField()
     actor = serializers.CharField()
-    action = serializers.ChoiceField(choices=("register", "change"))
+    action = serializers.ChoiceField(choices=DECISIONS)
     changes = serializers.DictField(source="detail", help_text="by member: from and to")
     reason = serializers.CharField(allow_blank=True)
 

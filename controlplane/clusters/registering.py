@@ -79,7 +79,7 @@ def cluster_register(
     try:
         with transaction.atomic():
             row.save(force_insert=True)
-            _record(row, actor, REGISTER, said, reason, clock)
+            decision_record(row, actor, REGISTER, said, reason, clock)
     except IntegrityError as error:  # somebody else was faster
         raise AlreadyExists(f"there is a cluster {name}, or one with this ZooKeeper, already") from error
     return row
@@ -122,7 +122,7 @@ def cluster_change(
         setattr(row, member, wanted[member])
     if detail:  # asked for twice, it was decided once
         row.save(update_fields=list(detail))
-        _record(row, actor, CHANGE, detail, reason, clock)
+        decision_record(row, actor, CHANGE, detail, reason, clock)
     return row
 
 
@@ -212,9 +212,10 @@ def _raise(problems: Sequence[FieldProblem]) -> None:
         raise Invalid("; ".join(f"{each.field} {each.detail}" for each in problems), errors=problems)
 
 
-def _record(
+def decision_record(
     cluster: PhysicalCluster, actor: str, action: str, detail: Mapping[str, Any], reason: str, clock: Clock
 ) -> None:
+    """What an operator has decided about a cluster, in the transaction of the change. `detail`: member -> {"from", "to"}."""
     ClusterEvent(
         cluster=cluster, actor=actor, action=action, detail=dict(detail), reason=reason.strip(), at=clock.now()
     ).save(force_insert=True)

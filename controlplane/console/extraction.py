@@ -45,6 +45,7 @@ SPOKEN = (
     "controlplane/metering/pipeline/schedule.py",
     "controlplane/billing/verification.py",
     "controlplane/rebalancing/carrying_out.py",
+    "controlplane/rebalancing/causes.py",
     "controlplane/rebalancing/picture.py",
     "controlplane/rebalancing/planner/hard.py",
     "controlplane/rebalancing/rounds.py",

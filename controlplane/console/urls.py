@@ -88,6 +88,7 @@ urlpatterns = [
     path("fleet/clusters", clusters.listed, name="fleet_clusters"),
     path("fleet/clusters/<cluster:cluster>", clusters.shown, name="fleet_cluster"),
     path("fleet/clusters/<cluster:cluster>/brokers/<int:broker>", heat.broker, name="fleet_broker"),
+    path("fleet/clusters/<cluster:cluster>/rebalancing", rebalancing.by_itself, name="fleet_by_itself"),
     path("fleet/heat", heat.shown, name="fleet_heat"),
     path("fleet/rebalancing", rebalancing.overview, name="fleet_rebalancing"),
     path("fleet/rebalancing/<id:rebalance_id>", rebalancing.shown, name="fleet_rebalance"),

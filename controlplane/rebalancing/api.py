@@ -12,8 +12,10 @@ from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import filters, pagination
 from controlplane.clusters.services import cluster_named
 from controlplane.core.errors import Invalid, NotFound
-from controlplane.rebalancing import kept, selectors, services
+from controlplane.rebalancing import automatic, kept, selectors, services
 from controlplane.rebalancing.serializers import (
+    BalanceRuleChangeSerializer,
+    BalanceRuleSerializer,
     BalanceSerializer,
     RebalanceActionSerializer,
     RebalanceCreateSerializer,
@@ -55,6 +57,30 @@ class BalanceApi(APIView):
         cluster = cluster_named(filters.text_of(request, "cluster"))
         document = kept.document_of(selectors.balance_of(cluster))
         return Response(BalanceSerializer(document).data)
+
+
+class BalanceRuleApi(APIView):
+    """/api/v1/clusters/{cluster}/rebalancing."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=BalanceRuleSerializer, tags=TAGS)
+    def get(self, request: Request, cluster: str) -> Response:
+        """When the cluster is rebalanced by itself."""
+        del request
+        return Response(BalanceRuleSerializer(automatic.rule_of(cluster_named(cluster))).data)
+
+    @extend_schema(request=BalanceRuleChangeSerializer, responses=BalanceRuleSerializer, tags=TAGS)
+    def patch(self, request: Request, cluster: str) -> Response:
+        """Another rule: it holds from now on. What is under way goes on."""
+        body = BalanceRuleChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        changes = dict(body.validated_data)
+        reason = changes.pop("reason")
+        row = automatic.rule_set(
+            cluster=cluster_named(cluster), actor=caller_of(request).actor, changes=changes, reason=reason
+        )
+        return Response(BalanceRuleSerializer(row).data)
 
 
 class RebalancesApi(APIView):

@@ -169,6 +169,7 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-heat-now": "/fleet/heat?of=now",
         "fleet-broker": "/fleet/clusters/default/brokers/1",
         "fleet-rebalancing": "/fleet/rebalancing",
+        "fleet-by-itself": "/fleet/clusters/default/rebalancing",
         "fleet-rebalance": "/fleet/rebalancing/reb-000000000001",
         "fleet-rebalance-under-way": "/fleet/rebalancing/reb-000000000002",
         "fleet-organisation": f"/fleet/organisations/{console.organisation}",

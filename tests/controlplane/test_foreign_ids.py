@@ -126,7 +126,7 @@ def endpoints():
 OF_NOBODY = {"metering/brokers/<int:broker>/waiver", "jobs/<str:job>/runs"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/actions", "/moves", "/events")
 }
-OF_NOBODY |= {f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving")}
+OF_NOBODY |= {f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")}
 """Brokers, jobs and clusters are no organisation's; who is no operator is told so, whichever of them it names."""
 WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})

@@ -109,7 +109,9 @@ OF_OPERATORS = {
     "capacity",
     "organisations/<id:organisation_id>/caps",
 }
-OF_OPERATORS |= {"clusters"} | {f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving")}
+OF_OPERATORS |= {"clusters"} | {
+    f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")
+}
 OF_OPERATORS |= {"balance", "rebalances"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
 }

@@ -37,7 +37,20 @@ OBSTACLES = {
     "apart": "On every other cluster is an instance that it is to be apart from.",
     "full": "No other cluster has room for it.",
 }
-MEMBERS = {"zookeeper_hosts": "ZooKeeper", "zones": "Zones", "capacity": "Instances at most", "state": "State"}
+MEMBERS = {
+    "zookeeper_hosts": "ZooKeeper",
+    "zones": "Zones",
+    "capacity": "Instances at most",
+    "state": "State",
+    "mode": "Rebalancing by itself",
+    "new_brokers": "Rebalancing for new brokers",
+    "skew_percent": "Percent above the average",
+    "lasting_minutes": "Minutes that it lasts",
+    "rest_hours": "Hours since the last rebalance",
+    "in_windows": "Only in maintenance windows",
+    "throttle_bytes_per_s": "Throttle",
+    "at_once": "Partitions copied at once",
+}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
