@@ -166,6 +166,8 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-clusters": "/fleet/clusters",
         "fleet-cluster": "/fleet/clusters/default",
         "fleet-heat": "/fleet/heat",
+        "fleet-heat-trouble": "/fleet/heat?measure=isr&range=24h",
+        "fleet-heat-instances": "/fleet/heat?of=instances",
         "fleet-heat-now": "/fleet/heat?of=now",
         "fleet-broker": "/fleet/clusters/default/brokers/1",
         "fleet-rebalancing": "/fleet/rebalancing",
