@@ -28,7 +28,7 @@ from django.views.decorators.http import require_safe
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
-from controlplane.clusters.models import PhysicalCluster
+from controlplane.clusters.models import ClusterState, PhysicalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,12 +98,13 @@ def _zookeeper() -> None:
 
 
 def _clusters() -> list[str]:
-    """The ZooKeeper of every cluster that is registered. Where the database does not say, the installation's own alone."""
+    """The ZooKeeper of every cluster that is in use. Where the database does not say, the installation's own alone."""
     own: str = settings.ENVIRONMENT.zookeeper_hosts
     connection = connections.create_connection("default")
     try:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT zookeeper_hosts FROM {PhysicalCluster._meta.db_table} ORDER BY id")  # noqa: S608, SLF001
+            statement = f"SELECT zookeeper_hosts FROM {PhysicalCluster._meta.db_table} WHERE state <> %s ORDER BY id"  # noqa: S608, SLF001
+            cursor.execute(statement, [ClusterState.RETIRED.value])
             return [hosts or own for (hosts,) in cursor.fetchall()] or [own]
     except Exception as error:  # noqa: BLE001  # that the database is away is told by its own probe
         LOG.info("which clusters there are is not known: %s", type(error).__name__)

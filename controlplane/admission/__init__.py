@@ -8,6 +8,7 @@ selectors  what is taken, and what may be: of clusters, of organisations
 services   the gate; what operators set
 purchases  buying and changing an instance: what REST and the console call
 scheduling changes of size that are made later
+retiring   whether a cluster can be switched off for good
 cluster_api cluster_serializers  REST of clusters and zones
 dry_runs   what buying, changing or deleting an instance would do
 """

@@ -19,9 +19,10 @@ from controlplane.admission.cluster_serializers import (
     LeavingSerializer,
     ZonePageSerializer,
 )
-from controlplane.clusters.registering import cluster_change, cluster_register
+from controlplane.admission.retiring import cluster_set
+from controlplane.clusters.registering import cluster_register
 from controlplane.clusters.selectors import cluster_events
-from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.clusters.services import cluster_named, clusters_known
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -45,7 +46,7 @@ class ClustersApi(APIView):
     def get(self, request: Request) -> Response:
         """Every physical cluster, with what it has and what of it is sold."""
         del request
-        return Response(ClusterPageSerializer({"items": list(map(shown, places.places_of(cluster_list())))}).data)
+        return Response(ClusterPageSerializer({"items": list(map(shown, places.places_of(clusters_known())))}).data)
 
     @extend_schema(request=ClusterCreateSerializer, responses={201: ClusterSerializer}, tags=TAGS)
     def post(self, request: Request) -> Response:
@@ -71,12 +72,12 @@ class ClusterApi(APIView):
 
     @extend_schema(request=ClusterChangeSerializer, responses=ClusterSerializer, tags=TAGS)
     def patch(self, request: Request, cluster: str) -> Response:
-        """Other zones, another capacity, or another state: cordoned, drained, open again. What is there stays there."""
+        """Other zones, another capacity, or another state: cordoned, draining, retired, open again. What is there stays there."""
         body = ClusterChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changes = dict(body.validated_data)
         reason = changes.pop("reason")
-        changed = cluster_change(
+        changed = cluster_set(
             cluster=cluster_named(cluster), actor=caller_of(request).actor, changes=changes, reason=reason
         )
         (place,) = places.places_of([changed])

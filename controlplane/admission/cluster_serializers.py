@@ -23,7 +23,8 @@ from controlplane.clusters.registering import (
 )
 
 STATES = (
-    "open: instances are placed on it; cordoned: no new ones; draining: nor this, and what is there is to be moved away"
+    "open: instances are placed on it; cordoned: no new ones; draining: nor this, and what is there is to be moved away; "
+    "retired: nothing is there, and nobody asks it any more"
 )
 
 DECISIONS = ("register", "change", "rebalancing")

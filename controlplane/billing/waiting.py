@@ -76,6 +76,15 @@ def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:
     return rows.filter(_lacks(month), cluster__name=cluster).order_by("pk")
 
 
+def uninvoiced_ever(cluster: str, now: datetime) -> int:
+    """How many instances that are or were on a cluster lack an invoice, of the present month as of the last LOOK_BACK."""
+    months = dict.fromkeys([*months_due(now), Month.of(now - CLOSE_AFTER), Month.of(now)])
+    lacking = Q()
+    for month in months:
+        lacking |= _lacks(month)
+    return Instance.objects.unscoped(_REASON).filter(lacking, cluster__name=cluster).count()
+
+
 def waived_instances(month: Month, cluster: str) -> QuerySet[Instance]:
     """Those of them that need not wait."""
     return uninvoiced(month, cluster).filter(_waived(month))

@@ -18,6 +18,7 @@ class ClusterState(models.TextChoices):
     OPEN = "open"
     CORDONED = "cordoned"  # takes no new instance
     DRAINING = "draining"  # nor this; and what is on it is to be moved away
+    RETIRED = "retired"  # nothing is on it, and nobody asks it any more; admission.retiring says when that can be
 
 
 class PhysicalCluster(models.Model):

@@ -20,7 +20,7 @@ from django.db import IntegrityError, transaction
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.models import DEFAULT_CAPACITY, Broker, ClusterEvent, ClusterState, PhysicalCluster
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import clusters_known
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, FieldProblem, Invalid
 from quota.contracts.addresses import checked_address
@@ -96,6 +96,7 @@ def cluster_change(
 ) -> PhysicalCluster:
     """Other zones, another capacity, or another state. What is on the cluster stays there, whatever is said. Raises Invalid.
 
+    Whether it can be retired is not looked at here: `admission.retiring` does that, and is what REST and pages call.
     `changes` has one or more of zones, capacity and state. Whoever buys holds the same row, and so knows of it from then on.
     """
     rules = {"zones": zones_problem, "capacity": capacity_problem, "state": state_problem}
@@ -184,10 +185,12 @@ def hosts_sorted(text: str) -> str:
 
 def _refuse_same(hosts: str) -> None:
     """Raises AlreadyExists where this is a cluster that there is."""
-    for other in cluster_list():  # the installation's own is among them, though nobody has looked at it yet
+    for other in clusters_known():  # the installation's own is among them, though nobody has looked at it yet
         if hosts_sorted(other.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts) == hosts:
             raise AlreadyExists(f"cluster {other.name} has this ZooKeeper already")
-    known = Broker.objects.filter(away_since=None).select_related("cluster")
+    known = (
+        Broker.objects.filter(away_since=None).exclude(cluster__state=ClusterState.RETIRED).select_related("cluster")
+    )
     by_address = {(broker.host, broker.port): broker for broker in known}
     for live in _live_brokers(ClusterAddress(0, hosts)):
         found = by_address.get((live.host, live.port))

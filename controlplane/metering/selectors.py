@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
 from controlplane.metering.models import BrokerWaiver, Cap, Loss, PipelineStatus, Progress
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
@@ -357,8 +357,8 @@ def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
 
 
 def completeness_by_cluster() -> dict[str, Completeness]:
-    """Of each cluster, by its name, the oldest first."""
-    return {cluster.name: completeness(cluster.name) for cluster in cluster_list()}
+    """Of each cluster, by its name, the oldest first; of those that are retired as well, though nothing of them waits."""
+    return {cluster.name: completeness(cluster.name) for cluster in clusters_known()}
 
 
 def why_incomplete(*, until: datetime, cluster: str = DEFAULT_CLUSTER) -> str:

@@ -133,9 +133,10 @@ def test_the_real_ones_ask_what_they_are_named_after(tree, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_zookeeper_of_every_cluster_is_asked(monkeypatch, settings):
+def test_the_zookeeper_of_every_cluster_that_is_in_use_is_asked(monkeypatch, settings):
     cluster_ensure()
     PhysicalCluster.objects.create(name="second", zookeeper_hosts="z1:2181/kafka")
+    PhysicalCluster.objects.create(name="third", zookeeper_hosts="z9:2181", state="retired")
     asked = []
 
     def tree(address):

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='physicalcluster',
             name='state',
-            field=models.CharField(choices=[('open', 'Open'), ('cordoned', 'Cordoned'), ('draining', 'Draining')], db_default='open', default='open', max_length=16),
+            field=models.CharField(choices=[('open', 'Open'), ('cordoned', 'Cordoned'), ('draining', 'Draining'), ('retired', 'Retired')], db_default='open', default='open', max_length=16),
         ),
         migrations.AddField(
             model_name='physicalcluster',

@@ -22,6 +22,7 @@ STATES = {
     ClusterState.OPEN: "Open: new instances are placed on it",
     ClusterState.CORDONED: "Cordoned: it takes no new instances",
     ClusterState.DRAINING: "Draining: it takes none, and what is there is to be moved away",
+    ClusterState.RETIRED: "Retired: nothing is there, and nobody asks it any more",
 }
 
 

@@ -9,10 +9,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.admission import places, rules, selectors
+from controlplane.admission.retiring import cluster_set
 from controlplane.clusters.models import ClusterState
-from controlplane.clusters.registering import cluster_change, cluster_register
+from controlplane.clusters.registering import cluster_register
 from controlplane.clusters.selectors import cluster_events
-from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.clusters.services import cluster_named, clusters_known
 from controlplane.console.forms.clusters import ClusterChangeForm, ClusterRegisterForm
 from controlplane.console.page import staff_page
 from controlplane.console.views.fleet import brokers_of
@@ -30,6 +31,7 @@ STATES = {
     ClusterState.OPEN: ("running", "Open"),
     ClusterState.CORDONED: ("warning", "Cordoned"),
     ClusterState.DRAINING: ("warning", "Draining"),
+    ClusterState.RETIRED: ("off", "Retired"),
 }
 OBSTACLES = {
     "closed": "No other cluster takes new instances.",
@@ -66,7 +68,7 @@ def listed(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, "Registered. New instances are placed on it as soon as its brokers are there.")
             return redirect("console:fleet_cluster", made.name)
-    context = {"rows": [_row(place) for place in places.places_of(cluster_list())], "form": form}
+    context = {"rows": [_row(place) for place in places.places_of(clusters_known())], "form": form}
     return render(request, "console/fleet_clusters.html", context, status=422 if form.errors else 200)
 
 
@@ -79,7 +81,7 @@ def shown(request: HttpRequest, cluster: str) -> HttpResponse:
     if form.is_valid():
         try:
             if form.changes:
-                cluster_change(
+                cluster_set(
                     cluster=found,
                     actor=request.user.email,  # type: ignore[union-attr]  # staff_page has looked
                     changes=form.changes,
@@ -105,7 +107,7 @@ def shown(request: HttpRequest, cluster: str) -> HttpResponse:
             )
             for name in rules.CLUSTER
         ],
-        "clusters": [brokers_of(found)],
+        "clusters": [] if found.state == ClusterState.RETIRED else [brokers_of(found)],  # nobody asks that any more
         "leaving": leaving and [(left, OBSTACLES.get(left.obstacle or "", "")) for left in leaving],
         "is_draining": leaving is not None,
         "form": form,

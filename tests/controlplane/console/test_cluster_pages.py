@@ -80,6 +80,18 @@ def test_what_has_to_leave_a_cluster_is_listed_and_where_it_could_go(at_staff, s
     assert "No other cluster takes new instances." in text_of(at_staff.get("/fleet/clusters/default"))
 
 
+def test_a_cluster_with_instances_is_not_retired_and_one_that_is_is_not_asked(at_staff, second, instance, monkeypatch):
+    page = at_staff.post("/fleet/clusters/default", changed("retired"))
+    assert page.status_code == 422
+    assert "Instances that are on it: 1." in text_of(page)
+    assert at_staff.post("/fleet/clusters/second", changed("retired")).status_code == 302
+    monkeypatch.setattr(zookeeper, "tree", lambda _cluster: pytest.fail("it was asked"))
+    text = text_of(at_staff.get("/fleet/clusters/second"))
+    assert "Retired" in text
+    assert "No broker has registered" not in text
+    assert "second Retired" in text_of(at_staff.get("/fleet/clusters"))
+
+
 def test_brokers_of_one_cluster_come_again_by_themselves(at_staff, second):
     page = at_staff.get("/fleet/clusters/default").content.decode()
     assert 'hx-get="/fleet/brokers?cluster=default"' in page
