@@ -10,5 +10,6 @@ purchases  buying and changing an instance: what REST and the console call
 scheduling changes of size that are made later
 retiring   whether a cluster can be switched off for good
 cluster_api cluster_serializers  REST of clusters and zones
+metrics    of /metrics: how much of each cluster is sold
 dry_runs   what buying, changing or deleting an instance would do
 """

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.admission import places, purchases, services
+from controlplane.admission.metrics import clusters_text
 from controlplane.clusters.models import Broker, PhysicalCluster
 from controlplane.clusters.services import cluster_ensure
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -214,6 +215,21 @@ class TestLeaving:
         instance = bought(alice)
         (left,) = places.leaving(instance.cluster)
         assert (left.instance, left.destination, left.obstacle) == (instance, None, "closed")
+
+
+def test_metrics_say_how_much_of_each_is_sold(alice, clusters):
+    services.room_set(
+        cluster=clusters["default"], actor="o", resource="storage_gib", per_broker=10, overcommit=1, reason="small"
+    )
+    bought(alice, cluster=clusters["default"])
+    set_state(clusters["second"], "cordoned")
+    set_state(clusters["third"], "retired")
+    text = clusters_text()
+    assert 'sluice_cluster_sold_percent{cluster="default",resource="storage_gib"} 33' in text
+    assert 'sluice_cluster_sold_percent{cluster="second",resource="storage_gib"} 0' in text
+    assert 'sluice_cluster_takes_new{cluster="default"} 1' in text
+    assert 'sluice_cluster_takes_new{cluster="second"} 0' in text
+    assert "third" not in text
 
 
 def test_three_questions_however_many_clusters(alice, clusters, django_assert_num_queries):
