@@ -202,6 +202,7 @@ SPECTACULAR_SETTINGS = {
         "AlarmEventKindEnum": "controlplane.alarms.machine.EVENT_KINDS",
         "InstanceEventKindEnum": "controlplane.alarms.events.KINDS",
         "BalanceModeEnum": "controlplane.rebalancing.models.BalanceMode",
+        "RoomResourceEnum": "controlplane.admission.rules.RESOURCES",
         "ClusterStateEnum": "controlplane.clusters.models.ClusterState",
         "ClusterDecisionEnum": "controlplane.admission.cluster_serializers.DECISIONS",
         "RebalanceStateEnum": "controlplane.rebalancing.models.RebalanceState",

@@ -82,7 +82,7 @@ def places_of(clusters: Sequence[PhysicalCluster], *, clock: Clock = SYSTEM_CLOC
         away[cluster_id].append(since)
     rooms: dict[int, dict[str, Room]] = {cluster.pk: dict(installed.rooms()) for cluster in clusters}
     for row in ClusterRoom.objects.filter(cluster__in=clusters).order_by("pk"):
-        rooms[row.cluster_id][row.resource] = Room(row.per_broker, row.overcommit)  # type: ignore[attr-defined]
+        rooms[row.cluster_id][row.resource] = Room(row.per_broker, row.overcommit)
     sizes: dict[int, list[dict[str, Any]]] = defaultdict(list)
     instances = Instance.objects.unscoped("capacity counts everyone's").exclude(state=InstanceState.DELETED)
     for cluster_id, *members in instances.filter(cluster__in=clusters).values_list("cluster_id", *_MEMBERS):

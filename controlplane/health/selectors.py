@@ -70,7 +70,7 @@ def health_get(
             listeners=listeners[instance.id],
             throttled_under_limit_ms=throttled.get(instance.id, 0),
             change_problem=instance.problem.rstrip("."),
-            metering_problem=metering_problems[instance.cluster_id],  # type: ignore[attr-defined]
+            metering_problem=metering_problems[instance.cluster_id],
         )
         healths[instance.id] = health_of(facts).known_since(since.get(instance.id, {}), now)
     return healths

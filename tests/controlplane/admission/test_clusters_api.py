@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.admission.models import ClusterRoom
 from controlplane.clusters import zookeeper
-from controlplane.clusters.models import ClusterEvent, PhysicalCluster
+from controlplane.clusters.models import Broker, ClusterEvent, PhysicalCluster
 from controlplane.rebalancing.models import Rebalance
 from tests.controlplane.conftest import WANTED
 from tests.controlplane.fakes import FakeTree
@@ -126,7 +126,16 @@ class TestOfSeveral:
         problem(operator.api.get("/api/v1/balance"), 400, "invalid")
 
     def test_instances_are_bought_on_either(self, alice, operator, second):
+        PhysicalCluster.objects.filter(pk=second.pk).update(capacity=500)
+        for broker in (4, 5, 6):
+            Broker.objects.create(cluster=second, broker_id=broker, host="10.0.0.9", port=9000 + broker)
         for number in range(2):
             assert alice.api.post(URL, {**WANTED, "name": f"n{number}"}).status_code == 202
         homes = {each["instances"] for each in operator.api.get(CLUSTERS).json()["items"]}
         assert homes == {1}
+
+    def test_where_no_broker_runs_nothing_is_bought_before_all_others_are_full(self, alice, operator, second):
+        PhysicalCluster.objects.filter(name="default").update(capacity=2)
+        for number in range(3):
+            assert alice.api.post(URL, {**WANTED, "name": f"n{number}"}).status_code == 202
+        assert [each["instances"] for each in operator.api.get(CLUSTERS).json()["items"]] == [2, 1]

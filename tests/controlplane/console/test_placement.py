@@ -56,6 +56,7 @@ def test_a_wish_that_nobody_fulfils_is_said_beside_it(at_alice, instance, second
 def test_it_is_kept_apart_from_one_of_its_tenants_alone(at_alice, at_charlie, instance, second):
     assert instance.id in at_alice.get(NEW).content.decode()
     assert instance.id not in at_charlie.get(NEW).content.decode()
+    assert at_charlie.post(NEW, {**BOUGHT, "name": "his own"}).status_code == 302  # from now on he is asked
     assert at_charlie.post(NEW, {**BOUGHT, "apart_from": instance.id}).status_code == 422
     assert at_alice.post(NEW, {**BOUGHT, "apart_from": instance.id}).status_code == 302
     assert bought().cluster == second
