@@ -55,6 +55,7 @@ BY_ADDRESS = (
     ("operations", READ),
     ("caps", READ),
     ("prepaid-price", READ),
+    ("zones", READ),
     ("metrics", READ),
     ("audit", AUDIT),
     ("audit.csv", AUDIT),

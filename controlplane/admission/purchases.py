@@ -1,7 +1,8 @@
 """Buying an instance, and changing one: what REST and the console call. The one way to a larger size.
 
 The change is written first, which judges all of its members, and then admitted within the same transaction: what is
-refused was never there.
+refused was never there. A new instance goes to the cluster that `places` puts first; where somebody else was faster there, to the
+next.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from controlplane.admission import prepaid
+from controlplane.admission.places import clusters_to_try
 from controlplane.admission.rules import SIZES
 from controlplane.admission.services import admit
 from controlplane.billing.pricing.prepaid import EXPIRE
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import ClusterFull
 from controlplane.instances import services
 from controlplane.instances.selectors import instance_get
 
@@ -33,22 +36,53 @@ def instance_buy(
     confirm_price: bool = False,
     prepaid_months: int | None = None,
     prepaid_at_end: str = EXPIRE,
+    cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     **members: Any,
 ) -> tuple[Instance, Operation]:
-    """A new instance, as services.instance_create. Raises what that raises, and what `admit` and prepaid.buy do.
+    """A new instance, as services.instance_create; on this cluster, or (None) on the one that suits it best.
 
-    `prepaid_months`: so many are paid in advance, from its opening on; None: it is paid by the hour.
+    `prepaid_months`: so many are paid in advance, from its opening on; None: it is paid by the hour. Raises what
+    services.instance_create raises, what `admit` and prepaid.buy do, and NoPlace.
     """
-    instance, operation = services.instance_create(**members, clock=clock)
+    paid = None if prepaid_months is None else (prepaid_months, prepaid_at_end)
+    *others, last = [cluster] if cluster is not None else _clusters_to_try(members, clock)
+    for home in others:
+        try:
+            with transaction.atomic():  # what is refused was never there: neither the row nor a lock is kept
+                return _bought(home, members, paid, confirm_price, clock)
+        except ClusterFull:
+            continue
+    return _bought(last, members, paid, confirm_price, clock)
+
+
+def _clusters_to_try(members: Mapping[str, Any], clock: Clock) -> list[PhysicalCluster]:
+    return clusters_to_try(
+        organisation=members["organisation"],
+        sizes={name: members.get(name) for name in SIZES},
+        placement=members.get("placement") or {},
+        clock=clock,
+    )
+
+
+def _bought(
+    home: PhysicalCluster,
+    members: Mapping[str, Any],
+    paid: tuple[int, str] | None,
+    confirm_price: bool,
+    clock: Clock,
+) -> tuple[Instance, Operation]:
+    """`paid`: months in advance, and what becomes of it then."""
+    instance, operation = services.instance_create(**members, cluster=home, clock=clock)
     admit(instance=instance, is_price_confirmed=confirm_price, clock=clock)
-    if prepaid_months is not None:
+    if paid is not None:
+        months, at_end = paid
         prepaid.buy(
             instance=instance,
             operation=operation,
             actor=members["actor"],
-            months=prepaid_months,
-            at_end=prepaid_at_end,
+            months=months,
+            at_end=at_end,
             is_price_confirmed=confirm_price,
             clock=clock,
         )

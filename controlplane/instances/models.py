@@ -56,6 +56,8 @@ class Instance(models.Model):
     elastic_budget = models.DecimalField(max_digits=16, decimal_places=2, null=True)  # of a month; null: none
     elastic_off_until = models.DateTimeField(null=True)  # switched off until then, since its budget is used up
     maintenance_window = models.JSONField(null=True)  # as `windows` has it; null: none, so that nothing waits for one
+    # What its tenant wished of its cluster: zones, apart_from; empty: nothing.
+    placement = models.JSONField(default=dict, db_default={})
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
     generation = models.PositiveBigIntegerField(default=1)

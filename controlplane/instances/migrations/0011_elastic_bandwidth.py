@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('instances', '0009_maintenance_window'),
+        ('instances', '0010_placement'),
     ]
 
     operations = [
