@@ -4,17 +4,25 @@ Every request that is not answered at once has a place (`Slot`). What is filled 
 
 Reading goes on unless the connection is *held* (too many requests, or too many bytes of them, wait for an answer) or
 *parked* (one request waits, and everything behind it must).
+
+All answers pass `_send_ready`: there requests are counted, and timed (`tenancy.request_figures`). Where a request begins is said
+by `dispatch.ClientConnection.frame`, in `key` and `began_s`; how long it waits for others, by who has it wait.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.doors import Buffer, Connection, FileRange, Loop
 from dataplane.requests.slots import Parts, Slot
 from dataplane.tasks import Future
+from dataplane.tenancy.request_figures import BOUNDS_S, SUM
 from dataplane.tenancy.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""
@@ -38,20 +46,27 @@ class Answers:
     __slots__ = (
         "_bytes_in_flight",
         "_connection",
+        "_figures",
         "_loop",
+        "_monotonic",
         "_session",
         "_slots",
         "_waits",
         "_will_send",
+        "began_s",
         "is_closed",
         "is_held",
         "is_parked",
+        "key",
     )
 
     def __init__(self, loop: Loop, connection: Connection, session: Session) -> None:
         self._loop = loop
         self._session = session
         self._connection = connection
+        self._figures = None if session.instance is None else session.instance.figures  # nobody's are counted
+        self._monotonic = loop.clock.monotonic
+        self.key, self.began_s = -1, 0.0  # of the request that began last: what API, and when it was here
         self._slots: deque[Slot] = deque()
         self._will_send = False  # at the end of this turn
         self.is_parked = False  # a request waits for its time, and everything behind it
@@ -74,7 +89,8 @@ class Answers:
         return slot
 
     def append_slot(self, slot: Slot) -> None:
-        """Give a slot the next place in the order of answers."""
+        """Give a slot the next place in the order of answers. It is of the request that began last."""
+        slot.key, slot.began_s, slot.delays = self.key, self.began_s, None
         self._slots.append(slot)
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT:
             self._hold_if_full()
@@ -87,12 +103,16 @@ class Answers:
         slot.parts = parts
         if slots[0] is slot:
             self._send_ready()
+        elif slots[0].parts is None:
+            slot.behind(self._monotonic())
 
     def fill_soon(self, slot: Slot, parts: Parts) -> None:
         """As `fill`, and what else is filled in this turn leaves with it: many small answers cost one call."""
         if self.is_closed:
             return
         slot.parts = parts
+        if self._slots[0].parts is None:
+            slot.behind(self._monotonic())
         if not self._will_send:
             self._will_send = True
             self._loop.at_turn_end(self._send_ready)
@@ -100,15 +120,42 @@ class Answers:
     def _send_ready(self) -> None:
         """Send the answers that nothing before them holds up."""
         self._will_send = False
-        slots = self._slots
+        slots, figures = self._slots, self._figures
         ready: list[Buffer | FileRange] = []
-        while slots and (parts := slots[0].parts) is not None:
-            ready += parts
-            slots.popleft()
+        if figures is None:
+            while slots and (parts := slots[0].parts) is not None:
+                ready += parts
+                slots.popleft()
+        else:
+            now, at_once = self._monotonic(), figures.at_once
+            while slots and (parts := slots[0].parts) is not None:
+                ready += parts
+                slot = slots.popleft()
+                if not parts:
+                    figures.unanswered(slot.key)
+                elif (
+                    slot.delays is None and (counts := at_once.get(slot.key)) is not None
+                ):  # as `answered`, without a call
+                    took_s = now - slot.began_s
+                    counts[bisect_left(BOUNDS_S, took_s)] += 1
+                    counts[SUM] += took_s
+                else:
+                    slot.sent(now)
+                    figures.answered(slot.key, now - slot.began_s, slot.delays)
         if ready:
             self._connection.send(ready)
         if self.is_held:
             self.read_on()
+
+    def unanswered(self) -> None:
+        """The request that began last has no place, and needs none: acks=0."""
+        if self._figures is not None:
+            self._figures.unanswered(self.key)
+
+    def refused(self, key: int, codes: Iterable[int]) -> None:
+        """An answer to a request of this API has these error codes, of which 0 is none."""
+        if self._figures is not None:
+            self._figures.refused(key, codes)
 
     def drop(self) -> None:
         """The connection is gone: nothing is answered any more."""

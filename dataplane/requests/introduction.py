@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.handlers.outcome import CloseConnectionError, Reply
+from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import prefixed
 from dataplane.requests.served import Served
 from dataplane.requests.tokens import RawTokens
@@ -149,6 +150,7 @@ class Introduction:
         client = self._client
         reply = client.broker.logins.take(client.session, token, _raw)
         slot = client.answers.reserve()
+        slot.key = ApiKey.SASL_AUTHENTICATE  # which its bytes do not say
         if not isinstance(reply, Future):
             client.answers.fill(slot, reply)
             self._look()

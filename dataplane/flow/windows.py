@@ -1,0 +1,79 @@
+"""Requests of instances, ten seconds at a time, for the reports to the flow master (`quota.contracts.requests`).
+
+With the first report after a window's end, what every instance has counted is taken: counts that came in the milliseconds until
+then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
+them: the first report of a connection begins to tell all that is kept, the newest first, the others go on. No report has more
+than `MOST_TOLD` texts, and what is taken is taken in pieces, so no turn of the loop is long; instances at rest cost one look each
+in ten seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from quota.contracts.requests import WINDOW_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dataplane.tenancy.instance import Instance
+    from quota.contracts.requests import Windows
+    from quota.steps import Steps
+
+KEPT = 6
+"""Windows."""
+MOST_TOLD = 500
+"""Texts of some 200 bytes in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+_TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 500
+_MS = 1000
+
+
+class RequestWindows:
+    """Of one broker. `now_ms` is the wall's clock."""
+
+    def __init__(self, instances: Callable[[], Iterable[Instance]], now_ms: Callable[[], int]) -> None:
+        self._instances, self._now_ms = instances, now_ms
+        self._begins = self._present()
+        self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
+        self._untold: deque[tuple[int, str]] = deque()
+
+    def report_steps(self, *, is_whole: bool) -> Steps[Windows]:
+        """What the next report tells. `is_whole`: it is the first of a connection."""
+        present = self._present()
+        if present > self._begins:
+            yield from self._take()
+        self._begins = present  # also where the clock was set back: then what is counted goes on
+        if is_whole:
+            self._untold = deque((at, name) for at, texts in sorted(self._kept.items(), reverse=True) for name in texts)
+        told: dict[str, dict[int, str]] = {}
+        for _ in range(min(MOST_TOLD, len(self._untold))):
+            at, name = self._untold.popleft()
+            text = self._kept.get(at, {}).get(name)
+            if text is not None:  # it was not forgotten meanwhile
+                told.setdefault(name, {})[at] = text
+        return told
+
+    def _take(self) -> Steps[None]:
+        begins, self._begins = self._begins, self._present()
+        texts = self._kept.setdefault(begins, {})
+        for old in sorted(self._kept)[:-KEPT]:
+            del self._kept[old]
+        if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
+            self._untold = deque(each for each in self._untold if each[0] in self._kept)
+        taken = 0
+        for looked_at, instance in enumerate(list(self._instances()), 1):
+            counts = instance.figures.take()
+            if counts is not None:
+                texts[instance.spec.id] = counts.to_text()
+                self._untold.append((begins, instance.spec.id))
+                taken += 1
+                if not taken % _TAKEN_PER_STEP:
+                    yield
+            elif not looked_at % _LOOKED_AT_PER_STEP:
+                yield
+
+    def _present(self) -> int:
+        """When the present window began."""
+        now_s = self._now_ms() // _MS
+        return now_s - now_s % WINDOW_S
