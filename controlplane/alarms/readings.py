@@ -20,7 +20,7 @@ from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
 from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
 
@@ -114,7 +114,7 @@ def _read(
     figures = figures_get(instances, flows_get, clock=clock)
     healths = health_get(instances, figures=figures, observed=observed, clock=clock)
     now_s, names = int(clock.now().timestamp()), [instance.pk for instance in instances]
-    latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S)
+    latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S, with_requests=True)
     ours = [each for each in groups if each[0] in latest]
     lags = lags_get(ours, now_s)
     found = {name: reading_of(healths.get(name), figures.fresh.get(name), latest[name]) for name in names}
@@ -159,11 +159,13 @@ def _with_group(reading: Reading, group: str, lag: LatestLag | None) -> Reading:
 
 
 def _sampled(latest: Latest, name: str) -> float | Missing:
-    """A limit, or an allocation, that is absent from a sample is unlimited."""
+    """A limit, or an allocation, that is absent from a sample is unlimited; a latency is of requests that there were."""
     value = latest.values.get(name)
     if value is not None:
         return float(value)
-    return Missing.NO_LIMIT if name in latest.values else Missing.NO_SAMPLE
+    if name not in latest.values:
+        return Missing.NO_SAMPLE
+    return Missing.NO_REQUESTS if name in COUNTED else Missing.NO_LIMIT
 
 
 def _percent(part: float | Missing, whole: float | Missing) -> float | Missing:

@@ -81,6 +81,7 @@ INSTANCE_LIMITS = Call("PUT", f"{_INSTANCE}/limits")
 INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
 INSTANCE_PROMETHEUS = Call("GET", f"{_INSTANCE}/prometheus")
 INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
+INSTANCE_REQUESTS = Call("GET", f"{_INSTANCE}/requests")
 
 POLICIES = Call("GET", f"{_INSTANCE}/policies")
 DISK_POLICY = Call("PUT", f"{_INSTANCE}/policies/disk")

@@ -9,6 +9,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
+from controlplane.history.requests.reading import totals_of
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -39,4 +40,5 @@ def _text(instance: Instance, now_s: int) -> str:
         GroupLag(name, lag.messages, lag.seconds) for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
     ]
     ordered = sorted(groups, key=lambda each: each.name)
-    return exposition(instance.pk, found.values, ordered, is_known=found.at is not None)
+    requests = totals_of(instance.pk)
+    return exposition(instance.pk, found.values, ordered, is_known=found.at is not None, requests=requests)

@@ -65,6 +65,14 @@ def test_in_whatever_order_windows_are_added_up_they_come_to_the_same(windows, r
     assert first.requests == sum(each.requests for each in windows)
 
 
+@given(counted(), counted())
+def test_a_text_that_is_added_unchecked_comes_to_the_same(one, other):
+    added = RequestCounts()
+    for each in (one, other):
+        added.add_text(each.to_text())
+    assert same(added, RequestCounts.joined([one.to_text(), other.to_text()]))
+
+
 def test_bounds_are_ten_a_decade_and_each_is_larger_than_the_one_before():
     assert (BOUNDS_US[0], BOUNDS_US[-1], BUCKETS) == (10, 10**8, 72)
     assert all(1.1 < larger / bound < 1.34 for bound, larger in itertools.pairwise(BOUNDS_US))

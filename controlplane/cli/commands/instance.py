@@ -80,6 +80,26 @@ def history(
     )
 
 
+@app.add("requests")
+def requests(
+    ctx: typer.Context,
+    instance: Instance,
+    start: Since = "-1h",
+    end: Until = None,
+    phase: Annotated[
+        Literal["total", "local", "remote", "throttle"],
+        typer.Option(help="Which time is shown, as Kafka's TotalTimeMs and the others. JSON has all of them."),
+    ] = "total",
+) -> None:
+    """Requests by API: how many, with which errors, and in how many milliseconds half, 99 % and 99.9 % were answered."""
+    now = datetime.now(UTC)
+    session = of(ctx)
+    query = said(**{"from": since(start, now), "to": end and since(end, now)})
+    found = session.call(ops.INSTANCE_REQUESTS, query=query, instance_id=instance)
+    times = {f"{name}_ms": f"latency_ms.{phase}.{name}" for name in ("p50", "p99", "p999")}
+    session.output.pages([found], columns("api", "requests", "requests_per_s", "errors", "error_codes", **times))
+
+
 @app.add("create")
 def create(
     ctx: typer.Context,

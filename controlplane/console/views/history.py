@@ -16,6 +16,8 @@ from controlplane.console.over_time import RANGES, charts_of, is_empty, legend_o
 from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
+from controlplane.history.metrics import METRICS, Kind
+from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.selectors import history_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_any
@@ -42,8 +44,13 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     chosen = range_chosen(request, RANGES)
     now = SYSTEM_CLOCK.now()
     found = history_get(
-        instance=instance, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+        instance=instance,
+        start=now - timedelta(seconds=chosen.length_s),
+        end=now,
+        step_s=chosen.step_s,
+        metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
     )
+    requests = requests_get(instance=instance, start=found.start, end=found.end, step_s=chosen.step_s)
     marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=MARKED)
     context = {
         "instance": instance,
@@ -53,7 +60,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks)],
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
+        "requests": rows_of(requests),
     }
     return render(request, "console/instance_history.html", context)
 
