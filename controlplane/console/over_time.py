@@ -81,7 +81,7 @@ PER_S = _Unit(lambda value: DASH if value is None else f"{amount(round(value / T
 LATENCY = _Unit(lambda value: DASH if value is None else f"{amount(round(value / MS_US, 3))} ms", 10, (1, 2, 5))
 MOST_LINES = 4
 LINE_KINDS = ("flow", "other", "limit", "allocation", "most")
-PERCENTILE_LINES = (("most", "99.9 %", "p999"), ("other", "99 %", "p99"), ("flow", "half of them", "p50"))
+PERCENTILE_LINES = (("most", "p99.9", "p999"), ("other", "p99", "p99"), ("flow", "p50", "p50"))
 RECORDS = _Unit(lambda value: amount(None if value is None else round(value, 1)), 10, (1, 2, 5))
 AGE = _Unit(lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
 

@@ -78,7 +78,10 @@ class Histogram:
         self.sum_us += other.sum_us
 
     def percentile_us(self, share: float) -> float | None:
-        """What so many of them (0 to 1) took at most, in microseconds; None: there is none. In a bucket they lie evenly."""
+        """What so many of them (0 to 1) took at most, in microseconds; None: there is none.
+
+        In a bucket they lie evenly; what took no longer than the first bound is 0.
+        """
         count = self.count
         if not count:
             return None
@@ -87,7 +90,9 @@ class Histogram:
             if some and before + some >= wanted:
                 if bucket == len(BOUNDS_US):
                     return float(BOUNDS_US[-1])  # nobody knows how far beyond
-                lower = BOUNDS_US[bucket - 1] if bucket else 0
+                if not bucket:
+                    return 0.0  # most of these are times that were none
+                lower = BOUNDS_US[bucket - 1]
                 return lower + (BOUNDS_US[bucket] - lower) * max(0.0, wanted - before) / some
             before += some
         return float(BOUNDS_US[-1])

@@ -1,8 +1,9 @@
 """Windows of requests from the masters to rows, each once, whoever asks how often.
 
 Every five seconds each master is asked for what has settled since: windows that ended ten seconds ago, so that all brokers have
-told theirs. Masters keep a minute of them: a worker, or a master, that was away for less costs nothing. The mark of a cluster says
-up to which window it was done; it moves by compare-and-set in the transaction that writes the rows, so of two workers one writes.
+told theirs. Masters keep a minute of them: a worker, or a master, that was away for less costs nothing. The mark of a cluster
+says up to which window it was done; it moves by compare-and-set in the transaction that writes the rows, so of two workers one
+writes.
 
 With the first window of a minute the one before is whole: it is added to the rows of its minute, its hour and its day, and to the
 totals, in that transaction as well. So rows of every length are exact sums of windows, and nothing has to be rolled up again.

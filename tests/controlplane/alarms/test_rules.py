@@ -204,6 +204,12 @@ def test_a_percentage_of_no_limit_is_no_value_and_so_is_the_limit():
     assert of(read(latest=nothing), "produce_percent") is Missing.NO_LIMIT
 
 
+def test_a_latency_of_requests_that_there_were_not_is_no_value():
+    quiet = Latest(1, {**SAMPLED, "produce_p99_ms": None})
+    assert of(read(latest=quiet), "produce_p99_ms") is Missing.NO_REQUESTS
+    assert of(read(latest=Latest(1, {**SAMPLED, "produce_p99_ms": 4.5})), "produce_p99_ms") == 4.5
+
+
 def test_without_a_fresh_sample_no_metric_has_a_value_and_health_has():
     found = read(latest=Latest())
     missing = {name for (name, _), value in found.values.items() if value is Missing.NO_SAMPLE}

@@ -13,7 +13,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.models import Minute, Sample
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
-from tests.controlplane.history.conftest import MIB, keep, rolled, sample
+from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, rolled, sample
 
 from .conftest import text_of
 
@@ -108,8 +108,33 @@ def test_it_is_linked_beside_the_others_and_outlives_the_instance(at_alice, page
 def test_one_page_is_a_few_questions(page, instance, last, django_assert_max_num_queries):
     keep([sample(last - 10 * number, instance.id) for number in range(360)])
     assert Sample.objects.count() == 360
-    with django_assert_max_num_queries(17):  # five of them of events
+    with django_assert_max_num_queries(20):  # five of them of events, three of requests
         assert page().status_code == 200
+
+
+def test_requests_are_charts_and_a_table_by_api(page, instance, last):
+    keep([sample(last - 60, instance.id), sample(last - 50, instance.id)])
+    made = counts_of(200, took_us=2_000, errors={"NOT_LEADER_OR_FOLLOWER": 3})
+    for number, api in enumerate(("Fetch", "Metadata", "ListOffsets", "Heartbeat", "OffsetCommit")):
+        made.add(counts_of(10 - number, api=api, took_us=400))
+    keep_requests(instance, {last - 60: made}, known_to=last)
+    answer = page()
+    assert list(pictures(answer))[5:] == ["requests", "errors", "produce_latency", "fetch_latency"]
+    text = text_of(answer)
+    assert "Produce 200" in text
+    assert "NOT_LEADER_OR_FOLLOWER 3" in text
+    assert "all others" in text
+    said = pictures(answer)["produce_latency"].get("aria-label")
+    assert "p99 " in said
+    assert " ms at the end" in said
+
+
+def test_where_nothing_was_asked_there_is_nothing_of_requests(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    keep_requests(instance, {}, known_to=last)
+    answer = page()
+    assert list(pictures(answer))[5:] == []
+    assert "Requests by API" not in text_of(answer)
 
 
 @pytest.mark.parametrize("top", [0, 1, 3, 5 * MIB, 5 * MIB + 1, 1023, 1024, 700 * MIB, 2**45])
