@@ -27,8 +27,9 @@ class Slot:
 
     def waited(self, seconds: float) -> None:
         """It has waited so long for others than the loop."""
-        self.delays = self.delays or Delays()
-        self.delays.waited_s += max(0.0, seconds)
+        if seconds > 0:
+            self.delays = self.delays or Delays()
+            self.delays.waited_s += seconds
 
     def behind(self, now_s: float) -> None:
         """Its answer is there, and one before it is not."""
