@@ -17,6 +17,7 @@ from controlplane.core.models import Operation
 from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import services as instances
 from controlplane.kafka import (
+    backlog_door,
     client,
     config_door,
     connection_door,
@@ -171,6 +172,7 @@ def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     monkeypatch.setattr(connection_door, "door", lambda _cluster: fake.connections)
     monkeypatch.setattr(config_door, "door", lambda _cluster: fake.config_rows)
     monkeypatch.setattr(size_door, "door", lambda _cluster: fake.sizes)
+    monkeypatch.setattr(backlog_door, "door", lambda _cluster: fake.backlogs)
     return fake
 
 

@@ -15,18 +15,18 @@ from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
 app = Commands("Consumer groups: who reads, and how far behind.")
-LISTED = columns("name", "state", "protocol", "lag_messages", members="members.#")
+LISTED = columns("name", "state", "protocol", "lag_messages", "lag_bytes", members="members.#")
 
 
 @app.add("list")
 def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
-    """Groups by name, with members and lag in records."""
+    """Groups by name, with members and lag in records and bytes."""
     of(ctx).listed(ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
 
 
 @app.add("show")
 def shown(ctx: typer.Context, instance: Instance, group: Group) -> None:
-    """Members, and for each partition what is left to read in records and seconds."""
+    """Members, and for each partition what is left to read in records, bytes and seconds."""
     of(ctx).show(ops.GROUP, instance_id=instance, group=group)
 
 
