@@ -80,6 +80,7 @@ INSTANCE_WHITELIST = Call("PUT", f"{_INSTANCE}/whitelist")
 INSTANCE_LIMITS = Call("PUT", f"{_INSTANCE}/limits")
 INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
 INSTANCE_PROMETHEUS = Call("GET", f"{_INSTANCE}/prometheus")
+INSTANCE_SCRAPE_CONFIG = Call("GET", f"{_INSTANCE}/scrape-config")
 INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
 INSTANCE_REQUESTS = Call("GET", f"{_INSTANCE}/requests")
 

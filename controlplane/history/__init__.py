@@ -13,4 +13,5 @@ requests     requests, errors and latencies
 latest       the newest of it, of many instances and groups at once: what alarms and Prometheus read
 exposition   the newest of it in Prometheus' text format (pure)
 now          what is in that
+scraping     where it is read, and a configuration to paste (pure)
 """

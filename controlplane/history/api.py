@@ -18,7 +18,7 @@ from controlplane.core.errors import Invalid
 from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import METRICS
-from controlplane.history.now import exposition_get
+from controlplane.history.now import exposition_get, scraping_get
 from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.resolutions import MOST_POINTS
@@ -120,6 +120,20 @@ class InstancePrometheusApi(APIView):
         """The newest figures of an instance and the lag of its groups, for Prometheus; the API key is its bearer token."""
         text = exposition_get(organisation=caller_of(request).organisation, instance_id=instance_id)
         return HttpResponse(text, content_type=MEDIA_TYPE)
+
+
+class InstanceScrapeConfigApi(APIView):
+    """/api/v1/instances/{id}/scrape-config."""
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> HttpResponse:
+        """What to paste into the configuration of a Prometheus that is to read the instance's figures: YAML."""
+        found = scraping_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            asked_at=request.build_absolute_uri("/"),
+        )
+        return HttpResponse(found.config, content_type="text/plain; charset=utf-8")
 
 
 class GroupHistoryApi(APIView):

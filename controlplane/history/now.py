@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
 from controlplane.history.requests.reading import totals_of
+from controlplane.history.scraping import Scraping, scraping_of
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -32,6 +35,13 @@ def exposition_get(*, organisation: Organisation, instance_id: str, clock: Clock
     text = _text(instance, int(clock.now().timestamp()))
     keep(key, text, CACHED_S, LOG, "figures of now are not kept")
     return text
+
+
+def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str) -> Scraping:
+    """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked. Raises NotFound."""
+    instance = instance_any(organisation=organisation, instance_id=instance_id)
+    environment = settings.ENVIRONMENT
+    return scraping_of(environment.metrics_url or environment.console_url or asked_at, instance.pk)
 
 
 def _text(instance: Instance, now_s: int) -> str:

@@ -17,7 +17,9 @@ from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
 from controlplane.history.metrics import METRICS, Kind
+from controlplane.history.now import scraping_get
 from controlplane.history.requests.selectors import requests_get, rows_of
+from controlplane.history.scraping import KEY_FILE
 from controlplane.history.selectors import history_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_any
@@ -62,6 +64,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "step_s": found.step_s,
         "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
         "requests": rows_of(requests),
+        "key_file": KEY_FILE,
+        "scraping": scraping_get(
+            organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
+        ),
     }
     return render(request, "console/instance_history.html", context)
 

@@ -91,6 +91,12 @@ def test_requests_are_a_line_for_each_api_with_the_time_that_is_asked_for(ok, al
     assert remote["items"][0]["latency_ms"]["remote"]["p99"] == pytest.approx(4.0, rel=0.3)
 
 
+def test_a_configuration_of_prometheus_is_printed_as_it_is(ok, instance):
+    said = ok("instance", "scrape-config", instance.name).out
+    assert said.startswith("scrape_configs:\n")
+    assert f"metrics_path: /api/v1/instances/{instance.id}/prometheus" in said
+
+
 def test_a_refusal_names_what_is_wrong(as_alice, instance):
     ran = as_alice("instance", "history", instance.id, "--metrics", "lag")
     assert ran.status == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
@@ -65,6 +66,7 @@ def test_what_a_page_may_not_have_is_not_in_a_drawing(page, instance, last):
     keep([sample(last - 60, instance.id)])
     body = page().content.decode()
     (main,) = re.findall(r"<main.*</main>", body, flags=re.DOTALL)
+    main, _, _ = main.partition('id="scraping-title"')  # which has the address of metrics
     assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|pygal|https?://(?!www\.w3\.org/)", main) == []
 
 
@@ -127,6 +129,14 @@ def test_requests_are_charts_and_a_table_by_api(page, instance, last):
     said = pictures(answer)["produce_latency"].get("aria-label")
     assert "p99 " in said
     assert " ms at the end" in said
+
+
+def test_a_prometheus_is_told_the_one_address_and_a_configuration(page, instance, settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metrics_url="https://metrics.example.com")
+    text = text_of(page())
+    assert f"https://metrics.example.com/api/v1/instances/{instance.id}/prometheus" in text
+    assert "job_name: sluice-" in text
+    assert "metrics.example.com" in text.partition("targets:")[2]
 
 
 def test_where_nothing_was_asked_there_is_nothing_of_requests(page, instance, last):
