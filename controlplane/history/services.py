@@ -27,13 +27,13 @@ from controlplane.history.models import (
     Minute,
     RequestDay,
     RequestHour,
-    RequestMark,
     RequestMinute,
     RequestSample,
     RequestTotal,
     RolledUp,
     Sample,
 )
+from controlplane.history.requests.sampling import finish
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Resolution, floor
 from controlplane.history.rows import figures_of
 from controlplane.history.statements import rolled_up, throttled_set
@@ -178,8 +178,7 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         if level is not None:  # what may be rolled up again stays whole
             limit = min(limit, done.get(level.resolution.step_s, 0) - level.again_s)
         forget(model, limit, portion_s)
-    rolled = RequestMark.objects.aggregate(least=Min("rolled"))["least"]
+    finish(clock=clock)
     for rows, resolution, portion_s in REQUESTS_KEPT:
-        oldest = resolution.oldest(now_s)
-        forget(rows, min(oldest, rolled or 0) if rows is RequestSample else oldest, portion_s)
+        forget(rows, resolution.oldest(now_s), portion_s)
     RequestTotal.objects.filter(until__lt=HOURS.oldest(now_s)).delete()

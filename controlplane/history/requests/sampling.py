@@ -45,6 +45,8 @@ SETTLED_S = 10
 """After a window's end: brokers report every second, and their clocks need not agree to the second."""
 AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
+AWAY_S = 1800
+"""A cluster of which nothing was heard for so long tells no more of the minute at which that began."""
 ASKED_AT_ONCE, ROWS_AT_ONCE = 200, 500
 LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
     (RequestMinute, MINUTES.step_s),
@@ -75,20 +77,40 @@ def _sample_of(cluster: PhysicalCluster, now_s: int) -> int:
     )
     names = list(running.order_by("pk").values_list("pk", flat=True))
     try:
-        rows = [row for part in portions(names, ASKED_AT_ONCE) for row in _told(cluster, part, after) if row.at <= last]
+        told = [row for part in portions(names, ASKED_AT_ONCE) for row in _told(cluster, part, after)]
     except Unavailable as error:
         LOG.debug("requests are not sampled: %s", error)
         return 0
+    rows = [row for row in told if row.at <= last and (is_ahead or row.at >= mark.rolled)]
     with transaction.atomic():
         rolled = floor(last + WINDOW_S, MINUTES.step_s)
         moved = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken).update(taken=last, rolled=rolled)
         if not moved:
             return 0
         RequestSample.objects.bulk_create(rows, ignore_conflicts=True)
-        if rolled > mark.rolled:
-            for part in portions(_asked(cluster, mark.rolled, rolled), ROWS_AT_ONCE):
-                _rolled_up(part, mark.rolled, rolled)
+        _roll_up(cluster, mark.rolled, rolled)
     return len(rows)
+
+
+def finish(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Add up the last minute of clusters that have been away for long: their windows expire, and totals must not get less."""
+    now_s = int(clock.now().timestamp())
+    for cluster in cluster_list():
+        mark = RequestMark.objects.filter(pk=mark_name(cluster.pk), taken__lt=now_s - AWAY_S).first()
+        if mark is None:
+            continue
+        end = floor(mark.taken, MINUTES.step_s) + MINUTES.step_s
+        with transaction.atomic():
+            same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled, rolled__lt=end)
+            if same.update(rolled=end):
+                _roll_up(cluster, mark.rolled, end)
+
+
+def _roll_up(cluster: PhysicalCluster, start: int, end: int) -> None:
+    """What began in [start, end), if anything can have: called once of each time."""
+    if start < end:
+        for part in portions(_asked(cluster, start, end), ROWS_AT_ONCE):
+            _rolled_up(part, start, end)
 
 
 def _asked(cluster: PhysicalCluster, start: int, end: int) -> list[str]:

@@ -140,6 +140,23 @@ def test_an_instance_that_has_stopped_meanwhile_has_its_last_minute(told, at_noo
     assert requests(RequestMinute) == {0: 3}
 
 
+def test_of_a_cluster_that_was_away_for_long_the_last_minute_is_added_up_once(told, at_noon, instance):
+    told[NOON] = counts_of(1).to_text()
+    sampled(at_noon, NOON + 20)
+    move(at_noon, NOON + 2_000)
+    for _ in range(2):
+        sampling.finish(clock=at_noon)
+    assert requests(RequestMinute) == {0: 1}
+    told |= {NOON + 10: counts_of(2).to_text(), NOON + 60: counts_of(4).to_text()}
+    sampled(at_noon, NOON + 2_100)
+    assert [requests(model) for model in (RequestSample, RequestMinute, RequestHour)] == [
+        {0: 1, 60: 4},
+        {0: 1, 60: 4},
+        {0: 5},
+    ], "what was told too late of the minute is in no row, rather than in some"
+    assert totals_of(instance.id).requests == 5
+
+
 def test_nothing_is_taken_of_windows_that_do_not_begin_where_windows_begin(told, at_noon):
     told[NOON + 3] = counts_of(3).to_text()
     assert sampled(at_noon, NOON + 60) == 0
@@ -168,11 +185,12 @@ def test_the_master_is_asked_for_what_is_later(monkeypatch):
 def test_rows_go_when_nobody_may_ask_for_them_and_none_before_it_was_added_up(told, at_noon, instance):
     told[NOON] = counts_of(1).to_text()
     sampled(at_noon, NOON + 20)
+    move(at_noon, NOON + 1_200)
+    services.purge(clock=at_noon)
+    assert (requests(RequestSample), requests(RequestMinute)) == ({0: 1}, {}), "more of its minute may be told"
     move(at_noon, NOON + SAMPLES.kept_s + SAMPLES.grace_s + 60)
     services.purge(clock=at_noon)
-    assert requests(RequestSample) == {0: 1}, "its minute has not been made"
-    told.clear()
-    sampled(at_noon, NOON + SAMPLES.kept_s + SAMPLES.grace_s + 70)
+    assert totals_of(instance.id).requests == 1
     services.purge(clock=at_noon)
     assert (requests(RequestSample), requests(RequestMinute)) == ({}, {0: 1})
     move(at_noon, NOON + MINUTES.kept_s + MINUTES.grace_s + 120)
