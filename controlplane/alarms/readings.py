@@ -14,7 +14,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from controlplane.alarms.rules import Missing
+from controlplane.alarms.rules import OF_GROUPS, Missing
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
@@ -149,11 +149,10 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
 
 
 def _with_group(reading: Reading, group: str, lag: LatestLag | None) -> Reading:
-    of_group: dict[Watched, float | Missing] = dict.fromkeys(
-        (("group_lag_messages", group), ("group_lag_seconds", group)), Missing.NO_GROUP
-    )
+    of_group: dict[Watched, float | Missing] = dict.fromkeys(((name, group) for name in OF_GROUPS), Missing.NO_GROUP)
     if lag is not None:
         of_group["group_lag_messages", group] = float(lag.messages)
+        of_group["group_lag_bytes", group] = Missing.NO_SIZE if lag.size is None else float(lag.size)
         of_group["group_lag_seconds", group] = Missing.NO_AGE if lag.seconds is None else lag.seconds
     return Reading({**reading.values, **of_group}, reading.details)
 

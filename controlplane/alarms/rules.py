@@ -74,6 +74,7 @@ class Missing(StrEnum):
     NO_MASTER = "no_master"  # the flow master says nothing of the instance now
     NO_ROUTES = "no_routes"  # ZooKeeper does not answer
     NO_GROUP = "no_group"  # the history has no fresh minute of the group
+    NO_SIZE = "no_size"  # a leader did not say how many bytes are unread, or was not asked
     NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
     NOT_READ = "not_read"  # the instance could not be read
 
@@ -85,6 +86,7 @@ MISSING: Mapping[Missing, str] = {
     Missing.NO_MASTER: "No flow master knows the instance now",
     Missing.NO_ROUTES: "Routes are not known now",
     Missing.NO_GROUP: "The group was not seen in the last three minutes",
+    Missing.NO_SIZE: "How many bytes are unread is not known now",
     Missing.NO_AGE: "The oldest unread record has no known time",
     Missing.NOT_READ: "The instance could not be read",
 }
@@ -161,6 +163,7 @@ FIGURES = {
     "offline_partitions": Figure("Partitions without a leader", "", MANY, "are"),
     "health_level": Figure("Health level", "", 2),
     "group_lag_messages": Figure("Lag", "records", MOST_BYTES, of_group=True),
+    "group_lag_bytes": Figure("Lag in bytes", "bytes", MOST_BYTES, scale=GIB, of_group=True),
     "group_lag_seconds": Figure("Age of the oldest unread record", "s", MANY, of_group=True),
 }
 OF_GROUPS = tuple(name for name, figure in FIGURES.items() if figure.of_group)

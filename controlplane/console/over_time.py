@@ -238,9 +238,10 @@ def _shares(requests: Requests, names: Mapping[str, int], count_of: Callable[[Re
 
 def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
     """Of a group."""
-    messages, seconds = history.series
+    messages, size, seconds = history.series
     return [
         _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
+        _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
     ]
 

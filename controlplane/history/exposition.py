@@ -38,11 +38,12 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group now; None: its age is not known."""
+    """A group now; None: its age, or its bytes, are not known."""
 
     name: str
     messages: int
     seconds: float | None
+    size: int | None = None
 
 
 def _gauge_of(name: str) -> Gauge:
@@ -77,6 +78,7 @@ TOLD_BOUNDS = tuple(
 UNLIMITED = frozenset(name for name in METRICS if name.endswith("_limit_bytes_per_s"))
 """Whose null says that there is no limit."""
 LAG_MESSAGES = Gauge(f"{PREFIX}group_lag_messages", "Records that a consumer group can still read, of all partitions.")
+LAG_BYTES = Gauge(f"{PREFIX}group_lag_bytes", "Bytes of these records as they are stored.")
 LAG_SECONDS = Gauge(
     f"{PREFIX}group_lag_seconds",
     "Age of the oldest record that a consumer group is still to read; the largest of the partitions' that are known.",
@@ -103,12 +105,10 @@ def exposition(
             value = math.inf
         if value is not None:
             lines += _family(gauge, [(labels, value / gauge.divisor)])
-    messages = [(_labels(instance_id=instance_id, group=each.name), each.messages) for each in groups]
-    seconds = [
-        (_labels(instance_id=instance_id, group=each.name), each.seconds) for each in groups if each.seconds is not None
-    ]
-    lines += _family(LAG_MESSAGES, messages)
-    lines += _family(LAG_SECONDS, seconds)
+    of_group = [(_labels(instance_id=instance_id, group=each.name), each) for each in groups]
+    lines += _family(LAG_MESSAGES, [(name, each.messages) for name, each in of_group])
+    lines += _family(LAG_BYTES, [(name, each.size) for name, each in of_group if each.size is not None])
+    lines += _family(LAG_SECONDS, [(name, each.seconds) for name, each in of_group if each.seconds is not None])
     if requests is not None:
         lines += _of_requests(instance_id, requests)
     return "".join(f"{line}\n" for line in lines)

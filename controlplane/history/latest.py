@@ -52,10 +52,11 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class LatestLag:
-    """Of one group in its last minute; `seconds` None: the age of its oldest unread record is not known."""
+    """Of one group in its last minute; None: the age of its oldest unread record, or its bytes, are not known."""
 
     messages: int
     seconds: float | None
+    size: int | None = None
 
 
 def latest_get(
@@ -149,4 +150,4 @@ def _last_minutes(groups: Sequence[int] | QuerySet[Any], now_s: int) -> dict[int
 
 def _lag(row: LagMinutes) -> LatestLag:
     seconds = age_s(row.until + row.late_s, row.oldest_ms)
-    return LatestLag(row.messages, None if seconds is None else round(seconds, 1))
+    return LatestLag(row.messages, None if seconds is None else round(seconds, 1), row.size)

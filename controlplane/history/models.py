@@ -208,10 +208,14 @@ class LagMinutes(LagRow):
     late_s = models.SmallIntegerField()
     messages = models.BigIntegerField()
     oldest_ms = models.BigIntegerField(null=True)  # see `groups.rounds.Lag`
+    size = models.BigIntegerField(null=True)  # bytes, likewise
 
 
 class LagHours(LagRow):
-    """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age."""
+    """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age.
+
+    `sized` are those whose bytes are known; null: none is, or the hour was made before there were any.
+    """
 
     pk = models.CompositePrimaryKey("group", "at")
     samples = models.SmallIntegerField()
@@ -220,6 +224,9 @@ class LagHours(LagRow):
     messages_max = models.BigIntegerField()
     seconds_sum = models.FloatField()
     seconds_max = models.FloatField(null=True)
+    sized = models.SmallIntegerField(null=True)
+    size_sum = models.BigIntegerField(null=True)
+    size_max = models.BigIntegerField(null=True)
 
 
 class LagMark(models.Model):

@@ -47,7 +47,8 @@ def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str)
 def _text(instance: Instance, now_s: int) -> str:
     found = latest_get([instance.pk], now_s)[instance.pk]
     groups = [
-        GroupLag(name, lag.messages, lag.seconds) for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
+        GroupLag(name, lag.messages, lag.seconds, lag.size)
+        for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
     ]
     ordered = sorted(groups, key=lambda each: each.name)
     requests = totals_of(instance.pk)

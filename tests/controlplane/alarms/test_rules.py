@@ -124,6 +124,7 @@ def test_a_threshold_is_within_what_the_figure_can_be(watch):
     [
         ("group_lag_messages", "billing", []),
         ("group_lag_seconds", " with spaces ", []),
+        ("group_lag_bytes", None, ["group"]),
         ("group_lag_messages", None, ["group"]),
         ("group_lag_messages", "", ["group"]),
         ("group_lag_messages", "x" * 1000, []),

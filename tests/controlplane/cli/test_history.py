@@ -104,12 +104,14 @@ def test_a_refusal_names_what_is_wrong(as_alice, instance):
 
 
 def test_the_lag_of_a_group_is_a_table(ok, instance):
-    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90)
+    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90, 5000)
     said = ok("group", "history", instance.name, "billing", "--from", "-20m")
     head, *lines = said.out.splitlines()
-    assert head.split() == ["time", "lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max"]
+    assert head.split() == [
+        "time", "lag_messages", "lag_messages_max", "lag_bytes", "lag_bytes_max", "lag_seconds", "lag_seconds_max",
+    ]  # fmt: skip
     (line,) = [line for line in lines if "1200" in line]
-    assert line.split()[-4:] == ["1200", "1200", "90", "90"]
+    assert line.split()[-6:] == ["1200", "1200", "5000", "5000", "90", "90"]
     assert "Steps of 60 s, of rows of 60 s" in said.err
 
 

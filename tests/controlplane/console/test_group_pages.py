@@ -234,15 +234,17 @@ def test_a_cluster_that_is_away_is_said_calmly(at_alice, at, billing, admin):
 def lagged(hers):  # noqa: F811
     """Two minutes of its lag."""
     last = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
-    lag_of(hers.instance_id, "billing", last - 600, 5, 30)
-    lag_of(hers.instance_id, "billing", last - 120, 1200, 90)
+    lag_of(hers.instance_id, "billing", last - 600, 5, 30, 2**20)
+    lag_of(hers.instance_id, "billing", last - 120, 1200, 90, 3 * 2**20)
 
 
-def test_the_lag_over_time_is_two_charts_with_a_table_behind_each(at_alice, at, lagged):
+def test_the_lag_over_time_is_three_charts_with_a_table_behind_each(at_alice, at, lagged):
     answer = at_alice.get(f"{at}/groups/billing")
-    assert answer.content.decode().count("<svg xmlns") == 2
+    assert answer.content.decode().count("<svg xmlns") == 3
     text = text_of(answer)
+    assert "3 MiB 3 MiB" in text
     assert "Lag in records as a table" in text
+    assert "Lag in bytes as a table" in text
     assert "Age of the oldest unread record as a table" in text
     assert re.search(r"1\s200 1\s200", text)  # maximum, average
     assert "1 min 30 s 1 min 30 s" in text

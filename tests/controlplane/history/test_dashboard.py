@@ -21,7 +21,11 @@ def text():
     requests = counts_of(3, took_us=5_000, waited_us=4_000, errors={"NOT_LEADER_OR_FOLLOWER": 1})
     requests.add(counts_of(2, api="Fetch"))
     return exposition(
-        "ins-k3v9x2qa", dict.fromkeys(METRICS, 1.0), [GroupLag("billing", 5, 1.5)], is_known=True, requests=requests
+        "ins-k3v9x2qa",
+        dict.fromkeys(METRICS, 1.0),
+        [GroupLag("billing", 5, 1.5, 900)],
+        is_known=True,
+        requests=requests,
     )
 
 

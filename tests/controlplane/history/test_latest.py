@@ -89,12 +89,12 @@ def test_an_instance_of_which_nothing_is_asked_has_zero_requests(instance):
 
 def test_a_group_has_its_last_minute_and_nobody_elses():
     lag_of(ONE, "billing", NOON - 60, 9, 90)
-    lag_of(ONE, "billing", NOON, 5, 30)
+    lag_of(ONE, "billing", NOON, 5, 30, 900)
     lag_of(TWO, "billing", NOON, 77, None)
     lag_of(ONE, "gone", NOON - 600, 3, 1)
     wanted = [(ONE, "billing"), (TWO, "billing"), (ONE, "gone"), (ONE, "never"), (TWO, "gone")]
     assert lags_get(wanted, NOON + 30) == {
-        (ONE, "billing"): LatestLag(5, 30.0),
+        (ONE, "billing"): LatestLag(5, 30.0, 900),
         (TWO, "billing"): LatestLag(77, None),
     }
     assert lags_get([], NOON) == {}
