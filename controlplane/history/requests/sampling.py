@@ -68,28 +68,34 @@ def mark_name(cluster_id: int) -> str:
 def _sample_of(cluster: PhysicalCluster, now_s: int) -> int:
     last = floor(now_s - SETTLED_S, WINDOW_S) - WINDOW_S
     mark, _ = RequestMark.objects.get_or_create(name=mark_name(cluster.pk), defaults={"taken": 0, "rolled": 0})
-    is_ahead = mark.taken > last + AHEAD_S
-    if mark.taken >= last and not is_ahead:
+    if mark.taken > last + AHEAD_S:
+        _set_back(mark, last)
+    if mark.taken >= last:
         return 0
-    after = last - WINDOW_S if is_ahead else mark.taken
     running = Instance.objects.unscoped("everyone's requests are sampled").filter(
         state=InstanceState.RUNNING, cluster=cluster
     )
     names = list(running.order_by("pk").values_list("pk", flat=True))
     try:
-        told = [row for part in portions(names, ASKED_AT_ONCE) for row in _told(cluster, part, after)]
+        told = [row for part in portions(names, ASKED_AT_ONCE) for row in _told(cluster, part, mark.taken)]
     except Unavailable as error:
         LOG.debug("requests are not sampled: %s", error)
         return 0
-    rows = [row for row in told if row.at <= last and (is_ahead or row.at >= mark.rolled)]
+    rows = [row for row in told if row.at <= last and row.at >= mark.rolled]
     with transaction.atomic():
-        rolled = floor(last + WINDOW_S, MINUTES.step_s)
-        moved = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken).update(taken=last, rolled=rolled)
-        if not moved:
+        rolled = max(mark.rolled, floor(last + WINDOW_S, MINUTES.step_s))
+        same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled)
+        if not same.update(taken=last, rolled=rolled):
             return 0
         RequestSample.objects.bulk_create(rows, ignore_conflicts=True)
         _roll_up(cluster, mark.rolled, rolled)
     return len(rows)
+
+
+def _set_back(mark: RequestMark, last: int) -> None:
+    """A clock that was ahead took what there was, and added it up: no more is counted of this minute, rather than twice."""
+    rolled = floor(last + WINDOW_S, MINUTES.step_s) + MINUTES.step_s
+    RequestMark.objects.filter(pk=mark.pk, taken=mark.taken).update(taken=last, rolled=rolled)
 
 
 def finish(*, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -140,6 +140,17 @@ def test_an_instance_that_has_stopped_meanwhile_has_its_last_minute(told, at_noo
     assert requests(RequestMinute) == {0: 3}
 
 
+def test_a_clock_that_was_ahead_has_nothing_counted_twice(told, at_noon, instance):
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(4)}
+    assert sampled(at_noon, NOON + 86_400) == 4
+    assert sampled(at_noon, NOON + 50) == 0
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(4, 18)}
+    assert sampled(at_noon, NOON + 200) == 12
+    assert requests(RequestMinute) == {0: 4, 60: 6, 120: 6}
+    assert requests(RequestHour) == {0: 16}
+    assert totals_of(instance.id).requests == 16
+
+
 def test_of_a_cluster_that_was_away_for_long_the_last_minute_is_added_up_once(told, at_noon, instance):
     told[NOON] = counts_of(1).to_text()
     sampled(at_noon, NOON + 20)
