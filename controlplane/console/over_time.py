@@ -217,7 +217,10 @@ def _in_us(value_ms: float | None) -> float | None:
 def _shares(requests: Requests, names: Mapping[str, int], count_of: Callable[[RequestCounts, str], int]) -> list[Line]:
     """A line for each of those that there are most of, and one for the others together."""
     ordered = sorted(names, key=lambda name: (-names[name], name))
-    parts = [(mark_safe(name), (name,)) for name in ordered[:MOST_LINES]]  # noqa: S308  # Kafka's own word, not ours to translate
+    parts: list[tuple[str, tuple[str, ...]]] = [
+        (mark_safe(name), (name,))  # noqa: S308  # Kafka's own word, not ours to translate
+        for name in ordered[:MOST_LINES]
+    ]
     others = ordered[MOST_LINES:]
     if others:
         parts.append(("all others", tuple(others)))
