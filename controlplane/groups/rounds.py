@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.kafka.backlog_door import Spot
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import Address, GroupDoor, Place, Span
 
+    Spot = tuple[str, int, int]
+    """A topic, a partition's number and an offset: where a group would read on."""
     Behind = Mapping[str, Sequence[tuple[int, Spot]]]
 
 T = TypeVar("T")
@@ -49,9 +51,6 @@ PLACES_AT_ONCE = 2_000
 DATED_AT_ONCE = 500
 MOST_LOOKS = 8
 """At records, of two seconds at most."""
-
-Stretch = tuple[str, int, int, int]
-"""A topic, a partition's number, an offset where a group would read on, and the partition's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +215,15 @@ def _sized(
     by_owner: defaultdict[str, list[Spot]] = defaultdict(list)
     for name, spots in sorted(behind.items()):
         by_owner[_key(name)] += [spot for _, spot in spots]
-    wanted = {spot: _stretch(spot, spans) for spot in _in_turn([some for _, some in sorted(by_owner.items())])}
-    sized = {stretch: known[stretch] for stretch in wanted.values() if stretch in known}
-    asked = list(islice((spot for spot, stretch in wanted.items() if stretch not in sized), MOST_SIZED))
+    wanted = dict.fromkeys(_stretch(spot, spans) for spot in _in_turn([some for _, some in sorted(by_owner.items())]))
+    sized = {stretch: known[stretch] for stretch in wanted if stretch in known}
+    asked = list(islice((stretch for stretch in wanted if stretch not in sized), MOST_SIZED))
     try:
         found = backlog_door.door(cluster).backlogs(asked) if asked else {}
     except Unavailable as error:
         LOG.warning("groups have no lag in bytes: %s", error)
         found = {}
-    return sized | {wanted[spot]: size for spot, size in found.items() if spot in wanted}
+    return sized | {stretch: size for stretch, size in found.items() if stretch in wanted}
 
 
 def _stretch(spot: Spot, spans: Mapping[Place, Span]) -> Stretch:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
-    from controlplane.kafka.backlog_door import Spot
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import ListedGroup, Member, Place, Span
     from controlplane.kafka.groups import Group
     from controlplane.tenants.models import Organisation
@@ -121,7 +121,7 @@ def group_summaries(*, organisation: Organisation, instance_id: str, names: Sequ
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     found = groups.read(instance.cluster.address, instance.id, names)
     spans = _spans_if_any(instance, sorted({place for group in found for place in group.committed}))
-    sizes = _backlogs(instance, [spot for group in found for spot in _spots(group, spans)])
+    sizes = _backlogs(instance, [stretch for group in found for stretch in _stretches(group, spans)])
     return [_summary(group, spans, sizes) for group in found]
 
 
@@ -134,7 +134,7 @@ def group_get(
     readers = {place: member.client_id for member in group.described.members for place in member.partitions}
     places = sorted({*group.committed, *readers})
     spans = _spans_if_any(instance, places)
-    sizes = _backlogs(instance, _spots(group, spans))
+    sizes = _backlogs(instance, _stretches(group, spans))
     rows = [_row(place, group.committed.get(place), spans.get(place), readers.get(place), sizes) for place in places]
     rows = _dated(instance, rows, clock)
     summary = _summary(group, spans, sizes)
@@ -164,30 +164,34 @@ def _spans_if_any(instance: Instance, places: Sequence[Place]) -> Mapping[Place,
     return groups.spans(instance.cluster.address, instance.id, places) if places else {}
 
 
-def _spots(group: Group, spans: Mapping[Place, Span]) -> list[Spot]:
-    """Where it would read on, of partitions in which something is left."""
+def _stretches(group: Group, spans: Mapping[Place, Span]) -> list[Stretch]:
+    """From where it would read on, of partitions in which something is left."""
     return [
-        (*place, max(offset, spans[place].start))
+        _stretch(place, offset, spans[place])
         for place, offset in group.committed.items()
         if place in spans and lag.lag_messages(offset, spans[place].start, spans[place].end)
     ]
 
 
-def _backlogs(instance: Instance, spots: Sequence[Spot]) -> Mapping[Spot, int]:
+def _stretch(place: Place, offset: int, span: Span) -> Stretch:
+    return (*place, max(offset, span.start), span.end)
+
+
+def _backlogs(instance: Instance, stretches: Sequence[Stretch]) -> Mapping[Stretch, int]:
     try:
-        return backlog_door.read(instance.cluster.address, instance.id, spots) if spots else {}
+        return backlog_door.read(instance.cluster.address, instance.id, stretches) if stretches else {}
     except Unavailable:  # the rest of the page is known
         return {}
 
 
-def _summary(group: Group, spans: Mapping[Place, Span], sizes: Mapping[Spot, int]) -> GroupSummary:
+def _summary(group: Group, spans: Mapping[Place, Span], sizes: Mapping[Stretch, int]) -> GroupSummary:
     lags = [
         lag.lag_messages(offset, spans[place].start, spans[place].end)
         for place, offset in group.committed.items()
         if place in spans
     ]
     about = group.described
-    left = [sizes.get(spot) for spot in _spots(group, spans)]
+    left = [sizes.get(stretch) for stretch in _stretches(group, spans)]
     known = [size for size in left if size is not None]
     return GroupSummary(
         about.name,
@@ -201,7 +205,7 @@ def _summary(group: Group, spans: Mapping[Place, Span], sizes: Mapping[Spot, int
 
 
 def _row(
-    place: Place, offset: int | None, span: Span | None, client_id: str | None, sizes: Mapping[Spot, int]
+    place: Place, offset: int | None, span: Span | None, client_id: str | None, sizes: Mapping[Stretch, int]
 ) -> PartitionLag:
     if span is None:
         return PartitionLag(*place, offset, unknown=NO_LEADER, client_id=client_id)
@@ -218,7 +222,7 @@ def _row(
         span.start,
         span.end,
         left,
-        sizes.get((*place, max(offset, span.start))) if left else 0,
+        sizes.get(_stretch(place, offset, span)) if left else 0,
         lag_seconds=None if left else 0.0,
         client_id=client_id,
         expired=max(0, span.start - offset),

@@ -7,7 +7,7 @@ raises struct.error.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.kafka.flexible import NO_TAGS, Reader, array, by_topic, string
 
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from controlplane.kafka.flexible import Place
 
 DESCRIBE_BACKLOGS = 20_002
+
+
+class Told(NamedTuple):
+    """Of one partition: bytes in the order of the offsets, up to where its leader's high watermark is."""
+
+    sizes: tuple[int, ...]
+    high_watermark: int
 
 
 def request(offsets: Mapping[Place, Sequence[int]]) -> bytes:
@@ -33,17 +40,17 @@ def request(offsets: Mapping[Place, Sequence[int]]) -> bytes:
     return topics + NO_TAGS
 
 
-def answer(data: bytes) -> dict[Place, tuple[int, ...]]:
-    """Bytes in the order of the offsets, of partitions that the broker leads."""
+def answer(data: bytes) -> dict[Place, Told]:
+    """Of partitions that the broker leads."""
     reader = Reader(data, errors="replace")
-    found: dict[Place, tuple[int, ...]] = {}
+    found: dict[Place, Told] = {}
     for _ in range(reader.count()):
         topic = reader.string()
         for _ in range(reader.count()):
             index, error = reader.int32(), reader.int16()
-            sizes = tuple(reader.int64() for _ in range(reader.count()))
+            told = Told(tuple(reader.int64() for _ in range(reader.count())), reader.int64())
             reader.tags()
             if not error:
-                found[topic, index] = sizes
+                found[topic, index] = told
         reader.tags()
     return found

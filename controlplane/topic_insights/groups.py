@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.kafka.backlog_door import Spot
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import Place, Span
     from controlplane.kafka.groups import Group
 
@@ -55,23 +55,23 @@ def readers_of(
     if len(names) > MOST_GROUPS:
         return None
     read = groups.read(cluster, instance_id, names)
-    sizes = _sizes(cluster, instance_id, [spot for group in read for spot in _spots(group, topic, spans)])
+    sizes = _sizes(cluster, instance_id, [stretch for group in read for stretch in _stretches(group, topic, spans)])
     found = [_reader(group, topic, spans, deadlines, sizes) for group in read]
     return sorted((each for each in found if each is not None), key=lambda each: (-(each.lag or 0), each.group))
 
 
-def _spots(group: Group, topic: str, spans: Mapping[Place, Span]) -> list[Spot]:
-    """Where it would read on, of partitions of the topic in which something is left."""
+def _stretches(group: Group, topic: str, spans: Mapping[Place, Span]) -> list[Stretch]:
+    """From where it would read on, of partitions of the topic in which something is left."""
     return [
-        (*place, max(offset, spans[place].start))
+        (*place, max(offset, spans[place].start), spans[place].end)
         for place, offset in group.committed.items()
         if place[0] == topic and place in spans and max(offset, spans[place].start) < spans[place].end
     ]
 
 
-def _sizes(cluster: ClusterAddress, instance_id: str, spots: Sequence[Spot]) -> Mapping[Spot, int]:
+def _sizes(cluster: ClusterAddress, instance_id: str, stretches: Sequence[Stretch]) -> Mapping[Stretch, int]:
     try:
-        return backlog_door.read(cluster, instance_id, spots) if spots else {}
+        return backlog_door.read(cluster, instance_id, stretches) if stretches else {}
     except Unavailable as error:  # who reads it is known all the same
         LOG.info("groups are shown without their lag in bytes: %s", error)
         return {}
@@ -82,7 +82,7 @@ def _reader(
     topic: str,
     spans: Mapping[Place, Span],
     deadlines: Mapping[Place, int | None],
-    sizes: Mapping[Spot, int],
+    sizes: Mapping[Stretch, int],
 ) -> Reader | None:
     offsets = {place: offset for place, offset in group.committed.items() if place[0] == topic}
     members = sum(any(name == topic for name, _ in member.partitions) for member in group.described.members)
@@ -90,7 +90,7 @@ def _reader(
         return None
     known = [(place, offset, spans[place]) for place, offset in offsets.items() if place in spans]
     lag = sum(max(0, span.end - max(offset, span.start)) for _, offset, span in known)
-    left = [sizes.get(spot) for spot in _spots(group, topic, spans)]
+    left = [sizes.get(stretch) for stretch in _stretches(group, topic, spans)]
     sized = [size for size in left if size is not None]
     return Reader(
         group.name,

@@ -269,14 +269,15 @@ class FakeBacklogs:
         self.unknown: set[Place] = set()
         self.asked = 0
 
-    def backlogs(self, spots: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int, int], int]:
+    def backlogs(self, stretches: Iterable[tuple[str, int, int, int]]) -> dict[tuple[str, int, int, int], int]:
         self.asked += 1
         self.admin._check()
         found = {}
-        for topic, number, offset in spots:
+        for topic, number, offset, end in stretches:
             start, timestamps = self.admin.groups.logs.get((topic, number), (0, []))
-            if (topic, number) not in self.unknown:
-                found[topic, number, offset] = FakeSizes.RECORD * max(0, start + len(timestamps) - max(offset, start))
+            known = start + len(timestamps)
+            if (topic, number) not in self.unknown and known >= end:
+                found[topic, number, offset, end] = FakeSizes.RECORD * max(0, known - max(offset, start))
         return found
 
 

@@ -1,8 +1,9 @@
 """DescribeBacklogs: about how many bytes a reader at some offset has still to read, of the partitions that are led here.
 
 An API of our own, for the control plane, which is told of lag in records by Kafka and of none in bytes. Bytes are those of whole
-batches as they lie on the disk, up to the high watermark. Nothing waits for the disk (`storage.log.reading.backlog_bytes`): what
-is in memory is exact, the rest is estimated. It goes on in steps, so each partition is true by itself.
+batches as they lie on the disk, up to the high watermark, which is told with them: after a change of leaders it may be before the
+end that the asker has heard of. Nothing waits for the disk (`storage.log.reading.backlog_bytes`): what is in memory is exact, the
+rest is estimated. It goes on in steps, so each partition is true by itself.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def _row(ctx: RequestContext, topic: str, asked: BacklogPartition, pace: Pace) -
     found = ctx.broker.replicas.registry.leader(topic, asked.partition)
     if isinstance(found, ErrorCode):
         return BacklogPartitionResult(asked.partition, found)
-    sizes = []
+    sizes, end = [], found.state.high_watermark
     for offset in asked.offsets:
         if pace.over(_OFFSET_US):
             yield None
-        sizes.append(backlog_bytes(found.log, offset, found.state.high_watermark))
-    return BacklogPartitionResult(asked.partition, ErrorCode.NONE, tuple(sizes))
+        sizes.append(backlog_bytes(found.log, offset, end))
+    return BacklogPartitionResult(asked.partition, ErrorCode.NONE, tuple(sizes), end)

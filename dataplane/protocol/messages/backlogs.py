@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataplane.protocol.schema import array, int16, int32, message, string, struct
+from dataplane.protocol.schema import array, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -27,6 +27,7 @@ class BacklogPartitionResult:
     partition: int = int32()
     error_code: int = int16()
     sizes: tuple[int, ...] = array("int64")  # bytes, in the order of the offsets; none where there is an error
+    high_watermark: int = int64(default=-1)  # up to which they are counted
 
 
 @struct

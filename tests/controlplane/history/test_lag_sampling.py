@@ -204,7 +204,7 @@ def test_a_partition_whose_bytes_are_not_known_leaves_the_groups_unknown(hers, p
 
 
 def test_brokers_that_say_nothing_of_bytes_cost_nothing_else(hers, present, admin, monkeypatch, caplog):
-    def away(_spots):
+    def away(_stretches):
         raise ClusterUnavailable("no broker is running")
 
     monkeypatch.setattr(admin.backlogs, "backlogs", away)
@@ -214,17 +214,35 @@ def test_brokers_that_say_nothing_of_bytes_cost_nothing_else(hers, present, admi
     assert "no lag in bytes" in caplog.text
 
 
+def test_bytes_of_a_leader_that_is_behind_for_a_moment_are_not_kept_while_a_group_stands_still(hers, present, admin):
+    place = f"{hers.key}.orders", 0
+    backlogs = admin.backlogs.backlogs
+
+    def is_behind(stretches):
+        logs, log = hers.groups.logs, hers.groups.logs[place]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(logs, place, (log[0], log[1][:-1]))
+            return backlogs(stretches)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(admin.backlogs, "backlogs", is_behind)
+        sampling.sample(clock=present)
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert list(LagMinutes.objects.order_by("at").values_list("messages", "size")) == [(2, None), (2, 200)]
+
+
 def test_of_too_many_places_some_groups_have_all_theirs_and_instances_take_turns(monkeypatch):
     asked = []
-    door = SimpleNamespace(backlogs=lambda spots: asked.extend(spots) or dict.fromkeys(spots, 5))
+    door = SimpleNamespace(backlogs=lambda some: asked.extend(some) or dict.fromkeys(some, 5))
     monkeypatch.setattr(rounds, "MOST_SIZED", 3)
     monkeypatch.setattr(rounds.backlog_door, "door", lambda _cluster: door)
     behind = {f"aaaaaaaa.g{n}": [(9, ("aaaaaaaa.t", part, n)) for part in range(2)] for n in range(3)}
     behind["zzzzzzzz.g"] = [(1, ("zzzzzzzz.t", 0, 0))]
     spans = {place: Span(0, 10) for place in [("aaaaaaaa.t", 0), ("aaaaaaaa.t", 1), ("zzzzzzzz.t", 0)]}
     sized = rounds._sized(None, behind, spans, {})
-    assert set(asked) == {("aaaaaaaa.t", 0, 0), ("aaaaaaaa.t", 1, 0), ("zzzzzzzz.t", 0, 0)}
-    assert set(sized) == {(*spot, 10) for spot in asked}
+    assert set(asked) == {("aaaaaaaa.t", 0, 0, 10), ("aaaaaaaa.t", 1, 0, 10), ("zzzzzzzz.t", 0, 0, 10)}
+    assert set(sized) == set(asked)
     assert [rounds._size(spots, spans, sized) for spots in behind.values()] == [10, None, None, 5]
     rounds._sized(None, behind, spans, sized)
     assert len(asked) == len(set(asked)) == 6, "the next round comes to the others"

@@ -141,7 +141,7 @@ class TestReaders:
         monkeypatch.setattr(rules.groups, "list_all", lambda *_place: listed)
         monkeypatch.setattr(rules.groups, "read", lambda *_asked: found)
         monkeypatch.setattr(
-            rules.backlog_door, "read", lambda _cluster, _id, spots: {spot: 10 * (200 - spot[2]) for spot in spots}
+            rules.backlog_door, "read", lambda _cluster, _id, some: {each: 10 * (each[3] - each[2]) for each in some}
         )
         spans = {self.PLACE: Span(100, 200)} if spans is None else spans
         return readers_of(None, "ins-a", "orders", spans, deadlines or {})

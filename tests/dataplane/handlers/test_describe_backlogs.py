@@ -29,7 +29,12 @@ def told(world, *offsets, topic=TOPIC, partition=0):
     (answer,) = world.inside.call(asked, 0).topics
     assert answer.topic == topic
     (row,) = answer.partitions
+    assert row.high_watermark == (-1 if row.error_code else replica(world).state.high_watermark)
     return row.error_code, row.sizes
+
+
+def replica(world):
+    return world.broker.replicas.registry.leader(TOPIC, 0)
 
 
 def test_from_each_offset_on_there_are_the_bytes_of_its_batches(world):
@@ -54,6 +59,11 @@ def test_an_offset_within_a_batch_counts_all_of_it(world):
 def test_of_a_partition_that_is_not_led_here_the_error_is_told(world, what):
     error, sizes = told(world, 0, **what)
     assert (error != ErrorCode.NONE, sizes) == (True, ())
+
+
+def test_what_is_behind_the_high_watermark_is_not_counted_and_that_is_seen_by_it(world):
+    replica(world).state.high_watermark = 3
+    assert told(world, 1, 4) == (ErrorCode.NONE, (2 * len(BATCH), 0))
 
 
 def test_a_tenant_is_not_answered(world):

@@ -71,8 +71,8 @@ def test_backlogs_are_asked_and_answered_by_topic_and_partition():
     written = head + "03" + f"{1:016x}{2:016x}" + "00" + "00" + "00"
     assert joined(encode(asked, 0)).hex() == written
     assert decode(DescribeBacklogsRequest, 0, bytes.fromhex(written)) == asked
-    told = DescribeBacklogsResponse((BacklogTopicResult("k.t", (BacklogPartitionResult(3, 6, (7,)),)),))
-    written = head + "0006" + "02" + f"{7:016x}" + "00" + "00" + "00"
+    told = DescribeBacklogsResponse((BacklogTopicResult("k.t", (BacklogPartitionResult(3, 6, (7,), 9),)),))
+    written = head + "0006" + "02" + f"{7:016x}" + f"{9:016x}" + "00" + "00" + "00"
     assert joined(encode(told, 0)).hex() == written
     assert decode(DescribeBacklogsResponse, 0, bytes.fromhex(written)) == told
 
