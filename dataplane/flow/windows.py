@@ -3,9 +3,11 @@
 With the first report after a window's end, what every instance has counted is taken: counts that came in the milliseconds until
 then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
 them: the first report of a connection begins to tell all that is kept, the newest first, the others go on. No report has more
-than `MOST_TOLD` texts, and what is taken is taken in pieces, so no turn of the loop is long; instances at rest cost one look each
-in ten seconds. Where the clock is set back, what was counted goes on, and windows that are still to come by it are forgotten:
-they would be taken for the newest, and those that follow for too old to be kept.
+than `MOST_TOLD` texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the
+loop is long; instances at rest cost one look each in ten seconds.
+
+Where the clock is set back, what was counted goes on, and windows that are still to come by it are forgotten: they would be taken
+for the newest, and those that follow for too old to be kept.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 KEPT = 6
 """Windows."""
 MOST_TOLD = 500
-"""Texts of some 200 bytes in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+"""Texts of about a kilobyte in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+MOST_TOLD_BYTES = 2**20
+"""A master takes a report of 8 MiB, and closes the connection of one that sends more."""
 _TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 500
 _MS = 1000
 
@@ -50,11 +54,13 @@ class RequestWindows:
         if is_whole:
             self._untold = deque((at, name) for at, texts in sorted(self._kept.items(), reverse=True) for name in texts)
         told: dict[str, dict[int, str]] = {}
-        for _ in range(min(MOST_TOLD, len(self._untold))):
+        texts = size = 0
+        while self._untold and texts < MOST_TOLD and size < MOST_TOLD_BYTES:
             at, name = self._untold.popleft()
             text = self._kept.get(at, {}).get(name)
             if text is not None:  # it was not forgotten meanwhile
                 told.setdefault(name, {})[at] = text
+                texts, size = texts + 1, size + len(text)
         return told
 
     def _take(self) -> Steps[None]:

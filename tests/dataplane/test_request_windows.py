@@ -103,6 +103,19 @@ def test_no_report_tells_more_than_a_bounded_number_and_the_next_goes_on(monkeyp
     assert len({name for each in told for name in each}) == 10
 
 
+def test_no_report_is_larger_than_a_master_takes_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 150)
+    many = World(count=5)
+    for number in range(5):
+        many.ask(number)
+    many.now_s = NOON + 10
+    first = run_through(many.windows.report_steps(is_whole=False))
+    sizes = [len(text) for ours in first.values() for text in ours.values()]
+    assert sum(sizes[:-1]) < 150 <= sum(sizes)
+    told = [many.told() for _ in range(5)]
+    assert len(sizes) + sum(len(each) for each in told) == 5
+
+
 def test_taking_of_many_pauses():
     many = World(count=1_000)
     for number in range(100):
