@@ -99,7 +99,7 @@ class ApiRequestsSerializer(serializers.Serializer[Any]):
     api = serializers.CharField(help_text="Kafka's name, such as Produce or ListOffsets")
     requests = serializers.IntegerField()
     requests_per_s = serializers.FloatField()
-    errors = serializers.IntegerField(
+    errors = serializers.IntegerField(  # type: ignore[assignment]  # what a serializer has to say of input: there is none
         help_text="error codes answered; of a request one for each partition that has one"
     )
     error_codes = serializers.DictField(child=serializers.IntegerField(), help_text="by Kafka's name of the error")

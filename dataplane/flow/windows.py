@@ -3,8 +3,11 @@
 With the first report after a window's end, what every instance has counted is taken: counts that came in the milliseconds until
 then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
 them: the first report of a connection begins to tell all that is kept, the newest first, the others go on. No report has more
-than `MOST_TOLD` texts, and what is taken is taken in pieces, so no turn of the loop is long; instances at rest cost one look each
-in ten seconds.
+than `MOST_TOLD` texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the
+loop is long; instances at rest cost one look each in ten seconds.
+
+Where the clock is set back, what was counted goes on, and windows that are still to come by it are forgotten: they would be taken
+for the newest, and those that follow for too old to be kept.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from quota.contracts.requests import WINDOW_S
+from quota.contracts.requests import MOST_TEXT, WINDOW_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 KEPT = 6
 """Windows."""
 MOST_TOLD = 500
-"""Texts of some 200 bytes in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+"""Texts of about a kilobyte in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+MOST_TOLD_BYTES = 2**20
+"""A master takes a report of 8 MiB, and closes the connection of one that sends more."""
 _TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 500
 _MS = 1000
 
@@ -43,21 +48,25 @@ class RequestWindows:
         present = self._present()
         if present > self._begins:
             yield from self._take()
-        self._begins = present  # also where the clock was set back: then what is counted goes on
+        elif present < self._begins:
+            self._kept = {at: texts for at, texts in self._kept.items() if at < present}
+        self._begins = present
         if is_whole:
             self._untold = deque((at, name) for at, texts in sorted(self._kept.items(), reverse=True) for name in texts)
         told: dict[str, dict[int, str]] = {}
-        for _ in range(min(MOST_TOLD, len(self._untold))):
+        texts = size = 0
+        while self._untold and texts < MOST_TOLD and size < MOST_TOLD_BYTES:
             at, name = self._untold.popleft()
             text = self._kept.get(at, {}).get(name)
             if text is not None:  # it was not forgotten meanwhile
                 told.setdefault(name, {})[at] = text
+                texts, size = texts + 1, size + len(text)
         return told
 
     def _take(self) -> Steps[None]:
         begins, self._begins = self._begins, self._present()
         texts = self._kept.setdefault(begins, {})
-        for old in sorted(self._kept)[:-KEPT]:
+        for old in [at for at in self._kept if at <= begins - KEPT * WINDOW_S]:
             del self._kept[old]
         if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
             self._untold = deque(each for each in self._untold if each[0] in self._kept)
@@ -65,8 +74,10 @@ class RequestWindows:
         for looked_at, instance in enumerate(list(self._instances()), 1):
             counts = instance.figures.take()
             if counts is not None:
-                texts[instance.spec.id] = counts.to_text()
-                self._untold.append((begins, instance.spec.id))
+                text = counts.to_text()
+                if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
+                    texts[instance.spec.id] = text
+                    self._untold.append((begins, instance.spec.id))
                 taken += 1
                 if not taken % _TAKEN_PER_STEP:
                     yield

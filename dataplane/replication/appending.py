@@ -93,7 +93,14 @@ class Appending:
         self._syncs = syncs
         self._accounting = accounting
         self._dirty: list[Partition] = []
-        self.turn = Turn()  # the present one
+        self._turn: Turn | None = None  # the present one, if anybody has asked for it
+
+    @property
+    def turn(self) -> Turn:
+        """The present one."""
+        if self._turn is None:
+            self._turn = Turn()
+        return self._turn
 
     def append(
         self,
@@ -217,8 +224,8 @@ class Appending:
         partitions, self._dirty = self._dirty, []
         for partition in partitions:
             self.commit(partition)
-        self.turn.ended_s = self._clock.monotonic()
-        self.turn = Turn()
+        if self._turn is not None:
+            self._turn.ended_s, self._turn = self._clock.monotonic(), None
 
     def commit(self, partition: Partition) -> None:
         """Write what is staged, and answer the requests that waited for it. Never raises."""

@@ -144,15 +144,16 @@ class ClientConnection:
 
     @property
     def settle(self) -> Callable[[], None]:
-        """Likewise."""
+        """Likewise, for what is to be done when all that came at once was handed out."""
         return self.turnstile.settle
 
     def frame(self, frame: memoryview) -> None:
         """One request, that was let begin. From here on its time counts (`answers`)."""
         self._requests += 1
+        key = key_of(frame)
         answers = self.answers
-        answers.key = key = key_of(frame)
-        answers.began_s = self._monotonic()
+        if key != answers.key:  # as `begin`, without a call
+            answers.key, answers.asked = key, (key, self._monotonic())
         try:
             shapes = self._fetch if key == FETCH else self._produce
             if not shapes.serve(frame):
@@ -500,7 +501,7 @@ class ClientConnection:
         if self.answers.is_closed:
             return
         self.answers.waited(slot, len(frame) + SIZE_BYTES)
-        slot.waited(self._monotonic() - slot.began_s)  # it waited from the beginning
+        slot.waited_until(self._monotonic())
         turnstile = self.turnstile
         of_the_last = turnstile.told_s, turnstile.reads_nothing
         turnstile.told_s, turnstile.reads_nothing = told_s, False

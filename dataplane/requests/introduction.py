@@ -149,8 +149,8 @@ class Introduction:
     def _take(self, token: bytes) -> None:
         client = self._client
         reply = client.broker.logins.take(client.session, token, _raw)
+        client.answers.begin(ApiKey.SASL_AUTHENTICATE)  # which its bytes do not say
         slot = client.answers.reserve()
-        slot.key = ApiKey.SASL_AUTHENTICATE  # which its bytes do not say
         if not isinstance(reply, Future):
             client.answers.fill(slot, reply)
             self._look()

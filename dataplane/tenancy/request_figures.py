@@ -1,9 +1,9 @@
 """How many requests of an instance were answered here, with which errors, how long each took: since it was taken last.
 
 A request is counted where its answer is given to its connection (`requests.answers`), which is the one place that all answers
-pass; there the time since it was read is put into a bucket. Most requests wait for nothing, and cost one look-up and two
-additions; what waited, or was told to wait, has `Delays`. Lists come with the first request of an API, so an idle instance has
-two empty dicts. API keys are those of the table of handlers, and error codes Kafka's: what is kept is bounded.
+pass; there the time since it was read is put into a bucket. Most requests wait for nothing; those that came and went together are
+counted together. What waited, or was told to wait, has `Delays`. Lists come with the first request of an API, so an idle instance
+has empty dicts. API keys are those of the table of handlers, and error codes Kafka's: what is kept is bounded.
 
 `take` empties it and gives what `quota.contracts.requests` says. Times are floats until then.
 """
@@ -38,37 +38,43 @@ ERROR_NAMES = {int(code): code.name for code in ErrorCode}
 class Delays:
     """Of one request that waited, or whose client is told to: seconds."""
 
-    __slots__ = ("since_s", "told_s", "waited_s")
+    __slots__ = ("began_s", "key", "since_s", "told_s", "waited_s")
 
-    def __init__(self) -> None:
+    def __init__(self, key: int, began_s: float) -> None:
+        self.key, self.began_s = key, began_s  # of the API; monotonic
         self.waited_s = 0.0  # for others than the loop
         self.told_s = 0.0  # before its client's next request
         self.since_s: float | None = None  # monotonic: its answer is there since then, and one before it is not
 
 
 class RequestFigures:
-    """Of one instance. `at_once` is by API key: counts by bucket, and at `SUM` the sum in seconds."""
+    """Of one instance, by API key: counts by bucket, and at `SUM` the sum in seconds."""
 
-    __slots__ = ("_delayed", "_errors", "_unanswered", "at_once")
+    __slots__ = ("_at_once", "_delayed", "_errors", "_unanswered")
 
     def __init__(self) -> None:
-        self.at_once: dict[int, list[float]] = {}
+        self._at_once: dict[int, list[float]] = {}
         self._delayed: dict[int, tuple[list[float], list[float], list[float], list[float]]] = {}  # as PHASES
         self._errors: dict[tuple[int, int], int] = {}
         self._unanswered: dict[int, int] = {}
 
-    def answered(self, key: int, took_s: float, delays: Delays | None) -> None:
-        """A request of this API has its answer, so many seconds after it came."""
-        if delays is None:
-            counts = self.at_once.get(key)
-            if counts is None:
-                counts = self.at_once[key] = _counts()
-            _observe(counts, took_s)
-            return
-        phases = self._delayed.get(key)
+    def answered(self, key: int, took_s: float, count: int = 1) -> None:
+        """So many requests of this API have their answers, each so many seconds after it came, and waited for nothing."""
+        counts = self._at_once.get(key)
+        if counts is None:
+            counts = self._at_once[key] = _counts()
+        counts[bisect_left(BOUNDS_S, took_s)] += count
+        counts[SUM] += took_s * count
+
+    def delayed(self, delays: Delays, now_s: float) -> None:
+        """A request that waited, or whose client is told to, has its answer now."""
+        phases = self._delayed.get(delays.key)
         if phases is None:
-            phases = self._delayed[key] = (_counts(), _counts(), _counts(), _counts())
-        waited_s = min(delays.waited_s, took_s)
+            phases = self._delayed[delays.key] = (_counts(), _counts(), _counts(), _counts())
+        took_s, waited_s = now_s - delays.began_s, delays.waited_s
+        if delays.since_s is not None:
+            waited_s += max(0.0, now_s - delays.since_s)
+        waited_s = min(waited_s, took_s)
         total, local, remote, throttle = phases
         _observe(total, took_s)
         _observe(local, took_s - waited_s)
@@ -90,10 +96,10 @@ class RequestFigures:
 
     def take(self) -> RequestCounts | None:
         """What was counted since this was asked last; None: nothing."""
-        at_once, delayed, errors, unanswered = self.at_once, self._delayed, self._errors, self._unanswered
+        at_once, delayed, errors, unanswered = self._at_once, self._delayed, self._errors, self._unanswered
         if not (at_once or delayed or errors or unanswered):
             return None
-        self.at_once, self._delayed, self._errors, self._unanswered = {}, {}, {}, {}
+        self._at_once, self._delayed, self._errors, self._unanswered = {}, {}, {}, {}
         found = RequestCounts()
         for key in dict.fromkeys((*at_once, *delayed, *unanswered, *(key for key, _ in errors))):
             if key not in API_NAMES:

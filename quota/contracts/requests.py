@@ -49,8 +49,8 @@ BOUNDS_US: tuple[int, ...] = (
 )
 """The largest time that a bucket takes, in microseconds. One more bucket takes what is longer."""
 BUCKETS = len(BOUNDS_US) + 1
-MOST_TEXT = 64 * 2**10
-"""Bytes of a window's text. All APIs of a tenant with all their buckets are less than a quarter of it."""
+MOST_TEXT = 128 * 2**10
+"""Bytes of a window's text. All APIs of a tenant with something in all their buckets are less than half of it."""
 _MOST = 2**53
 _HISTOGRAMS = ("at_once", *PHASES)
 
@@ -180,7 +180,8 @@ class ApiCounts:
         for code, count in errors.items():
             _check_name(code)
             _check(count)
-        return cls(unanswered, *(Histogram.from_row(each) for each in _as_many(histograms)), dict(errors))
+        at_once, total, local, remote, throttle = map(Histogram.from_row, _as_many(histograms))
+        return cls(unanswered, at_once, total, local, remote, throttle, dict(errors))
 
 
 @dataclass(slots=True)

@@ -4,7 +4,8 @@ A window is told by each broker that had requests in it, at a moment of its own.
 rule, all have told it, and most of what is heard is asked for once. Texts are kept as they came.
 
 Each broker's clock says when its windows begin, so the newest `KEPT` of each are kept: one whose clock is ahead drives out nobody
-else's.
+else's. A broker tells no window that began more than a minute before its newest: what is known of it that is so much later was
+told before its clock was set back, and is forgotten.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from quota.contracts.instance import ContractError
-from quota.contracts.requests import RequestCounts
+from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
     from quota.contracts.requests import Windows
@@ -33,6 +34,9 @@ class RequestBook:
         for instance, ours in windows.items():
             for at, text in ours.items():
                 told.setdefault(at, {})[instance] = text
+        oldest = min((at for ours in windows.values() for at in ours), default=0)
+        for at in [at for at in told if at >= oldest + KEPT * WINDOW_S]:
+            del told[at]
         for old in sorted(told)[:-KEPT]:
             del told[old]
 

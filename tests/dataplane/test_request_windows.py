@@ -27,7 +27,7 @@ class World:
 
     def ask(self, number=0, count=1):
         for _ in range(count):
-            self.instances[number].figures.answered(ApiKey.METADATA, 0.001, None)
+            self.instances[number].figures.answered(ApiKey.METADATA, 0.001)
 
     def told(self, *, is_whole=False):
         found = run_through(self.windows.report_steps(is_whole=is_whole))
@@ -103,6 +103,19 @@ def test_no_report_tells_more_than_a_bounded_number_and_the_next_goes_on(monkeyp
     assert len({name for each in told for name in each}) == 10
 
 
+def test_no_report_is_larger_than_a_master_takes_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 150)
+    many = World(count=5)
+    for number in range(5):
+        many.ask(number)
+    many.now_s = NOON + 10
+    first = run_through(many.windows.report_steps(is_whole=False))
+    sizes = [len(text) for ours in first.values() for text in ours.values()]
+    assert sum(sizes[:-1]) < 150 <= sum(sizes)
+    told = [many.told() for _ in range(5)]
+    assert len(sizes) + sum(len(each) for each in told) == 5
+
+
 def test_taking_of_many_pauses():
     many = World(count=1_000)
     for number in range(100):
@@ -118,6 +131,40 @@ def test_a_clock_that_is_set_back_takes_nothing_twice(world):
     world.ask()
     world.now_s = NOON - 3590
     assert world.told() == {"ins-0": {-3600: 2}}
+
+
+def test_after_a_clock_was_set_back_windows_of_the_time_before_drive_out_none_that_follow(world):
+    for number in range(KEPT):
+        world.ask()
+        world.now_s = NOON + 10 * (number + 1)
+        world.told()
+    world.now_s = NOON - 3600
+    world.told()
+    for number in range(KEPT):
+        world.ask()
+        world.now_s = NOON - 3590 + 10 * number
+        assert world.told() == {"ins-0": {10 * number - 3600: 1}}
+    assert sorted(world.told(is_whole=True)["ins-0"]) == [10 * number - 3600 for number in range(KEPT)]
+
+
+def test_who_is_new_is_told_nothing_that_is_older_than_a_minute(world):
+    world.ask()
+    world.now_s = NOON + 10
+    world.told()
+    world.now_s = NOON + 600
+    world.told()
+    world.ask()
+    world.now_s = NOON + 610
+    assert world.told(is_whole=True) == {"ins-0": {600: 1}}
+
+
+def test_a_text_that_no_master_would_take_costs_the_others_nothing(world, monkeypatch):
+    monkeypatch.setattr(module, "MOST_TEXT", 60)
+    world.instances[0].figures.refused(ApiKey.METADATA, range(1, 30))
+    world.ask()
+    world.ask(1)
+    world.now_s = NOON + 10
+    assert world.told(is_whole=True) == {"ins-1": {0: 1}}
 
 
 def test_an_instance_that_is_gone_is_told_of_as_long_as_its_windows_are_kept(world):

@@ -57,6 +57,22 @@ def test_a_minute_is_kept_and_a_clock_that_is_ahead_drives_out_its_own_brokers_w
     assert sorted(book.since(INSTANCE, 0)) == [NOON + 10 * number for number in range(3, KEPT + 3)] + [NOON + 36_000]
 
 
+def test_windows_of_before_a_clock_was_set_back_drive_out_none_that_follow(book):
+    for number in range(KEPT):
+        book.take(1, {INSTANCE: {NOON + 3600 + 10 * number: text(1)}})
+    book.take(2, {INSTANCE: {NOON + 3600: text(5)}})
+    book.take(1, {INSTANCE: {NOON: text(1)}})
+    book.take(1, {INSTANCE: {NOON + 10: text(2)}})
+    assert requests(book.since(INSTANCE, 0)) == {NOON: 1, NOON + 10: 2, NOON + 3600: 5}
+
+
+def test_all_of_a_minute_may_be_told_at_once_and_in_any_order(book):
+    windows = {NOON + 10 * number: text(number + 1) for number in range(KEPT)}
+    book.take(1, {INSTANCE: dict(reversed(windows.items()))})
+    book.take(1, {OTHER: {NOON: text(9)}})
+    assert requests(book.since(INSTANCE, 0)) == {NOON + 10 * number: number + 1 for number in range(KEPT)}
+
+
 def test_a_text_that_nobody_understands_does_not_cost_the_others_theirs(book):
     book.take(1, {INSTANCE: {NOON: "{"}})
     book.take(2, {INSTANCE: {NOON: text(4)}})

@@ -79,7 +79,13 @@ class _Answer(Slot):
     __slots__ = ("_base_offset", "_client", "_correlation_id", "_partition", "_shape", "_turn", "throttle_time_ms")
 
     def __init__(
-        self, client: Served, shape: Shape, correlation_id: bytes, partition: Partition, base_offset: int, turn: Turn
+        self,
+        client: Served,
+        shape: Shape,
+        correlation_id: bytes,
+        partition: Partition,
+        base_offset: int,
+        turn: Turn | None,
     ) -> None:
         self.parts = None
         self._turn = turn  # in which it is written
@@ -94,9 +100,11 @@ class _Answer(Slot):
         client = self._client
         if error:
             client.answers.refused(PRODUCE, (error,))
-        ended_s = self._turn.ended_s
-        if ended_s is not None:  # it was written in an earlier turn, and has waited for others since
-            self.waited(client.broker.doors.clock.monotonic() - ended_s)
+        turn = self._turn
+        if (
+            turn is not None and turn.ended_s is not None
+        ):  # it was written in an earlier turn, and has waited for others since
+            self.waited(client.broker.doors.clock.monotonic() - turn.ended_s)
         client.answers.fill_soon(self, (answer,))
 
 
@@ -143,7 +151,7 @@ class ProduceFastPath:
             return False  # nothing was staged: the slow path finds the same and words the answer
         shape.talk.produced += len(batch)
         if acks:
-            turn = self._appending.turn
+            turn = self._appending.turn if acks < 0 else None  # those with acks=1 wait for nobody
             answer = _Answer(client, shape, correlation_id, partition, appended.base_offset, turn)
             client.answers.append_slot(answer)
             told_s = client.turnstile.told_s

@@ -41,6 +41,16 @@ def test_produces_and_fetches_are_counted_once_whichever_way_they_go(world):
     assert counts.of("Produce").times("total").count == 20
 
 
+def test_what_is_asked_later_was_not_here_before(world):
+    client = world.connect(TENANT_PORT)
+    for _ in range(2):
+        produced(client, times=2)
+        world.wait(3)
+    times = told(world).of("Produce").times("total")
+    assert times.count == 4
+    assert times.sum_us < 1_000_000
+
+
 def test_an_error_is_counted_by_its_code(world):
     client = world.connect(TENANT_PORT)
     data = TopicProduceData("orders", (PartitionProduceData(0, BATCH), PartitionProduceData(7, BATCH)))

@@ -83,7 +83,7 @@ class Client:
 
     def append_slot(self, slot):
         assert slot.parts is None
-        slot.key, slot.began_s, slot.delays = 0, 0.0, None
+        slot.asked = (0, 0.0)
 
     def unanswered(self):
         """Nobody counts here."""

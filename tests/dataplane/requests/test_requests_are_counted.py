@@ -56,8 +56,8 @@ def taken(answers):
     return answers._session.instance.figures.take()
 
 
-def begin(answers, loop, key=ApiKey.METADATA):
-    answers.key, answers.began_s = key, loop.clock.seconds
+def begin(answers, key=ApiKey.METADATA):
+    answers.begin(key)
     return answers.reserve()
 
 
@@ -67,7 +67,7 @@ def sums_of(api):
 
 def test_an_answer_is_timed_from_when_the_request_came_until_it_is_given_to_the_connection(answers, loop):
     for took_s in (0.002, 0.003):
-        slot = begin(answers, loop)
+        slot = begin(answers)
         loop.clock.seconds += took_s
         answers.fill_soon(slot, (b"x",))
         loop.end_turn()
@@ -75,9 +75,23 @@ def test_an_answer_is_timed_from_when_the_request_came_until_it_is_given_to_the_
     assert (api.requests, sums_of(api)) == (2, {"total": 5_000, "local": 5_000, "remote": 0, "throttle": 0})
 
 
+def test_what_came_together_is_timed_from_when_it_came_and_counted_in_one_sum(answers, loop):
+    slots = [begin(answers), answers.reserve(), answers.reserve()]
+    loop.clock.seconds += 0.002
+    for slot in slots:
+        answers.fill_soon(slot, (b"x",))
+    last = begin(answers, ApiKey.HEARTBEAT)
+    loop.clock.seconds += 0.001
+    answers.fill_soon(last, (b"y",))
+    loop.end_turn()
+    counts = taken(answers)
+    assert (counts.of("Metadata").requests, sums_of(counts.of("Metadata"))["total"]) == (3, 9_000)
+    assert (counts.of("Heartbeat").requests, sums_of(counts.of("Heartbeat"))["total"]) == (1, 1_000)
+
+
 def test_an_answer_that_waits_for_one_before_it_has_waited_for_others(answers, loop):
-    first = begin(answers, loop, ApiKey.FETCH)
-    second = begin(answers, loop)
+    first = begin(answers, ApiKey.FETCH)
+    second = begin(answers)
     loop.clock.seconds += 0.001
     answers.fill(second, (b"2",))
     loop.clock.seconds += 0.5
@@ -89,14 +103,14 @@ def test_an_answer_that_waits_for_one_before_it_has_waited_for_others(answers, l
 
 
 def test_a_request_without_an_answer_is_a_request(answers, loop):
-    answers.fill(begin(answers, loop, ApiKey.PRODUCE), ())
-    answers.key = ApiKey.PRODUCE
+    answers.fill(begin(answers, ApiKey.PRODUCE), ())
+    answers.begin(ApiKey.PRODUCE)
     answers.unanswered()
     assert taken(answers).of("Produce").unanswered == 2
 
 
 def test_what_is_never_answered_is_not_counted(answers, loop):
-    begin(answers, loop)
+    begin(answers)
     answers.drop()
     assert taken(answers) is None
 
@@ -108,7 +122,7 @@ def test_a_produce_waits_for_others_from_the_end_of_the_turn_in_which_it_was_wri
         partition = SimpleNamespace(log=SimpleNamespace(start_offset=0))
         shape = SimpleNamespace(answer=lambda *_: b"x")
         slot = _Answer(client, shape, b"", partition, 5, turn)
-        answers.key, answers.began_s = ApiKey.PRODUCE, loop.clock.seconds
+        answers.begin(ApiKey.PRODUCE)
         answers.append_slot(slot)
         loop.clock.seconds += 0.001
         if is_over:
@@ -243,4 +257,4 @@ def test_the_internal_listener_counts_nobodys_requests():
 
 
 def test_a_request_that_waits_for_nothing_has_no_delays(answers, loop):
-    assert begin(answers, loop).delays is None
+    assert begin(answers).asked == (ApiKey.METADATA, loop.clock.seconds)
