@@ -160,6 +160,23 @@ class RequestMark(models.Model):
         return f"requests of {self.name} up to {self.taken}"
 
 
+class RequestGap(models.Model):
+    """Windows of a cluster of which some broker has not told what was asked: nothing is known of them, of no instance."""
+
+    name = models.CharField(max_length=64)  # as the cluster's mark has it
+    at = models.BigIntegerField()
+    until = models.BigIntegerField()  # where the next window that is known begins
+    pk = models.CompositePrimaryKey("name", "at")
+
+    class Meta:
+        """What has expired, by moment."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["until"], name="request_gap_by_moment")]
+
+    def __str__(self) -> str:
+        return f"requests of {self.name} are not known from {self.at} to {self.until}"
+
+
 class LagGroup(models.Model):
     """A consumer group of which there are rows of lag. It outlives the group, as long as its rows are kept.
 

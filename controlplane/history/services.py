@@ -26,6 +26,7 @@ from controlplane.history.models import (
     Hour,
     Minute,
     RequestDay,
+    RequestGap,
     RequestHour,
     RequestMinute,
     RequestSample,
@@ -181,4 +182,5 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     finish(clock=clock)
     for rows, resolution, portion_s in REQUESTS_KEPT:
         forget(rows, resolution.oldest(now_s), portion_s)
-    RequestTotal.objects.filter(until__lt=HOURS.oldest(now_s)).delete()
+    for ended in (RequestTotal, RequestGap):
+        ended.objects.filter(until__lt=HOURS.oldest(now_s)).delete()

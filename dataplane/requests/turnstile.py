@@ -290,6 +290,7 @@ class Turnstile:
             self._answers.is_parked = False
             if not self._answers.is_closed:
                 serve()
+                self.settle()  # what is read from now on was not here yet
                 self._answers.read_on()
 
         self._stand_in_line(bucket, EVERYBODY, size, paid)

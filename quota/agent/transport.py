@@ -26,7 +26,7 @@ from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
 from quota.contracts.report import Absent, LoopLoad
-from quota.contracts.requests import Windows
+from quota.contracts.requests import Told
 from quota.steps import Steps
 from quota.wire import Decoder, Hello, WireError, frame
 
@@ -84,7 +84,7 @@ Load = Callable[[], LoopLoad | None]
 class RequestSteps(Protocol):
     """What is told of requests, in pieces."""
 
-    def __call__(self, *, is_whole: bool) -> Steps[Windows]:
+    def __call__(self, *, is_whole: bool) -> Steps[Told]:
         """`is_whole`: in a report that names everything."""
         ...
 
@@ -97,11 +97,11 @@ def _nobody() -> Absent:
     return {}
 
 
-def _no_requests(*, is_whole: bool) -> Steps[Windows]:
+def _no_requests(*, is_whole: bool) -> Steps[Told]:
     """Nobody counts."""
     del is_whole
     yield from ()
-    return {}
+    return Told({}, None)
 
 
 def _no_load() -> None:
@@ -266,9 +266,9 @@ class MasterLink:
     def _report_steps(self) -> Steps[None]:
         attempt, began = self._attempt, self._door.now()
         report = yield from self._agent.report_steps(self._facts(), self._door.now)
-        requests = yield from self._requests(is_whole=not report.partial)
-        told = replace(report, loop=self._load(), absent=self._absent(), requests=requests)
-        document = yield from told.json_steps()
+        windows, until = yield from self._requests(is_whole=not report.partial)
+        whole = replace(report, loop=self._load(), absent=self._absent(), requests=windows, requests_until=until)
+        document = yield from whole.json_steps()
         if self._open and self._conn and attempt == self._attempt:
             self._conn.send(frame(document))
             if self._waiting_since is None:

@@ -32,7 +32,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -259,6 +259,13 @@ class RequestCounts:
 
 Windows = Mapping[str, Mapping[int, str]]
 """Texts by instance id, and by the second since 1970 at which a window begins."""
+
+
+class Told(NamedTuple):
+    """What a report tells of requests. With it, all is told of windows that began before `until`; None: nobody counts."""
+
+    windows: Windows
+    until: int | None
 
 
 def windows_of(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[int, str]]:

@@ -55,6 +55,7 @@ class Heard:
     loop: LoopLoad | None = None  # as it said last
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # likewise
     absent: Absent = field(default_factory=dict)  # likewise
+    requests_until: int | None = None  # likewise
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
     answered_at: int = -1
@@ -110,6 +111,7 @@ class Ledger:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
         heard.loop, heard.trouble, heard.absent = report.loop, report.trouble, report.absent
+        heard.requests_until = report.requests_until
         if report.requests:
             self.windows.take(broker, report.requests)
         if report.members or self._members:
@@ -292,6 +294,14 @@ class Ledger:
             if heard.absent and self._is_good(heard, now):
                 found |= heard.absent
         return found
+
+    def requests_until(self) -> dict[int, int | None]:
+        """By broker: it has told all of windows that began before this second; None: not known.
+
+        A broker that is registered and is not heard of may have answered requests all the same.
+        """
+        brokers = sorted({*self._heard, *(self._registered or ())})
+        return {broker: self._heard[broker].requests_until if broker in self._heard else None for broker in brokers}
 
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""

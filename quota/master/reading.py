@@ -5,7 +5,7 @@ operators read everything, monitoring ``/metrics``, which may be open to all by 
 Who does not prove it is told so after a while, and counted.
 
 ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
-``/v1/instances/<id>,<id>/requests/<after>``, ``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``,
+``/v1/instances/<id>,<id>/requests/<at>``, ``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``,
 ``/metrics``. A standby answers 503 with the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its
 own.
 

@@ -19,9 +19,12 @@ from a position on, 0 for all that are kept, and where to go on; asked again fro
 what each broker carries of all of them; of one whose replicas are not in sync, or that some partitions wait for to have a leader
 again, ``"missing"`` says how many.
 
-``/v1/instances/<id>,<id>/requests/<after>`` adds up over brokers what they said of requests in windows that began after this
-second since 1970: ``{"learning": false, "instances": [{"instance": "ins-k3v9x2qa", "windows": [[1740830400, text]]}]}``, the
-texts as `contracts.requests` has them. Windows of the last minute are kept; an instance without any is left out.
+``/v1/instances/<id>,<id>/requests/<at>`` has what brokers said of requests in the window that began at this second since 1970, a
+text of each that had any, as `contracts.requests` has them; an instance without any is left out. Windows of the last minute are
+kept. ``"until"`` has by broker, of those that are registered, of which windows it has told everything: those that began before
+this second. Null: it has not said so::
+
+    {"learning": false, "until": {"1": 1740830410, "2": null}, "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text]}]}
 """
 
 from __future__ import annotations
@@ -97,14 +100,14 @@ def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | Non
     }
 
 
-def requests_document(ledger: Ledger, wanted: Collection[str], after: int, now: float) -> dict[str, Any]:
-    """What became of requests of these instances in windows that began after this second."""
-    found = []
-    for instance in wanted:
-        windows = ledger.windows.since(instance, after)
-        if windows:
-            found.append({"instance": instance, "windows": [[at, text] for at, text in sorted(windows.items())]})
-    return {"learning": ledger.learning(now), "brokers": list(ledger.reporting(now)), "instances": found}
+def requests_document(ledger: Ledger, wanted: Collection[str], at: int, now: float) -> dict[str, Any]:
+    """What became of requests of these instances in one window, by broker."""
+    texts = ((instance, ledger.windows.texts(instance, at)) for instance in wanted)
+    return {
+        "learning": ledger.learning(now),
+        "until": {str(broker): until for broker, until in ledger.requests_until().items()},
+        "instances": [{"instance": instance, "texts": some} for instance, some in texts if some],
+    }
 
 
 def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:

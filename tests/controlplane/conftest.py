@@ -191,6 +191,7 @@ class FakeMaster:
         self.answers: dict[str, dict[str, Any]] = {}
         self.broker_rows: list[dict[str, Any]] = []
         self.windows: dict[str, dict[int, str]] | None = None  # of requests, by instance and beginning; None: away
+        self.told: dict[int, int] | None = None  # as `master.Window.until`; None: all from the first window on
         self.journals: dict[str, list[dict[str, Any]]] = {}  # lines, by the master's address
         self.asked = 0
 
@@ -209,16 +210,13 @@ class FakeMaster:
     def allocations(self, cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
         return self.short(cluster, instance_ids)
 
-    def requests(self, _cluster: ClusterAddress, instance_ids: Sequence[str], after: int) -> list[dict[str, Any]]:
+    def requests(self, _cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> master.Window:
         self.asked += 1
         if self.windows is None:
             raise MasterUnavailable("no flow master is active")
-        found = {name: self.windows.get(name, {}) for name in instance_ids}
-        return [
-            {"instance": name, "windows": later}
-            for name, windows in found.items()
-            if (later := [[at, text] for at, text in sorted(windows.items()) if at > after])
-        ]
+        texts = {name: [self.windows[name][at]] for name in instance_ids if at in self.windows.get(name, {})}
+        first = min((began for windows in self.windows.values() for began in windows), default=2**40)
+        return master.Window({1: max(at + 20, first + 30)} if self.told is None else self.told, texts)
 
     def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
         if http not in self.journals:

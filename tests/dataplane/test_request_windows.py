@@ -30,7 +30,7 @@ class World:
             self.instances[number].figures.answered(ApiKey.METADATA, 0.001)
 
     def told(self, *, is_whole=False):
-        found = run_through(self.windows.report_steps(is_whole=is_whole))
+        found, self.until = run_through(self.windows.report_steps(is_whole=is_whole))
         return {
             name: {at - NOON: RequestCounts.from_text(text).requests for at, text in ours.items()}
             for name, ours in found.items()
@@ -109,11 +109,52 @@ def test_no_report_is_larger_than_a_master_takes_and_the_next_goes_on(monkeypatc
     for number in range(5):
         many.ask(number)
     many.now_s = NOON + 10
-    first = run_through(many.windows.report_steps(is_whole=False))
+    first, _ = run_through(many.windows.report_steps(is_whole=False))
     sizes = [len(text) for ours in first.values() for text in ours.values()]
     assert sum(sizes[:-1]) < 150 <= sum(sizes)
     told = [many.told() for _ in range(5)]
     assert len(sizes) + sum(len(each) for each in told) == 5
+
+
+def test_each_report_says_of_which_windows_nothing_is_missing(world):
+    world.told(is_whole=True)
+    assert world.until == NOON, "the present window is not over"
+    world.ask()
+    world.now_s = NOON + 10
+    world.told()
+    assert world.until == NOON + 10
+
+
+def test_windows_that_queue_up_are_told_in_their_order_and_are_not_whole_before_that(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD", 4)
+    many = World(count=6)
+    seen = []
+    for number in range(3):
+        for instance in range(6):
+            many.ask(instance)
+        many.now_s = NOON + 10 * (number + 1)
+        many.told(is_whole=number == 2)
+        seen.append(many.until - NOON)
+    assert seen == [0, 10, 0], "six come each time, and four are told"
+    while many.told():
+        seen.append(many.until - NOON)
+    assert seen[3:] == [10, 20, 20, 30]
+
+
+def test_who_is_new_hears_of_a_window_that_ends_meanwhile_after_those_before_it(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD", 1)
+    many = World(count=2)
+    for number in range(2):
+        many.ask(number)
+    many.now_s = NOON + 10
+    many.told(is_whole=True)
+    many.ask()
+    many.now_s = NOON + 20
+    assert [(many.told(), many.until - NOON) for _ in range(3)] == [
+        ({"ins-1": {0: 1}}, 10),
+        ({"ins-0": {10: 1}}, 20),
+        ({}, 20),
+    ]
 
 
 def test_taking_of_many_pauses():
@@ -131,6 +172,7 @@ def test_a_clock_that_is_set_back_takes_nothing_twice(world):
     world.ask()
     world.now_s = NOON - 3590
     assert world.told() == {"ins-0": {-3600: 2}}
+    assert world.until == NOON - 3590
 
 
 def test_after_a_clock_was_set_back_windows_of_the_time_before_drive_out_none_that_follow(world):

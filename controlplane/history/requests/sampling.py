@@ -1,9 +1,12 @@
 """Windows of requests from the masters to rows, each once, whoever asks how often.
 
-Every five seconds each master is asked for what has settled since: windows that ended ten seconds ago, so that all brokers have
-told theirs. Masters keep a minute of them: a worker, or a master, that was away for less costs nothing. The mark of a cluster
-says up to which window it was done; it moves by compare-and-set in the transaction that writes the rows, so of two workers one
-writes.
+Every five seconds each master is asked for the window that comes next, if it ended ten seconds ago. It is taken when every
+registered broker has told all of it: one whose line to the master is away for a while tells it later. Masters keep a minute of
+windows. So what is not whole within HELD_S is given up, as is what nobody asked for in time: it leaves a gap, in which nothing is
+known of any instance of the cluster, since the sum without a broker would be a wrong number.
+
+The mark of a cluster says up to which window it was done; it moves by compare-and-set in the transaction that writes the rows, so
+of two workers one writes. It moves by the brokers' clocks: a worker whose own is ahead passes over nothing.
 
 With the first window of a minute the one before is whole: it is added to the rows of its minute, its hour and its day, and to the
 totals, in that transaction as well. So rows of every length are exact sums of windows, and nothing has to be rolled up again.
@@ -15,6 +18,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Max
 
 from controlplane.clusters import master
 from controlplane.clusters.services import cluster_list
@@ -23,6 +27,7 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
 from controlplane.history.models import (
     RequestDay,
+    RequestGap,
     RequestHour,
     RequestMark,
     RequestMinute,
@@ -35,19 +40,24 @@ from quota.contracts.instance import ContractError
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from django.db.models import QuerySet
 
     from controlplane.clusters.models import PhysicalCluster
     from controlplane.history.models import RequestRow
 
 LOG = logging.getLogger(__name__)
 SETTLED_S = 10
-"""After a window's end: brokers report every second, and their clocks need not agree to the second."""
+"""After a window's end: brokers report every second, and nobody is asked in vain."""
+HELD_S = 50
+"""So long before the newest window's end one may have begun that is waited for: a minute of them is kept, and one to spare."""
 AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
 AWAY_S = 1800
 """A cluster of which nothing was heard for so long tells no more of the minute at which that began."""
-ASKED_AT_ONCE, ROWS_AT_ONCE = 200, 500
+ASKED_AT_ONCE, ROWS_AT_ONCE = 50, 500
+"""Instances of a master: a text is about a kilobyte, and there may be one of each broker."""
 LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
     (RequestMinute, MINUTES.step_s),
     (RequestHour, HOURS.step_s),
@@ -66,36 +76,85 @@ def mark_name(cluster_id: int) -> str:
 
 
 def _sample_of(cluster: PhysicalCluster, now_s: int) -> int:
-    last = floor(now_s - SETTLED_S, WINDOW_S) - WINDOW_S
+    count = 0
+    while (rows := _next_window(cluster, floor(now_s - SETTLED_S, WINDOW_S) - WINDOW_S)) is not None:
+        count += rows
+    return count
+
+
+def _next_window(cluster: PhysicalCluster, last: int) -> int | None:
+    """Take the next one, or give up those that it is too late for; how many rows that was. None: there is none up to `last`."""
     mark, _ = RequestMark.objects.get_or_create(name=mark_name(cluster.pk), defaults={"taken": 0, "rolled": 0})
     if mark.taken > last + AHEAD_S:
-        _set_back(mark, last)
-    if mark.taken >= last:
-        return 0
-    running = Instance.objects.unscoped("everyone's requests are sampled").filter(
-        state=InstanceState.RUNNING, cluster=cluster
-    )
-    names = list(running.order_by("pk").values_list("pk", flat=True))
+        _set_back(cluster, mark, last)
+    at = mark.taken + WINDOW_S
+    if at > last:
+        return None
+    running = _instances_of(cluster).filter(state=InstanceState.RUNNING)
     try:
-        told = [row for part in portions(names, ASKED_AT_ONCE) for row in _told(cluster, part, mark.taken)]
+        until, rows = _told(cluster, list(running.order_by("pk").values_list("pk", flat=True)), at)
     except Unavailable as error:
         LOG.debug("requests are not sampled: %s", error)
-        return 0
-    rows = [row for row in told if row.at <= last and row.at >= mark.rolled]
+        return None
+    kept_from = floor(max(until.values(), default=last + 2 * WINDOW_S), WINDOW_S) - HELD_S
+    if at < kept_from:
+        return _given_up(cluster, mark, min(kept_from, last + WINDOW_S), until)
+    if at + WINDOW_S > min(until.values(), default=last + WINDOW_S):
+        LOG.debug("requests are not sampled: brokers have told up to %s", until)
+        return None
+    return _moved(cluster, mark, at + WINDOW_S, rows)
+
+
+def _given_up(cluster: PhysicalCluster, mark: RequestMark, end: int, until: Mapping[int, int]) -> int | None:
+    start = mark.taken + WINDOW_S
+    if not mark.taken or not until:  # before the first window nothing is missing, nor where no instance runs
+        return _moved(cluster, mark, end)
+    LOG.warning("nobody knows the requests of %s from %d to %d: brokers have told up to %s", mark, start, end, until)
+    return _moved(cluster, mark, end, gap=(start, end))
+
+
+def _moved(
+    cluster: PhysicalCluster,
+    mark: RequestMark,
+    end: int,
+    rows: Sequence[RequestSample] = (),
+    gap: tuple[int, int] | None = None,
+) -> int | None:
+    """All that began before `end` is done: how many rows that was; None where another worker was quicker."""
+    rolled = max(mark.rolled, floor(end, MINUTES.step_s))
+    counted = [row for row in rows if row.at >= mark.rolled]
     with transaction.atomic():
-        rolled = max(mark.rolled, floor(last + WINDOW_S, MINUTES.step_s))
         same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled)
-        if not same.update(taken=last, rolled=rolled):
-            return 0
-        RequestSample.objects.bulk_create(rows, ignore_conflicts=True)
+        if not same.update(taken=end - WINDOW_S, rolled=rolled):
+            return None
+        if gap is not None:
+            _leave_gap(mark.pk, *gap)
+        RequestSample.objects.bulk_create(counted, ignore_conflicts=True)
         _roll_up(cluster, mark.rolled, rolled)
-    return len(rows)
+    return len(counted)
 
 
-def _set_back(mark: RequestMark, last: int) -> None:
-    """A clock that was ahead took what there was, and added it up: no more is counted of this minute, rather than twice."""
-    rolled = floor(last + WINDOW_S, MINUTES.step_s) + MINUTES.step_s
-    RequestMark.objects.filter(pk=mark.pk, taken=mark.taken).update(taken=last, rolled=rolled)
+def _leave_gap(name: str, start: int, end: int) -> None:
+    """It may overlap others, where a clock was set back."""
+    if not RequestGap.objects.filter(name=name, until=start).update(until=end):
+        RequestGap.objects.bulk_create([RequestGap(name=name, at=start, until=end)], ignore_conflicts=True)
+
+
+def _set_back(cluster: PhysicalCluster, mark: RequestMark, last: int) -> None:
+    """Clocks were ahead. Nothing is added to minutes of which they have counted anything: it would be counted twice."""
+    rows = RequestSample.objects.filter(at__gt=last, instance__in=_instances_of(cluster).values("pk"))
+    newest = rows.aggregate(newest=Max("at"))["newest"] or last + WINDOW_S
+    rolled = floor(newest, MINUTES.step_s) + MINUTES.step_s
+    with transaction.atomic():
+        same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled)
+        if same.update(taken=last, rolled=rolled):
+            _leave_gap(mark.pk, last + WINDOW_S, rolled)
+            _roll_up(cluster, mark.rolled, rolled)
+    mark.refresh_from_db()
+
+
+def _instances_of(cluster: PhysicalCluster) -> QuerySet[Instance]:
+    return Instance.objects.unscoped("everyone's requests are sampled").filter(cluster=cluster)
 
 
 def finish(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -122,23 +181,41 @@ def _roll_up(cluster: PhysicalCluster, start: int, end: int) -> None:
 def _asked(cluster: PhysicalCluster, start: int, end: int) -> list[str]:
     """Instances of the cluster that had requests in [start, end), also those that do not run any more."""
     rows = RequestSample.objects.filter(at__gte=start, at__lt=end).values("instance")
-    found = Instance.objects.unscoped("everyone's requests are added up").filter(cluster=cluster, pk__in=rows)
-    return list(found.order_by("pk").values_list("pk", flat=True))
+    return list(_instances_of(cluster).filter(pk__in=rows).order_by("pk").values_list("pk", flat=True))
 
 
-def _told(cluster: PhysicalCluster, names: Sequence[str], after: int) -> list[RequestSample]:
-    """What the master says of windows that began after this. Raises MasterUnavailable."""
-    found = []
-    for document in master.requests(cluster.address, names, after):
+def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict[int, int], list[RequestSample]]:
+    """What the master says of the window that began then, and up to where each broker has told everything.
+
+    Raises MasterUnavailable.
+    """
+    until: dict[int, int] = {}
+    rows = []
+    for part in portions(names, ASKED_AT_ONCE):
+        window = master.requests(cluster.address, part, at)
+        for broker, moment in window.until.items():
+            until[broker] = min(moment, until.get(broker, moment))
+        if at + WINDOW_S > min(until.values()):
+            break  # it is asked for again
+        for name in part:
+            counts = _sum(name, window.texts.get(name, ()))
+            if counts is not None:
+                rows.append(RequestSample(instance=name, at=at, windows=1, counts=counts))
+    return until, rows
+
+
+def _sum(name: str, texts: Iterable[str]) -> str | None:
+    """Over brokers. A text that nobody understands is left out; None: there is no other."""
+    known = []
+    for text in texts:
         try:
-            name = document["instance"]
-            for at, text in document["windows"]:
-                RequestCounts.from_text(text)
-                found.append(RequestSample(instance=name, at=int(at), windows=1, counts=text))
-        except (ContractError, KeyError, TypeError, ValueError, AttributeError) as error:  # the others have theirs
-            LOG.warning("no requests of %.32s: %r", document, error)
-    wanted = frozenset(names)
-    return [row for row in found if row.instance in wanted and row.at % WINDOW_S == 0]
+            known.append(RequestCounts.from_text(text))
+        except (ContractError, TypeError) as error:  # the others have theirs
+            LOG.warning("no requests of %s: %r", name, error)
+    found = RequestCounts()
+    for counts in known:
+        found.add(counts)
+    return found.to_text() if known else None
 
 
 def _rolled_up(names: Sequence[str], start: int, end: int) -> None:

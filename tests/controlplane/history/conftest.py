@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.history.metrics import MEASURED, SET
-from controlplane.history.models import Hour, Minute, RequestMark, RequestSample, RolledUp, Sample
+from controlplane.history.models import Hour, Minute, RequestGap, RequestMark, RequestSample, RolledUp, Sample
 from controlplane.history.requests.sampling import mark_name
 from controlplane.history.statements import COLUMNS
 from controlplane.quotas.models import RecordedInterval
@@ -71,6 +71,12 @@ def keep_requests(instance, windows, *, known_to=None):
     RequestMark.objects.update_or_create(
         name=mark_name(instance.cluster_id), defaults={"taken": taken, "rolled": (taken + WINDOW_S) // 60 * 60}
     )
+
+
+def keep_gaps(instance, *gaps):
+    """From when to when nothing is known of requests."""
+    name = mark_name(instance.cluster_id)
+    RequestGap.objects.bulk_create(RequestGap(name=name, at=at, until=until) for at, until in gaps)
 
 
 def keep(samples):

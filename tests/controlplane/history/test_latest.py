@@ -7,7 +7,7 @@ import pytest
 from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
 from controlplane.history.metrics import COUNTED, METRICS
 
-from .conftest import MIB, NOON, counts_of, keep, keep_requests, keep_waits, sample
+from .conftest import MIB, NOON, counts_of, keep, keep_gaps, keep_requests, keep_waits, sample
 from .test_lag_api import lag_of
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +79,14 @@ def test_requests_are_those_of_the_last_seconds_that_are_known(instance, alice):
     assert "requests_per_s" not in found[TWO].values
     stale = latest_get([instance.id], NOON + 200, waited_s=20, with_requests=True)
     assert "requests_per_s" not in stale[instance.id].values
+
+
+@pytest.mark.parametrize(("gap", "is_known"), [((30, 40), True), ((30, 50), False), ((50, 60), False)])
+def test_requests_of_seconds_of_which_some_are_not_known_are_absent(instance, gap, is_known):
+    keep_requests(instance, {NOON: counts_of(1)}, known_to=NOON + 60)
+    keep_gaps(instance, [NOON + at for at in gap])
+    values = latest_get([instance.id], NOON + 75, waited_s=20, with_requests=True)[instance.id].values
+    assert ("requests_per_s" in values) is is_known
 
 
 def test_an_instance_of_which_nothing_is_asked_has_zero_requests(instance):

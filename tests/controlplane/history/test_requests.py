@@ -14,6 +14,7 @@ from controlplane.core.errors import MasterUnavailable
 from controlplane.history import services
 from controlplane.history.models import (
     RequestDay,
+    RequestGap,
     RequestHour,
     RequestMark,
     RequestMinute,
@@ -77,14 +78,14 @@ def test_a_master_that_was_away_costs_nothing_if_its_brokers_tell_it_again(told,
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.dictionaries(st.integers(0, 300), st.integers(1, 5), max_size=30), st.lists(st.integers(1, 25), min_size=5))
+@given(st.dictionaries(st.integers(0, 100), st.integers(1, 5), max_size=30), st.lists(st.integers(1, 25), min_size=5))
 def test_rows_of_every_length_and_totals_are_the_sums_of_all_windows(told, at_noon, instance, windows, pauses):
     for model in (RequestSample, *LONGER, RequestTotal, RequestMark):
         model.objects.all().delete()
     told.clear()
     told |= {NOON + 10 * number: counts_of(count).to_text() for number, count in windows.items()}
     move(at_noon, NOON)
-    for seconds in [*pauses, 4_000]:
+    for seconds in [*pauses, 1_200]:
         sampled(at_noon, int(at_noon.time.timestamp()) + seconds)
     for model, step_s in zip(LONGER, (60, 3600, 86_400), strict=True):
         wanted = {}
@@ -129,6 +130,7 @@ def test_what_nobody_understands_is_left_out_and_the_rest_is_kept(told, at_noon,
     with caplog.at_level(logging.WARNING):
         assert sampled(at_noon, NOON + 30) == 1
     assert requests(RequestSample) == {0: 3}
+    assert RequestGap.objects.count() == 0
     assert "no requests of" in caplog.text
 
 
@@ -140,15 +142,132 @@ def test_an_instance_that_has_stopped_meanwhile_has_its_last_minute(told, at_noo
     assert requests(RequestMinute) == {0: 3}
 
 
-def test_a_clock_that_was_ahead_has_nothing_counted_twice(told, at_noon, instance):
-    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(4)}
-    assert sampled(at_noon, NOON + 86_400) == 4
+def test_clocks_that_were_ahead_have_nothing_counted_twice(told, at_noon, instance):
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(20)}
+    assert sampled(at_noon, NOON + 210) == 20
     assert sampled(at_noon, NOON + 50) == 0
-    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(4, 18)}
-    assert sampled(at_noon, NOON + 200) == 12
-    assert requests(RequestMinute) == {0: 4, 60: 6, 120: 6}
-    assert requests(RequestHour) == {0: 16}
-    assert totals_of(instance.id).requests == 16
+    assert sampled(at_noon, NOON + 300) == 0, "of windows that were counted nothing is counted again"
+    assert requests(RequestMinute) == {0: 6, 60: 6, 120: 6, 180: 2}
+    assert totals_of(instance.id).requests == 20
+    assert gaps() == [(40, 240)]
+
+
+def test_a_worker_whose_clock_was_ahead_while_no_instance_ran_keeps_nobody_waiting(told, at_noon, instance):
+    ours = Instance.objects.unscoped("a test").filter(pk=instance.pk)
+    ours.update(state="isolated")
+    sampled(at_noon, NOON + 86_400)
+    ours.update(state="running")
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(40)}
+    sampled(at_noon, NOON + 10)
+    sampled(at_noon, NOON + 400)
+    assert (requests(RequestMinute), gaps()) == ({60 * number: 6 for number in range(1, 6)}, [(-10, 60)])
+
+
+@pytest.mark.parametrize("ahead_s", [15, 100, 86_400])
+def test_a_worker_whose_clock_is_ahead_passes_over_nothing(told, at_noon, flow_master, ahead_s):
+    told[NOON] = counts_of(1).to_text()
+    flow_master.told = {1: NOON + 10, 2: NOON + 10}
+    assert sampled(at_noon, NOON + 10 + ahead_s) == 1
+    told[NOON + 10] = counts_of(2).to_text()
+    flow_master.told = {1: NOON + 20, 2: NOON + 20}
+    assert sampled(at_noon, NOON + 30) == 1
+    assert (requests(RequestSample), gaps()) == ({0: 1, 10: 2}, [])
+
+
+def gaps():
+    return [(gap.at - NOON, gap.until - NOON) for gap in RequestGap.objects.order_by("at")]
+
+
+def test_a_window_is_taken_when_every_broker_has_told_it(told, at_noon, flow_master):
+    told[NOON] = counts_of(1).to_text()
+    flow_master.told = {1: NOON + 10, 2: NOON + 10, 3: NOON + 10}
+    sampled(at_noon, NOON + 20)
+    told[NOON + 10] = counts_of(2).to_text()
+    for at in range(30, 60, 10):
+        flow_master.told = {1: NOON + at - 10, 2: NOON + at, 3: NOON + 10}
+        assert sampled(at_noon, NOON + at) == 0
+    told[NOON + 10] = counts_of(5).to_text()
+    flow_master.told = dict.fromkeys((1, 2, 3), NOON + 60)
+    sampled(at_noon, NOON + 60)
+    assert (requests(RequestSample), gaps()) == ({0: 1, 10: 5}, [])
+
+
+@pytest.mark.parametrize("silent", [NOON + 10, 0])
+def test_what_a_broker_has_not_told_within_a_minute_is_a_gap(told, at_noon, flow_master, silent, caplog):
+    flow_master.told = {1: NOON + 10, 2: NOON + 10}
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(30)}
+    sampled(at_noon, NOON + 20)
+    for at in range(30, 130, 5):
+        flow_master.told = {1: NOON + at // 10 * 10, 2: silent}
+        sampled(at_noon, NOON + at)
+    assert (requests(RequestSample), gaps()) == ({0: 1}, [(10, 70)])
+    assert "requests of" in caplog.text
+    flow_master.told = {1: NOON + 130, 2: NOON + 130}
+    sampled(at_noon, NOON + 130)
+    assert (requests(RequestSample), gaps()) == (dict.fromkeys((0, 80, 90, 100, 110), 1), [(10, 80)])
+    assert requests(RequestMinute) == {0: 1, 60: 4}
+
+
+def test_a_worker_that_was_away_for_long_leaves_a_gap_where_windows_are_not_all_kept(told, at_noon, flow_master):
+    told |= {NOON + 10 * number: counts_of(1).to_text() for number in range(100)}
+    for at in (20, 60, 600):
+        flow_master.told = {1: NOON + at}
+        sampled(at_noon, NOON + at)
+    assert sorted(requests(RequestSample)) == [0, 10, 20, 30, 40, 550, 560, 570, 580]
+    assert gaps() == [(50, 550)]
+
+
+def test_before_the_first_window_nothing_is_missing(told, at_noon, flow_master):
+    flow_master.told = {1: NOON}
+    sampled(at_noon, NOON)
+    assert (RequestMark.objects.get().taken, gaps()) == (NOON - 20, [])
+
+
+def test_while_no_broker_says_what_it_has_told_nothing_is_given_up(told, at_noon, flow_master):
+    told[NOON] = counts_of(1).to_text()
+    flow_master.told = {1: NOON + 10}
+    sampled(at_noon, NOON + 20)
+    flow_master.told = {1: 0, 2: 0}
+    sampled(at_noon, NOON + 3_600)
+    assert (RequestMark.objects.get().taken, gaps()) == (NOON, [])
+
+
+def test_a_broker_whose_clock_is_far_ahead_makes_gaps_and_moves_no_mark_beyond_the_present(told, at_noon, flow_master):
+    told[NOON] = counts_of(1).to_text()
+    flow_master.told = {1: NOON + 10, 2: NOON + 10}
+    sampled(at_noon, NOON + 20)
+    for at in range(30, 60, 10):
+        flow_master.told = {1: NOON + at, 2: NOON + 3_600}
+        sampled(at_noon, NOON + at)
+    assert (requests(RequestSample), gaps()) == ({0: 1}, [(10, 40)])
+
+
+def test_many_instances_are_asked_for_in_portions_and_no_more_of_them_than_is_of_use(
+    told, at_noon, flow_master, monkeypatch, instance
+):
+    monkeypatch.setattr(sampling, "ASKED_AT_ONCE", 1)
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).get()
+    other = Instance.objects.unscoped("a test").get(pk=instance.pk)
+    other.pk, other.name, other._state.adding = "ins-zzzzzzzz", "other", True
+    other.save()
+    flow_master.told = {1: NOON + 10}
+    told[NOON] = counts_of(1).to_text()
+    flow_master.windows["ins-zzzzzzzz"] = {NOON: counts_of(2).to_text()}
+    sampled(at_noon, NOON + 20)
+    assert {row.instance: row.at for row in RequestSample.objects.all()} == {instance.pk: NOON, "ins-zzzzzzzz": NOON}
+    asked = flow_master.asked
+    sampled(at_noon, NOON + 30)
+    assert flow_master.asked == asked + 1, "the next window is not told yet"
+
+
+def test_what_brokers_told_is_added_up(told, at_noon, monkeypatch, instance, caplog):
+    texts = [counts_of(3, errors={"A": 1}).to_text(), "{", counts_of(4, errors={"A": 2}).to_text()]
+    monkeypatch.setattr(master, "requests", lambda *_asked: master.Window({1: NOON + 10}, {instance.id: texts}))
+    RequestMark.objects.create(name=sampling.mark_name(instance.cluster_id), taken=NOON - 10, rolled=NOON)
+    assert sampled(at_noon, NOON + 20) == 1
+    counts = RequestCounts.from_text(RequestSample.objects.get().counts)
+    assert (counts.requests, counts.errors) == (7, {"A": 3})
+    assert f"no requests of {instance.id}" in caplog.text
 
 
 def test_of_a_cluster_that_was_away_for_long_the_last_minute_is_added_up_once(told, at_noon, instance):
@@ -168,29 +287,36 @@ def test_of_a_cluster_that_was_away_for_long_the_last_minute_is_added_up_once(to
     assert totals_of(instance.id).requests == 5
 
 
-def test_nothing_is_taken_of_windows_that_do_not_begin_where_windows_begin(told, at_noon):
-    told[NOON + 3] = counts_of(3).to_text()
-    assert sampled(at_noon, NOON + 60) == 0
-
-
-@pytest.mark.parametrize("document", [{"learning": True, "brokers": [1], "instances": []}, {"brokers": []}, {}])
-def test_a_master_that_has_not_heard_of_its_brokers_is_none(monkeypatch, document):
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"learning": True, "until": {"1": NOON}, "instances": []},
+        {"until": {}, "instances": []},
+        {"until": {"1": NOON}},
+        {"until": [1], "instances": []},
+        {"until": {"1": []}, "instances": []},
+        {"until": {"1": NOON}, "instances": [{}]},
+        {"until": {"1": NOON}, "instances": [7]},
+        {},
+    ],
+)
+def test_a_master_that_has_not_heard_of_its_brokers_or_is_not_legible_is_none(monkeypatch, document):
     monkeypatch.setattr(master, "_ask", lambda _cluster, _path: document)
     with pytest.raises(MasterUnavailable):
         requests_of_master(None, ["ins-k3v9x2qa"], 0)
 
 
-def test_the_master_is_asked_for_what_is_later(monkeypatch):
+def test_the_master_is_asked_for_one_window(monkeypatch):
     asked = []
 
     def ask(_cluster, path):
         asked.append(path)
-        return {"learning": False, "brokers": [1], "instances": [{"instance": "a", "windows": []}]}
+        until = {"1": NOON + 10, "2": None}
+        return {"learning": False, "until": until, "instances": [{"instance": "a", "texts": ["{}"]}]}
 
     monkeypatch.setattr(master, "_ask", ask)
-    assert requests_of_master(None, ["a", "b"], NOON) == [{"instance": "a", "windows": []}]
+    assert requests_of_master(None, ["a", "b"], NOON) == master.Window({1: NOON + 10, 2: 0}, {"a": ["{}"]})
     assert asked == [f"/v1/instances/a,b/requests/{NOON}"]
-    assert requests_of_master(None, [], NOON) == []
 
 
 def test_rows_go_when_nobody_may_ask_for_them_and_none_before_it_was_added_up(told, at_noon, instance):
@@ -210,3 +336,11 @@ def test_rows_go_when_nobody_may_ask_for_them_and_none_before_it_was_added_up(to
     move(at_noon, NOON + HOURS.kept_s + HOURS.grace_s + 2 * 86_400)
     services.purge(clock=at_noon)
     assert (requests(RequestHour), requests(RequestDay), RequestTotal.objects.count()) == ({}, {}, 0)
+
+
+def test_gaps_go_with_the_longest_rows(at_noon):
+    for at in (NOON, NOON + 86_400):
+        RequestGap.objects.create(name="cluster 1", at=at, until=at + 10)
+    move(at_noon, NOON + HOURS.kept_s + HOURS.grace_s + 60)
+    services.purge(clock=at_noon)
+    assert gaps() == [(86_400, 86_410)]

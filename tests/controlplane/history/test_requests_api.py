@@ -11,11 +11,12 @@ from django.core.cache import cache
 from controlplane.core import clock as clocks
 from controlplane.history import api
 from controlplane.history.exposition import TOLD_BOUNDS
+from controlplane.history.models import RequestGap, RequestMinute
 from controlplane.history.now import exposition_get
 from controlplane.history.requests import sampling
 from tests.controlplane.test_instances_api import URL
 
-from .conftest import NOON, counts_of, keep, keep_requests, move, sample
+from .conftest import NOON, counts_of, keep, keep_gaps, keep_requests, move, sample
 
 FIRST = "ins-k3v9x2qa"
 
@@ -79,6 +80,31 @@ def test_what_is_not_known_is_null_and_what_was_not_asked_is_nothing(asked, inst
     assert steps[text(NOON + 1_000)] is None, "no master was asked"
     assert steps[text(NOON + 2_000)] == {"Fetch": 0.1, "Produce": 0.3}
     assert steps[text(NOON + 3_000)] is None, "it has not settled"
+
+
+def test_what_a_broker_has_not_told_is_null_in_steps_of_every_length_and_no_quiet_time(asked, instance):
+    keep([sample(NOON + 10 * number, instance.id) for number in range(360)])
+    keep_requests(instance, {NOON + 10: both(), NOON + 60: both()}, known_to=NOON + 3_600)
+    keep_gaps(instance, (NOON + 20, NOON + 60), (NOON + 30, NOON + 50), (NOON + 120, NOON + 240))
+    found = asked().json()
+    steps = {step["time"]: step["requests_per_s"] for step in found["steps"]}
+    assert [steps[text(NOON + at)] for at in range(0, 80, 10)] == [
+        {}, {"Fetch": 0.1, "Produce": 0.3}, None, None, None, None, {"Fetch": 0.1, "Produce": 0.3}, {},
+    ]  # fmt: skip
+    assert found["items"][0]["requests_per_s"] == pytest.approx(6 / (3_600 - 160), abs=0.001)
+    RequestMinute.objects.create(instance=instance.pk, at=NOON, windows=1, counts=both().to_text())
+    steps = asked(step=60).json()["steps"]
+    assert steps[0]["requests_per_s"] == {"Fetch": round(1 / 20, 3), "Produce": round(3 / 20, 3)}
+    assert [step["requests_per_s"] is None for step in steps[:6]] == [False, False, True, True, False, False]
+    history = asked("history", step=60).json()["items"]
+    assert [item["requests_per_s"] for item in history[:5]] == [0.2, 0, None, None, 0]
+
+
+def test_a_gap_of_another_cluster_is_nobody_elses(asked, instance):
+    keep([sample(NOON + 10 * number, instance.id) for number in range(360)])
+    keep_requests(instance, {}, known_to=NOON + 3_600)
+    RequestGap.objects.create(name=sampling.mark_name(instance.cluster_id + 1), at=NOON, until=NOON + 3_600)
+    assert {step["requests_per_s"] is None for step in asked().json()["steps"]} == {False}
 
 
 def test_a_range_without_anything_is_an_empty_list(asked):

@@ -112,10 +112,10 @@ def requests_of_two(errors: list[str]) -> list[int]:
         name="events", bandwidth_mib_per_s=5, storage_gib=10, partitions=60, state="running", created_at=SYSTEM_CLOCK.now(),
     ).save(force_insert=True)  # fmt: skip
     windows = {NOON + 10 * number: 1 + number % 7 for number in range(90)}
-    told = [[at, counts_of(count).to_text()] for at, count in windows.items()]
-    master.requests = lambda _cluster, _names, after: [
-        {"instance": NAMES[0], "windows": [each for each in told if each[0] > after]}
-    ]
+    told = {at: [counts_of(count).to_text()] for at, count in windows.items()}
+    master.requests = lambda _cluster, _names, at: master.Window(
+        {1: max(at, NOON) + 20}, {NAMES[0]: told[at]} if at in told else {}
+    )
     for stop in range(NOON + 40, NOON + 1000, 40):
         start = threading.Barrier(2)
 
