@@ -11,7 +11,7 @@ from django.core.cache import cache
 from controlplane.core import clock as clocks
 from controlplane.history import api
 from controlplane.history.exposition import TOLD_BOUNDS
-from controlplane.history.models import RequestGap, RequestMinute
+from controlplane.history.models import RequestGap
 from controlplane.history.now import exposition_get
 from controlplane.history.requests import sampling
 from tests.controlplane.test_instances_api import URL
@@ -92,12 +92,11 @@ def test_what_a_broker_has_not_told_is_null_in_steps_of_every_length_and_no_quie
         {}, {"Fetch": 0.1, "Produce": 0.3}, None, None, None, None, {"Fetch": 0.1, "Produce": 0.3}, {},
     ]  # fmt: skip
     assert found["items"][0]["requests_per_s"] == pytest.approx(6 / (3_600 - 160), abs=0.001)
-    RequestMinute.objects.create(instance=instance.pk, at=NOON, windows=1, counts=both().to_text())
     steps = asked(step=60).json()["steps"]
     assert steps[0]["requests_per_s"] == {"Fetch": round(1 / 20, 3), "Produce": round(3 / 20, 3)}
     assert [step["requests_per_s"] is None for step in steps[:6]] == [False, False, True, True, False, False]
     history = asked("history", step=60).json()["items"]
-    assert [item["requests_per_s"] for item in history[:5]] == [0.2, 0, None, None, 0]
+    assert [item["requests_per_s"] for item in history[:5]] == [0.2, 0.067, None, None, 0]
 
 
 def test_a_gap_of_another_cluster_is_nobody_elses(asked, instance):

@@ -83,8 +83,8 @@ def test_what_comes_after_a_request_that_a_rule_kept_begins_when_it_comes(world)
     data = TopicProduceData("orders", (PartitionProduceData(0, BATCH),))
     for _ in range(3):
         client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
-    world.wait(60)
-    assert instance.figures.take().of("Produce").requests == 3
+    world.wait(20)
+    assert told(world).of("Produce").requests == 3
     client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
     times = told(world).of("Produce").times("total")
     assert times.count == 1
