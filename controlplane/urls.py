@@ -26,6 +26,7 @@ from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates, scheduled
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
+from controlplane.mirrors import api as mirrors
 from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
@@ -180,8 +181,14 @@ urlpatterns = [
     path(f"{INSTANCE}/connections", connections.ConnectionsApi.as_view()),
     path(f"{INSTANCE}/refused-connections", connections.RefusedConnectionsApi.as_view()),
     path(f"{INSTANCE}/talkers", connections.TalkersApi.as_view()),
+    path(f"{INSTANCE}/mirrors", mirrors.MirrorsApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
+    path(f"{INSTANCE}/hanging-transactions", transactions.HangingTransactionsApi.as_view()),
+    path(
+        f"{INSTANCE}/hanging-transactions/<str:topic>/<int:partition>/<int:offset>",
+        transactions.HangingTransactionApi.as_view(),
+    ),
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),

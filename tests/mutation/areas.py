@@ -39,6 +39,7 @@ _QUOTA = (
     "reports_of_changes",
     "scram",
     "subject",
+    "transactions_everywhere",
     "what_is_known_of_an_instance",
     "windows_of_requests",
 )
@@ -71,9 +72,20 @@ AREAS = {
         ),
     ),
     "transactions": Area(
-        tuple(f"dataplane/transactions/{name}.py" for name in ("state", "model", "records")),
         tuple(
-            f"tests/dataplane/transactions/test_{name}.py" for name in ("state", "promises", "records", "transcripts")
+            f"dataplane/transactions/{name}.py"
+            for name in ("state", "draft", "ending", "model", "records", "counts", "limits")
+        ),
+        tuple(
+            f"tests/dataplane/transactions/test_{name}.py"
+            for name in (
+                "state",
+                "every_request_in_every_state",
+                "promises",
+                "records",
+                "transcripts",
+                "limits",
+            )
         ),
     ),
     "transactions of a log": Area(
@@ -153,7 +165,7 @@ AREAS = {
     ),
     "clients": Area(
         (
-            *(f"dataplane/clients/{name}.py" for name in ("messages", "partitioners", "versions")),
+            *(f"dataplane/clients/{name}.py" for name in ("messages", "moving", "partitioners", "versions")),
             *(f"dataplane/clients/connector/{name}.py" for name in ("rebalance", "subscriptions")),
             *(f"dataplane/clients/mirror/{name}.py" for name in ("offset_map", "recovery")),
         ),
@@ -164,6 +176,7 @@ AREAS = {
                 for name in (
                     "brokers_of_any_age",
                     "messages",
+                    "moving",
                     "partitioners",
                     "simple_consumer",
                     "what_a_member_registers",

@@ -45,14 +45,15 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     chosen = range_chosen(request, RANGES)
     now = SYSTEM_CLOCK.now()
+    start = now - timedelta(seconds=chosen.length_s)
     found = history_get(
         instance=instance,
-        start=now - timedelta(seconds=chosen.length_s),
+        start=start,
         end=now,
         step_s=chosen.step_s,
         metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
     )
-    requests = requests_get(instance=instance, start=found.start, end=found.end, step_s=chosen.step_s)
+    requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s)
     marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=MARKED)
     context = {
         "instance": instance,

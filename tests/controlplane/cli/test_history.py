@@ -111,7 +111,7 @@ def test_the_lag_of_a_group_is_a_table(ok, instance):
         "time", "lag_messages", "lag_messages_max", "lag_bytes", "lag_bytes_max", "lag_seconds", "lag_seconds_max",
     ]  # fmt: skip
     (line,) = [line for line in lines if "1200" in line]
-    assert line.split()[-6:] == ["1200", "1200", "5000", "5000", "90", "90"]
+    assert line.split()[-8:] == ["1200", "1200", "4.88", "KiB", "4.88", "KiB", "90", "90"]
     assert "Steps of 60 s, of rows of 60 s" in said.err
 
 

@@ -62,7 +62,7 @@ def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instan
 def test_a_group_shows_what_is_behind_first(at_alice, at, billing):
     billing.members.append(ALIVE)
     text = text_of(at_alice.get(f"{at}/groups/billing"))
-    assert "Lag 2 records Oldest unread record 30" in text
+    assert "Lag 2 records about 200 B Oldest unread record 30" in text
     assert "known after a few seconds" in text
     assert text.index("orders 0 2") < text.index("orders 1 0")
     assert "billing-1 billing-1-uuid 10.0.0.7 orders 0, 1 Remove" in text

@@ -151,8 +151,7 @@ def counted(world):
 
 
 def take(world, reply, *, is_long=False):
-    world.client.answers.key = ApiKey.HEARTBEAT
-    world.client.answers.began_s = world.client._monotonic()
+    world.client.answers.begin(ApiKey.HEARTBEAT)
     world.take(reply, is_long=is_long)
 
 

@@ -12,6 +12,7 @@ from dataplane.protocol.messages.transactions import (
 from dataplane.tasks import Future
 from dataplane.transactions.coordinator import TransactionCoordinator
 from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise
+from dataplane.transactions.limits import UNLIMITED
 from dataplane.transactions.settings import TransactionSettings
 from tests.dataplane.coordination.support import MemoryLog
 from tests.support.memory_files import ImmediateBackground
@@ -31,10 +32,15 @@ class Topics:
     def __init__(self):
         self.version = 1
         self.leaders = {A: 1, B: 2, C: 2}
+        self.coordinators = {}  # leaders of partitions of transactional ids, by index
 
     def partition(self, topic, index):
         leader = self.leaders.get((topic, index))
         return None if leader is None else partition(leader)
+
+    def partitions(self, topic):
+        assert topic == TRANSACTIONS_TOPIC
+        return {index: partition(leader) for index, leader in self.coordinators.items()}
 
 
 class Leaders:
@@ -115,6 +121,7 @@ class World:
         self.settings = TransactionSettings(**changes)
         self.topics, self.leaders, self.ids = Topics(), Leaders(self.loop), Ids()
         self.epoch = 0
+        self.allowed = {}  # by instance key
         self.coordinator = self.new_coordinator()
         self.elect()
 
@@ -128,6 +135,7 @@ class World:
             self.ids,
             self.topics,
             self.leaders.call,
+            lambda key: self.allowed.get(key, UNLIMITED),
         )
 
     def elect(self):
