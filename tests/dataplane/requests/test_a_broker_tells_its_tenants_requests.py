@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import MetadataRequest
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from quota.contracts.requests import RequestCounts
-from quota.contracts.rules import RuleKind, ThrottleRule
 from quota.steps import run_through
 from tests.dataplane.handlers.test_describe_connections import BATCH, World, fetched, produced
 from tests.simulation.cluster import INSTANCE, TENANT_PORT
@@ -72,23 +69,6 @@ def test_a_produce_without_an_answer_is_a_request(world, acks):
     counts = told(world)
     assert counts.of("Produce").requests == 3
     assert counts.of("Produce").unanswered == (0 if acks else 3)
-
-
-def test_what_comes_after_a_request_that_a_rule_kept_begins_when_it_comes(world):
-    (instance,) = world.broker.registry.all()
-    rule = ThrottleRule("slow", RuleKind.TOPIC, 50, None, topics=("orders",))
-    instance.apply(replace(instance.spec, generation=9, rules=instance.spec.rules.changed([rule])))
-    world.broker.gate.configure(instance)
-    client = world.connect(TENANT_PORT)
-    data = TopicProduceData("orders", (PartitionProduceData(0, BATCH),))
-    for _ in range(3):
-        client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
-    world.wait(20)
-    assert told(world).of("Produce").requests == 3
-    client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
-    times = told(world).of("Produce").times("total")
-    assert times.count == 1
-    assert times.sum_us < 1_000_000
 
 
 def test_logins_are_requests_and_what_the_cluster_asks_itself_is_not(world):
