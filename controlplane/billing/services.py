@@ -13,6 +13,7 @@ from controlplane.billing.waiting import months_due, waiting_instances, why_wait
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.metering.selectors import completeness_by_cluster
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,14 +74,19 @@ def metering_waive(
     before = MeteringWaiver.objects.filter(**about).first()
     if before is not None:
         return before
-    why = why_waiting(month)
-    if not why:
+    reasons = {name: why for name, of_it in completeness_by_cluster().items() if (why := why_waiting(month, of_it))}
+    if not reasons:
         raise Conflict(f"all usage of {month} has been counted: there is nothing to waive", code="nothing_waits")
-    concerned = waiting_instances(month)
-    if instance_id is not None and not concerned.filter(pk=instance_id).exists():
+    concerned = [
+        instance
+        for cluster in reasons
+        for instance in waiting_instances(month, cluster)
+        if instance_id in (None, instance.pk)
+    ]
+    if instance_id is not None and not concerned:
         raise NotFound(f"no invoice of {instance_id} for {month} waits")
-    concerned = concerned if instance_id is None else concerned.filter(pk=instance_id)
     organisations = {instance.organisation_id: instance.organisation for instance in concerned}
+    why = "; ".join(dict.fromkeys(reasons[instance.cluster.name] for instance in concerned))
     if not organisations:
         raise Conflict(f"no invoice of {month} waits", code="nothing_waits")
     waiver = MeteringWaiver(**about, actor=actor, reason=reason.strip(), waited_for=why, at=clock.now())

@@ -11,8 +11,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.api.ranges import range_of
+from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import finality, jobs, selectors
@@ -94,9 +95,12 @@ class MeteredBrokersApi(APIView):
     def get(self, request: Request) -> Response:
         """Up to when each broker has told all that it counted. An hour is final when every one has, or is waived."""
         del request
-        items = cast(
-            "list[Any]", BrokerHoursSerializer(finality.broker_hours(selectors.complete_to()), many=True).data
-        )  # a list, with many=True
+        found = [
+            broker
+            for cluster in cluster_list()
+            for broker in finality.broker_hours(selectors.complete_to(cluster.name), cluster.name)
+        ]
+        items = cast("list[Any]", BrokerHoursSerializer(found, many=True).data)  # a list, with many=True
         return Response({"items": items})
 
 
@@ -105,16 +109,23 @@ class BrokerWaiverApi(APIView):
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(request=BrokerWaiverRequestSerializer, responses={201: BrokerWaiverSerializer}, tags=["operators"])
+    @extend_schema(
+        request=BrokerWaiverRequestSerializer,
+        responses={201: BrokerWaiverSerializer},
+        parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
+        tags=["operators"],
+    )
     def post(self, request: Request, broker: int) -> Response:
         """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
         body = BrokerWaiverRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        cluster = cluster_named(filters.text_of(request, "cluster")).name
         waiver = finality.broker_waive(
             broker=broker,
             reason=body.validated_data["reason"],
             actor=caller_of(request).actor,
-            read_to=selectors.complete_to(),
+            read_to=selectors.complete_to(cluster),
+            cluster=cluster,
         )
         return Response(BrokerWaiverSerializer(waiver).data, status=201)
 

@@ -13,6 +13,9 @@ The exception are caps (model `Cap`): what operators have ruled out is lowered b
 
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
+
+A job reads the topic of one cluster, and what it says of itself has the cluster's name: broker ids and partitions of `__usage`
+are others in each. Maxima need none: an instance is on one cluster, and a boot is one broker's.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Statement, superseded
 from quota.contracts.usage import COUNTERS
 
@@ -49,7 +53,10 @@ class Database:
     PostgreSQL lets either commit what the other has half done. `patience_s`: how long a statement waits for a lock.
     """
 
-    def __init__(self, environment: Environment, *, patience_s: float = LOCK_PATIENCE_S) -> None:
+    def __init__(
+        self, environment: Environment, *, cluster: str = DEFAULT_CLUSTER, patience_s: float = LOCK_PATIENCE_S
+    ) -> None:
+        self.cluster = cluster  # whose rows of the job are read and written
         self._settings = environment.database()
         self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
         self._patience_s = patience_s
@@ -134,22 +141,24 @@ class Database:
             f"UPDATE {STATUS_TABLE} SET records = records + ?, bad_records = bad_records + ?,"  # noqa: S608
             " early_records = early_records + ?, query = ?, batch = ?,"
             " last_record_at_ms = CASE WHEN ? > COALESCE(last_record_at_ms, 0) THEN ? ELSE last_record_at_ms END"
-            " WHERE id = 1 AND (query <> ? OR batch < ?)",
-            (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
+            " WHERE cluster = ? AND (query <> ? OR batch < ?)",
+            (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, self.cluster, query, batch),
         )
 
     def statements_note(self, cursor: Any, topic_id: str, rows: Iterable[Sequence[Any]]) -> None:
         """(broker, hour, boot, after, said at in ms, partition, offset): what brokers say of whole hours, in their order."""
         statement = (
-            f"INSERT INTO {STATEMENT_TABLE} (broker, hour, boot, after, said_at_ms, source_partition, source_offset, topic_id)"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_id, source_partition, source_offset) DO NOTHING"
+            f"INSERT INTO {STATEMENT_TABLE}"  # noqa: S608
+            " (broker, hour, boot, after, said_at_ms, source_partition, source_offset, topic_id, cluster)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_id, source_partition, source_offset) DO NOTHING"
         )
         for row in sorted((tuple(row) for row in rows), key=lambda row: row[-2:]):
-            self.run(cursor, statement, (*row, topic_id))
+            self.run(cursor, statement, (*row, topic_id, self.cluster))
 
     def statements_settle(self, cursor: Any, read_to_ms: int) -> None:
         """Drop what says no more than what is certain, all having been read that was written up to a moment."""
-        self.run(cursor, f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} ORDER BY broker, id")  # noqa: S608
+        statement = f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
+        self.run(cursor, f"{statement} ORDER BY broker, id", (self.cluster,))
         rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
@@ -163,19 +172,19 @@ class Database:
 
     def movement_note(self, cursor: Any, moved: Moved) -> None:
         """What Spark said of the query."""
-        values = (moved.at_ms, moved.batch_ms, moved.batch_records)
+        values = (moved.at_ms, moved.batch_ms, moved.batch_records, self.cluster)
         what = "moved_at_ms = ?, batch_ms = ?, batch_records = ?"
-        self.run(cursor, f"UPDATE {STATUS_TABLE} SET {what} WHERE id = 1", values)  # noqa: S608
+        self.run(cursor, f"UPDATE {STATUS_TABLE} SET {what} WHERE cluster = ?", values)  # noqa: S608
 
     def sign_of_life(self, cursor: Any, *, now_ms: int, problem: str = "", started: bool = False) -> None:
         """Say that the job is there, or what keeps it from working."""
         self.run(
             cursor,
-            f"INSERT INTO {STATUS_TABLE} (id, query, batch, records, bad_records, started_at_ms, seen_at_ms, problem)"  # noqa: S608
-            " VALUES (1, '', -1, 0, 0, ?, ?, ?)"
-            " ON CONFLICT (id) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, problem = excluded.problem,"
+            f"INSERT INTO {STATUS_TABLE} (cluster, query, batch, records, bad_records, started_at_ms, seen_at_ms, problem)"  # noqa: S608
+            " VALUES (?, '', -1, 0, 0, ?, ?, ?)"
+            " ON CONFLICT (cluster) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, problem = excluded.problem,"
             f" started_at_ms = CASE WHEN ? THEN excluded.started_at_ms ELSE {STATUS_TABLE}.started_at_ms END",
-            (now_ms, now_ms, problem, started),
+            (self.cluster, now_ms, now_ms, problem, started),
         )
 
     def _dialect(self, statement: str) -> str:
