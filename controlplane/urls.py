@@ -149,6 +149,7 @@ urlpatterns = [
     path(f"{V1}/invoices/<id:number>/pdf", billing.InvoicePdfApi.as_view()),
     path(f"{V1}/invoices/<id:number>/focus.csv", billing.InvoiceFocusApi.as_view()),
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
+    path(f"{V1}/metering/months", billing.WaitingMonthsApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),
     path(f"{V1}/metering/brokers/<int:broker>/waiver", metering.BrokerWaiverApi.as_view()),

@@ -29,11 +29,14 @@ from controlplane.billing.serializers import (
     OrganisationCostSerializer,
     TopicCostsSerializer,
     VerificationSerializer,
+    WaitingMonthPageSerializer,
+    WaitingMonthSerializer,
     WaiverPageSerializer,
     WaiverRequestSerializer,
     WaiverSerializer,
 )
 from controlplane.billing.verification import invoice_verify
+from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.metering.selectors import SECONDS_PER_HOUR
@@ -228,6 +231,20 @@ class InvoiceVerifyApi(APIView):
         invoice = selectors.invoice_get(organisation=caller_of(request).organisation, number=number)
         found = invoice_verify(invoice=invoice)
         return Response({"equal": not found, "differences": [difference.document() for difference in found]})
+
+
+class WaitingMonthsApi(APIView):
+    """/api/v1/metering/months."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=WaitingMonthPageSerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Months that are over and whose invoices wait for metering, with the hours and boots of brokers that are missing."""
+        del request
+        rows = waiting(SYSTEM_CLOCK.now())
+        items = cast("list[Any]", WaitingMonthSerializer(rows, many=True).data)  # a list, with many=True
+        return Response({"items": items})
 
 
 class WaiversApi(APIView):

@@ -22,6 +22,7 @@ from controlplane.metering.selectors import Completeness, completeness
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+    from controlplane.metering import finality
     from controlplane.tenants.models import Organisation
 
 CLOSE_AFTER = timedelta(hours=6)
@@ -46,6 +47,7 @@ class Waiting:
     month: Month
     why: str  # a sentence for operators
     invoices: int  # that wait
+    brokers: tuple[finality.Waiting, ...] = ()  # whose hours and boots are missing
 
 
 def months_due(now: datetime) -> list[Month]:
@@ -85,7 +87,10 @@ def waiting(now: datetime) -> list[Waiting]:
     """The due months that wait, oldest first."""
     metered = completeness()
     counts = _counts_waiting(now, Instance.objects.unscoped(_REASON), metered)
-    found = [Waiting(month, why_waiting(month, metered), count) for month, count in counts.items()]
+    found = [
+        Waiting(month, why_waiting(month, metered), count, tuple(metered.waiting_for(until=month.end + GRACE)))
+        for month, count in counts.items()
+    ]
     return [each for each in found if each.why]
 
 

@@ -99,6 +99,27 @@ class Statement(models.Model):
         return f"broker {self.broker} up to {self.hour}"
 
 
+class Boot(models.Model):
+    """A boot of a broker that has told usage: an hour that it lived in is not final before it is accounted for."""
+
+    broker = models.IntegerField()
+    boot = models.CharField(max_length=64)  # without the generation
+    first_hour = models.CharField(max_length=20)  # under which it told anything, as in UsageMaximum
+    last_hour = models.CharField(max_length=20)
+    first_at_ms = models.BigIntegerField()  # when the first of it was written to `__usage`
+    is_told = models.BooleanField(default=False, db_default=False)  # statements accounted for it that are dropped
+
+    class Meta:
+        """What is read again is the same boot."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["broker", "boot"], name="one_row_per_boot")
+        ]
+
+    def __str__(self) -> str:
+        return f"boot {self.boot} of broker {self.broker}"
+
+
 class BrokerWaiver(models.Model):
     """An operator's word that usage need not wait for a broker: up to an hour, and beyond for as long as it is away."""
 

@@ -90,6 +90,11 @@ class BrokerHoursSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="since when it does not see what it had counted before, such as on a disk that is missing",
     )
+    boots = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="whose hours are not told in full: those that it does not see any more, else the one that spoke last "
+        "and those that have told usage since",
+    )
     away_since = serializers.DateTimeField(allow_null=True)
     waived = BrokerWaiverSerializer(allow_null=True)
 

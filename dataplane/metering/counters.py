@@ -11,7 +11,7 @@ Words of 64 bits in this machine's byte order (the file never leaves it). A head
 
 Word 7 of slot 0 is 2 in a file whose slots have UUIDs. The release before this one left that word at 0, and looks at none of
 these: each release reads what the other has left. A slot named `=` and a boot in hexadecimal counts nothing: it says that
-this boot has told what that one counted, and has removed its file.
+what that one counted was told, by this boot or by one that it knows of in the same way; its generation is their order.
 
 Times in ms are the boot's monotonic clock: differences only. Every counter is one aligned word that is stored at once,
 so a kill between two instructions finds the old value or the new one. (Rejected: `struct.pack_into`, which clears the
@@ -49,8 +49,8 @@ _BESIDE_ID = (_ID_AT - _NAME_AT) * WORD
 NO_ID = bytes(_ID_BYTES)
 _EDITION_AT, _WITH_IDS = NOWHERE + _NAME_AT, 2
 _TOLD, _TOLD_BYTES = "=", 17
-MOST_TOLD = 500
-"""Boots that a file names: those of a broker that dies again and again within an hour."""
+MOST_TOLD = 200
+"""Boots that a file names. Who comes after more than that names the last of them."""
 _MAGIC, _BOOT, _BROKER, _SLOTS, _ALIVE, _HOUR, _FLOOR, _SPOKE = range(8)
 _MAGIC_VALUE = int.from_bytes(b"SLUSAGE1", "big")
 
@@ -66,7 +66,8 @@ class Counters:
         self.path = path
         self._files = files
         self._slots = slots
-        self._told: dict[int, int] = {}  # boots, and the slots that name them
+        self._told: dict[int, int] = {}  # boots, and the slots that name them, the oldest first
+        self._told_number = 0
         self.words = self._map(slots)
         self._free = list(range(slots - 1, 0, -1))
         words = self.words
@@ -111,17 +112,19 @@ class Counters:
 
     def has_told(self, boot: int) -> None:
         """What an earlier boot counted is in the topic: its file may go, and who finds this one still knows."""
-        if boot not in self._told and len(self._told) < MOST_TOLD:
-            at = self.claim(f"{_TOLD}{boot:016x}", 0)
-            if at != NOWHERE:
-                self._told[boot] = at
+        if boot in self._told:
+            return
+        at = self.claim(f"{_TOLD}{boot:016x}", self._told_number)
+        if at == NOWHERE:
+            return
+        self._told[boot] = at
+        self._told_number += 1
+        if len(self._told) > MOST_TOLD:
+            self.release(self._told.pop(next(iter(self._told))))
 
     def spoke(self, boot: int) -> None:
-        """That hours before are closed is in the topic, as this boot has said it, and which boots it comes after."""
+        """That hours before are closed is in the topic, as this boot has said it."""
         self.words[_SPOKE] = boot
-        told, self._told = self._told, {}
-        for at in told.values():
-            self.release(at)
 
     def _grow(self) -> bool:
         slots = 2 * self._slots
@@ -168,12 +171,12 @@ class CounterSnapshot:
         self.floor = int(self._words[_FLOOR])
         self.spoke = int(self._words[_SPOKE])
 
-    def boots(self) -> set[int]:
-        """This boot, and those of which it is known that what they counted was told: by it, or by the last that spoke."""
-        found = {self.boot, self.spoke, *self._told()}
-        return found - {0}
+    def boots(self) -> list[int]:
+        """Boots of which it is known here that what they counted was told, the oldest first; the last is the one of this file."""
+        told = [boot for _, boot in sorted(self._told())]
+        return list(dict.fromkeys(boot for boot in (*told, self.spoke, self.boot) if boot))
 
-    def _told(self) -> Iterator[int]:
+    def _told(self) -> Iterator[tuple[int, int]]:
         for slot in range(1, self._slots):
             at = _first_word(slot)
             if self._words[at] == _TOLD_BYTES:
@@ -181,7 +184,7 @@ class CounterSnapshot:
                 name = self._data[start : start + _TOLD_BYTES]
                 if name.startswith(_TOLD.encode()):
                     with contextlib.suppress(ValueError):
-                        yield int(name[1:], 16)
+                        yield self._words[at + GENERATION], int(name[1:], 16)
 
     def rows(self) -> Iterator[Row]:
         """All topics that have counted anything; storage up to the last sign of life."""

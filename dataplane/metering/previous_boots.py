@@ -42,7 +42,7 @@ class PreviousBoots:
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
         ]
         self.floor = 0  # the first hour that no boot has called told in full
-        self._boots: dict[str, set[int]] = {}  # by file: the boot that counted in it, and those that it has told
+        self._boots: dict[str, list[int]] = {}  # by file: boots that were told, and the one that counted in it
         self._look()
         self._told: list[str] = []  # handed out to the last record, not known to be acknowledged
         self._records = self._all()
@@ -59,8 +59,7 @@ class PreviousBoots:
     @property
     def boots(self) -> set[int]:
         """Whose counters are here, or were told by those whose are."""
-        found: set[int] = set()
-        return found.union(*self._boots.values())
+        return {boot for boots in self._boots.values() for boot in boots}
 
     @property
     def owes(self) -> bool:
@@ -85,7 +84,7 @@ class PreviousBoots:
         """
         while self._told:
             path = self._told.pop()
-            for boot in sorted(self._boots.get(path, ())):
+            for boot in self._boots.get(path, ()):
                 has_told(boot)
             try:
                 self._files.remove(path)

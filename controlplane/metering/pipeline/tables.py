@@ -26,13 +26,14 @@ from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
-from controlplane.metering.pipeline.statements import Statement, superseded
+from controlplane.metering.pipeline.statements import Boot, Statement, superseded
 from quota.contracts.usage import COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
 STATUS_TABLE = "metering_pipelinestatus"
 CAP_TABLE = "metering_cap"
 STATEMENT_TABLE = "metering_statement"
+BOOT_TABLE = "metering_boot"
 WAIVER_TABLE = "metering_brokerwaiver"
 COLUMNS = (
     "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
@@ -147,14 +148,47 @@ class Database:
         for row in sorted((tuple(row) for row in rows), key=lambda row: row[-2:]):
             self.run(cursor, statement, (*row, topic_id))
 
+    def boots_note(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
+        """(broker, boot, first hour, last hour, first written at in ms): boots that have told usage, in any order and again."""
+        extremes = (("first_hour", "<"), ("last_hour", ">"), ("first_at_ms", "<"))
+        taken = (
+            f"{name} = CASE WHEN excluded.{name} {sign} {BOOT_TABLE}.{name} THEN excluded.{name} ELSE {BOOT_TABLE}.{name} END"
+            for name, sign in extremes
+        )
+        statement = (
+            f"INSERT INTO {BOOT_TABLE} (broker, boot, first_hour, last_hour, first_at_ms, is_told) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608
+            f" ON CONFLICT (broker, boot) DO UPDATE SET {', '.join(taken)}"
+        )
+        for row in sorted(tuple(row) for row in rows):
+            self.run(cursor, statement, (*row, False))
+
+    def _boots(self, cursor: Any) -> dict[int, list[Boot]]:
+        """Those that no statement accounts for that was dropped, by broker."""
+        self.run(
+            cursor,
+            f"SELECT broker, boot, first_hour, last_hour, first_at_ms FROM {BOOT_TABLE} WHERE is_told = ?"  # noqa: S608
+            " ORDER BY broker, first_at_ms, boot",
+            (False,),
+        )
+        boots = [Boot(*row) for row in cursor.fetchall()]
+        return {broker: list(some) for broker, some in groupby(boots, key=lambda boot: boot.broker)}
+
     def statements_settle(self, cursor: Any, read_to_ms: int) -> None:
-        """Drop what says no more than what is certain, all having been read that was written up to a moment."""
+        """Drop what says no more than what is certain, all having been read that was written up to a moment.
+
+        Which boots it accounted for is kept.
+        """
         self.run(cursor, f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} ORDER BY broker, id")  # noqa: S608
         rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
-        for _, of_broker in groupby(rows, key=lambda row: row.broker):
-            certain, ids = superseded(list(of_broker), read_to_ms, judged)
+        boots = self._boots(cursor)
+        for broker, of_broker in groupby(rows, key=lambda row: row.broker):
+            certain, ids = superseded(list(of_broker), read_to_ms, judged, boots.get(broker, ()))
+            for boot in boots.get(broker, ()):
+                if boot.boot in certain.accounted:
+                    told = f"UPDATE {BOOT_TABLE} SET is_told = ? WHERE broker = ? AND boot = ?"  # noqa: S608
+                    self.run(cursor, told, (True, broker, boot.boot))
             if ids:
                 assert certain.last is not None
                 self.run(cursor, f"UPDATE {STATEMENT_TABLE} SET hour = ? WHERE id = ?", (certain.hour, certain.last.id))  # noqa: S608

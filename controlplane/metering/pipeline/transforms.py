@@ -53,21 +53,43 @@ def statements(rows: DataFrame, now: datetime) -> DataFrame:
 
     A clock that is ahead closes no hour that had not ended when the record was written.
     """
-    stamped = F.when(F.col("recorded_at") > F.lit(BEFORE_ALL), F.col("recorded_at")).otherwise(F.lit(now))
     ended = F.date_format(F.to_timestamp(_last_hour(now)) - F.expr("INTERVAL 1 HOUR"), _HOUR_FORMAT)
     return rows.where(F.col("problem").isNull() & (F.col("record.kind") == COMPLETE)).select(
         "record.broker",
         F.least("record.hour", ended).alias("hour"),
         "record.boot",
         F.concat_ws(",", "record.after").alias("after"),
-        F.unix_millis(stamped).alias("said_at_ms"),
+        F.unix_millis(_stamped(now)).alias("said_at_ms"),
         *PROVENANCE,
+    )
+
+
+def boots(rows: DataFrame, now: datetime) -> DataFrame:
+    """Boots of brokers that tell usage of topics: the first and the last hour of it, and when it was first written; few.
+
+    Boots of version 1 are left out: what tells of them does not name all of them again.
+    """
+    told = rows.where(F.col("problem").isNull() & F.col("record.kind").isNull() & (F.col("record.version") > 1)).select(
+        "record.broker",
+        F.substring_index("record.boot", ".", 1).alias("boot"),
+        F.least("record.hour", _last_hour(now)).alias("hour"),
+        F.unix_millis(_stamped(now)).alias("at_ms"),
+    )
+    return (
+        told.groupBy("broker", "boot")
+        .agg(F.min("hour").alias("first_hour"), F.max("hour").alias("last_hour"), F.min("at_ms").alias("first_at_ms"))
+        .select("broker", "boot", "first_hour", "last_hour", "first_at_ms")
     )
 
 
 def early_count(facts: DataFrame, now: datetime) -> int:
     """How many tell an hour that had not come."""
     return facts.where(F.col("hour") > _last_hour(now)).count()
+
+
+def _stamped(now: datetime) -> Column:
+    """When a record was written; now, where nobody has said so."""
+    return F.when(F.col("recorded_at") > F.lit(BEFORE_ALL), F.col("recorded_at")).otherwise(F.lit(now))
 
 
 def _last_hour(now: datetime) -> Column:

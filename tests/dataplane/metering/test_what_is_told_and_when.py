@@ -892,6 +892,18 @@ def test_boots_that_ended_before_they_could_speak_are_named_by_the_next_one_that
     assert life.sink.complete[0][0].after == tuple(f"{boot:016x}" for boot in (1, 2, 3, 4))
 
 
+def test_a_boot_that_spoke_names_those_before_it_to_the_next_one_too():
+    """Readers may not have believed it: a disk was away when it spoke, and is back."""
+    world = World(directories=TWO)
+    world.boot().run(12)
+    world.kill()
+    world.boot().run(SECONDS_TO_FIRST_EDGE + 60)  # tells and removes what the first one left, and speaks
+    world.kill()
+    life = world.boot()
+    life.run(3_600)
+    assert life.sink.complete[-1][0].after == (f"{1:016x}", f"{2:016x}")
+
+
 def test_nothing_is_said_of_any_hour_before_all_that_earlier_boots_left_is_acknowledged():
     world = World()
     life = world.boot()

@@ -161,8 +161,10 @@ class UsageJob:
         early = transforms.early_count(told, now)
         largest = transforms.maxima(facts).select(*MAXIMA).collect()
         statements = transforms.statements(rows, now).collect()
+        boots = transforms.boots(rows, now).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
+            self._database.boots_note(cursor, boots)
             self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
             self._database.batch_note(
