@@ -216,3 +216,39 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.job}: {self.state}"
+
+
+class Reconciliation(models.Model):
+    """Hours that were recomputed from `usage_raw` and compared with what is known (pipeline/jobs/reconcile.py)."""
+
+    start_hour = models.CharField(max_length=20)  # as in UsageMaximum
+    end_hour = models.CharField(max_length=20)  # not included
+    at_ms = models.BigIntegerField()
+    compared = models.BigIntegerField()  # hours of a topic on a boot, and hours of invoices
+    different = models.BigIntegerField()  # counters that are not the same
+    raised = models.BigIntegerField()  # keys that were put into the database again
+
+    class Meta:
+        """The last one first."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["at_ms"], name="reconciled_at")]
+
+    def __str__(self) -> str:
+        return f"{self.start_hour} to {self.end_hour}: {self.different} differ"
+
+
+class Difference(models.Model):
+    """A counter that is not what the records say. Of each run so many are kept (pipeline/reconcile_tables.py)."""
+
+    reconciliation = models.ForeignKey(Reconciliation, models.CASCADE, related_name="differences")
+    against = models.CharField(max_length=16)  # database, invoices
+    instance = models.CharField(max_length=32)
+    hour = models.CharField(max_length=20)
+    boot = models.CharField(max_length=64, blank=True)  # empty: of all
+    topic = models.CharField(max_length=249, blank=True)  # empty: of all
+    counter = models.CharField(max_length=32)
+    recomputed = models.CharField(max_length=40)  # a whole number; sums may be longer than 63 bits
+    known = models.CharField(max_length=40)
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour} {self.counter}: {self.recomputed}, {self.against} has {self.known}"
