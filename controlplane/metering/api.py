@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from django.db.models import Q
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
@@ -14,6 +15,7 @@ from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import pagination
 from controlplane.api.ranges import range_of
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import finality, jobs, selectors
 from controlplane.metering.serializers import (
@@ -21,12 +23,16 @@ from controlplane.metering.serializers import (
     BrokerHoursSerializer,
     BrokerWaiverRequestSerializer,
     BrokerWaiverSerializer,
+    DifferencePageSerializer,
+    DifferenceSerializer,
     JobPageSerializer,
     JobRunPageSerializer,
     JobRunRequestSerializer,
     JobRunSerializer,
     JobSerializer,
     MeteringStatusSerializer,
+    ReconciliationPageSerializer,
+    ReconciliationSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
 )
@@ -34,11 +40,14 @@ from controlplane.metering.serializers import (
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.metering.models import Difference, Reconciliation
+
 TAGS = ["usage"]
 RANGE = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: this month's beginning"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
+OF_RUN = OpenApiParameter("reconciliation", OpenApiTypes.INT, description="the id of a run; default: all that are kept")
 HOURS_PER_PAGE = 1000
 """A month and more: whoever draws one needs one page."""
 
@@ -119,6 +128,48 @@ class BrokerWaiverApi(APIView):
         return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 
+class ReconciliationsApi(APIView):
+    """/api/v1/metering/reconciliations."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=ReconciliationPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Usage that was recomputed from the raw records and compared with what is known and billed; kept for 400 days."""
+        rows = selectors.reconciliations()
+
+        def fetch(after: Any, limit: int) -> list[Reconciliation]:
+            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        items = cast("list[Any]", ReconciliationSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
+
+
+class DifferencesApi(APIView):
+    """/api/v1/metering/differences."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=DifferencePageSerializer, parameters=[OF_RUN, *pagination.PARAMETERS], tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Counters that were not what the raw records say, of one run or of all."""
+        rows = selectors.differences(reconciliation=_run_asked(request))
+
+        def fetch(after: Any, limit: int) -> list[Difference]:
+            if after is None:
+                return list(rows[:limit])
+            run, number = after
+            behind = Q(reconciliation__lt=run) | Q(reconciliation=run, pk__gt=number)
+            return list(rows.filter(behind)[:limit])
+
+        page, following = pagination.fetched_page(
+            request, fetch, key=lambda row: (row.reconciliation_id, row.pk), shape=(int, int)
+        )
+        items = cast("list[Any]", DifferenceSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
+
+
 class JobsApi(APIView):
     """/api/v1/jobs."""
 
@@ -155,6 +206,16 @@ class JobRunsApi(APIView):
         body.is_valid(raise_exception=True)
         run = jobs.job_run(job=job, what=body.validated_data["what"], actor=caller_of(request).actor)
         return Response(JobRunSerializer(jobs.run_shown(run, SYSTEM_CLOCK.now())).data, status=201)
+
+
+def _run_asked(request: Request) -> int | None:
+    """`reconciliation`. Raises Invalid."""
+    text = request.query_params.get("reconciliation")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid.field("reconciliation", "must be the id of a reconciliation")
+    return int(text)
 
 
 def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import Count, Min
 
 from controlplane.metering import finality
-from controlplane.metering.models import BrokerWaiver, Cap, Loss, PipelineStatus, Progress
+from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
@@ -334,6 +334,23 @@ def caps_set(most: int = 100) -> QuerySet[Cap]:
     return Cap.objects.order_by("-set_at", "-pk")[:most]
 
 
+def reconciliations() -> QuerySet[Reconciliation]:
+    """Hours that were recomputed from the raw records and compared, the last run first."""
+    return Reconciliation.objects.order_by("-pk")
+
+
+def differences(*, reconciliation: int | None = None) -> QuerySet[Difference]:
+    """Counters that were not what the records say: of one run, or of all that are kept; the last found first."""
+    rows = Difference.objects.order_by("-reconciliation_id", "pk")
+    return rows if reconciliation is None else rows.filter(reconciliation=reconciliation)
+
+
+def differences_now() -> int:
+    """How many counters differed at the last run; 0 before the first."""
+    last = reconciliations().first()
+    return 0 if last is None else last.different
+
+
 def hour_text(moment: datetime) -> str:
     """The beginning of a moment's UTC hour, as usage records write it."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="hours") + ":00:00Z"
@@ -366,5 +383,10 @@ def _first_hour_from(end: datetime) -> str:
         return floor
 
 
+def moment_of(at_ms: int) -> datetime:
+    """Of milliseconds since 1970."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
 def _moment(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
+    return None if at_ms is None else moment_of(at_ms)

@@ -8,7 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictSerializer
-from controlplane.metering.selectors import STATES
+from controlplane.metering.selectors import STATES, moment_of
+from quota.contracts.usage import COUNTERS
 
 
 class UsageHourSerializer(serializers.Serializer[Any]):
@@ -109,6 +110,56 @@ class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
     """Why."""
 
     reason = serializers.CharField(max_length=1000)
+
+
+class ReconciliationSerializer(serializers.Serializer[Any]):
+    """Hours that were recomputed from the raw records, and compared with the database and with invoices."""
+
+    id = serializers.IntegerField()
+    hours_from = serializers.CharField(source="start_hour")
+    hours_to = serializers.CharField(source="end_hour", help_text="not included")
+    at = serializers.SerializerMethodField()
+    compared = serializers.IntegerField(
+        help_text="hours of a topic on a broker's boot, and hours of invoices; 0: before the raw records begin"
+    )
+    different = serializers.IntegerField(help_text="counters that were not the same")
+    raised = serializers.IntegerField(help_text="rows that were put into the database again, where that was asked for")
+
+    @extend_schema_field({"type": "string", "format": "date-time"})
+    def get_at(self, row: Any) -> str:
+        """When."""
+        return moment_of(row.at_ms).isoformat().replace("+00:00", "Z")
+
+
+class ReconciliationPageSerializer(serializers.Serializer[Any]):
+    """Runs, the newest first, a page at a time."""
+
+    items = ReconciliationSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    """A counter that is not what the raw records say."""
+
+    reconciliation = serializers.IntegerField(source="reconciliation_id")
+    against = serializers.ChoiceField(
+        choices=["database", "invoices"],
+        help_text="invoices: what they were computed from, with the adjustments so far; late usage differs until the next one",
+    )
+    instance_id = serializers.CharField(source="instance")
+    hour = serializers.CharField()
+    boot = serializers.CharField(help_text="empty: all")
+    topic = serializers.CharField(help_text="empty: all")
+    counter = serializers.ChoiceField(choices=list(COUNTERS))
+    recomputed = serializers.CharField(help_text="a whole number")
+    known = serializers.CharField(help_text="a whole number")
+
+
+class DifferencePageSerializer(serializers.Serializer[Any]):
+    """Of each run at most 1,000, a page at a time; the last run's first."""
+
+    items = DifferenceSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class JobRunSerializer(serializers.Serializer[Any]):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
+RUNS_SHOWN, DIFFERENCES_SHOWN = 10, 50
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
 def shown(request: HttpRequest) -> HttpResponse:
@@ -43,6 +46,8 @@ def shown(request: HttpRequest) -> HttpResponse:
         "settled": selectors.losses_settled(),
         "waivers": selectors.broker_waivers(),
         "caps": selectors.caps_set(),
+        "reconciled": [(row, selectors.moment_of(row.at_ms)) for row in selectors.reconciliations()[:RUNS_SHOWN]],
+        "differences": selectors.differences()[:DIFFERENCES_SHOWN],
     }
     return render(request, "console/fleet_metering.html", context)
 
