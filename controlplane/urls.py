@@ -154,7 +154,7 @@ urlpatterns = [
     path(f"{V1}/metering/reconciliations", metering.ReconciliationsApi.as_view()),
     path(f"{V1}/metering/differences", metering.DifferencesApi.as_view()),
     path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),
-    path(f"{V1}/metering/brokers/<int:broker>/waiver", metering.BrokerWaiverApi.as_view()),
+    path(f"{V1}/metering/brokers/<int:broker>/waiver", billing.BrokerWaiverApi.as_view()),
     path(f"{V1}/jobs", metering.JobsApi.as_view()),
     path(f"{V1}/jobs/<str:job>/runs", metering.JobRunsApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),

@@ -40,6 +40,7 @@ from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.metering.selectors import SECONDS_PER_HOUR
+from controlplane.metering.serializers import BrokerWaiverRequestSerializer, BrokerWaiverSerializer
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
@@ -280,6 +281,21 @@ class WaiversApi(APIView):
             reason=body.validated_data["reason"],
         )
         return Response(WaiverSerializer(waiver).data, status=201)
+
+
+class BrokerWaiverApi(APIView):
+    """/api/v1/metering/brokers/{broker}/waiver."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(request=BrokerWaiverRequestSerializer, responses={201: BrokerWaiverSerializer}, tags=["operators"])
+    def post(self, request: Request, broker: int) -> Response:
+        """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
+        body = BrokerWaiverRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        reason, actor = body.validated_data["reason"], caller_of(request).actor
+        waiver = services.broker_waive(broker=broker, reason=reason, actor=actor)
+        return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 
 def month_asked(request: Request) -> Month:

@@ -21,8 +21,6 @@ from controlplane.metering import finality, jobs, selectors
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
-    BrokerWaiverRequestSerializer,
-    BrokerWaiverSerializer,
     DifferencePageSerializer,
     DifferenceSerializer,
     JobPageSerializer,
@@ -107,25 +105,6 @@ class MeteredBrokersApi(APIView):
             "list[Any]", BrokerHoursSerializer(finality.broker_hours(selectors.complete_to()), many=True).data
         )  # a list, with many=True
         return Response({"items": items})
-
-
-class BrokerWaiverApi(APIView):
-    """/api/v1/metering/brokers/{broker}/waiver."""
-
-    permission_classes = (OperatorPermission,)
-
-    @extend_schema(request=BrokerWaiverRequestSerializer, responses={201: BrokerWaiverSerializer}, tags=["operators"])
-    def post(self, request: Request, broker: int) -> Response:
-        """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
-        body = BrokerWaiverRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        waiver = finality.broker_waive(
-            broker=broker,
-            reason=body.validated_data["reason"],
-            actor=caller_of(request).actor,
-            read_to=selectors.complete_to(),
-        )
-        return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 
 class ReconciliationsApi(APIView):

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from controlplane.billing.services import broker_waive
 from controlplane.console.page import staff_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound
@@ -56,9 +57,7 @@ def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:
     if not (named.isascii() and named.isdigit() and len(named) < 10):
         raise NotFound("there is no such broker")
     try:
-        finality.broker_waive(
-            broker=int(named), reason=request.POST.get("reason", ""), actor=actor, read_to=selectors.complete_to()
-        )
+        broker_waive(broker=int(named), reason=request.POST.get("reason", ""), actor=actor)
         messages.success(request, f"Usage no longer waits for broker {int(named)}.")
     except Invalid:
         messages.error(request, "Say why usage shall not wait for the broker.")

@@ -323,6 +323,28 @@ class TestWhatIsMissing:
         assert closing.invoices_close() == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"complete"}
 
+    def test_a_broker_is_waived_by_name_and_that_is_on_record_in_every_organisation_whose_invoices_waited(
+        self, alice, operator
+    ):
+        reason = {"reason": REASON}
+        problem(alice.api.post("/api/v1/metering/brokers/9/waiver", reason), 403, "forbidden")
+        assert operator.api.post("/api/v1/metering/brokers/9/waiver", reason).status_code == 201
+        [entry] = AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker")
+        assert (entry.organisation_id, entry.actor, entry.target) == (
+            alice.organisation.id, "charlie@example.com", "broker 9",
+        )  # fmt: skip
+        assert entry.detail == {
+            "months": ["2026-05"], "reason": REASON, "waited_for": "broker 9 has told all up to 2026-05-31 21:00 UTC",
+        }  # fmt: skip
+        assert closing.invoices_close() == 2
+        assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+
+    def test_what_cannot_be_waived_leaves_no_record(self, operator):
+        for broker, reason, status in ((9, " ", 400), (77, REASON, 404)):
+            answer = operator.api.post(f"/api/v1/metering/brokers/{broker}/waiver", {"reason": reason})
+            assert answer.status_code == status
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker").exists()
+
     def test_when_nothing_waits_nothing_is_said(self, operator):
         hours_told(9, "2026-06-01T02", datetime(2026, 6, 1, 3, tzinfo=UTC), boot="b4", after="b2,b3")
         assert operator.api.get("/api/v1/metering/months").json() == {"items": []}
