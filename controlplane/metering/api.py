@@ -60,7 +60,8 @@ class UsageApi(APIView):
         start, end = range_of(request)
         hours = selectors.usage_hours(instance=instance, start=start, end=end)
         page, following = pagination.items_page(request, hours, lambda hour: hour.hour, limit=HOURS_PER_PAGE)
-        return Response(pagination.body([_shown(instance.id, hour) for hour in page], following))
+        whole = selectors.instance_hours(instance=instance, start=start, end=end)
+        return Response(pagination.body([_shown(instance.id, hour, whole.get(hour.hour)) for hour in page], following))
 
 
 class UsageRecordsApi(APIView):
@@ -197,13 +198,18 @@ def _run_asked(request: Request) -> int | None:
     return int(text)
 
 
-def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:
+def _shown(instance_id: str, hour: selectors.UsageHour, whole: selectors.InstanceHour | None) -> dict[str, Any]:
     following = hour.hour.replace(":00:00Z", ":59:59Z")
     return {
         "hour": hour.hour,
         "produced_bytes": hour.produced_bytes,
         "consumed_bytes": hour.consumed_bytes,
         "stored_byte_hours": hour.stored_byte_hours,
+        "wire_in_bytes": whole and whole.wire_in_bytes,
+        "wire_out_bytes": whole and whole.wire_out_bytes,
+        "requests": whole and whole.requests,
+        "loop_ms": whole and whole.loop_us / 1000,
+        "throttled_ms": whole and whole.throttled_ms,
         "so_far": hour.so_far,
         "records": f"/api/v1/instances/{instance_id}/usage/records?from={hour.hour}&to={following}",
     }

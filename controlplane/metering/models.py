@@ -42,6 +42,40 @@ class UsageMaximum(models.Model):
         return f"{self.instance}/{self.topic} {self.hour} of boot {self.boot}"
 
 
+class InstanceMaximum(models.Model):
+    """The largest counters that a broker's boot reported for a whole instance under an hour: what belongs to no topic."""
+
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    broker = models.IntegerField()
+    wire_in_bytes = models.BigIntegerField()  # since the boot, as the four below
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+    loop_us = models.BigIntegerField()
+    throttled_ms = models.BigIntegerField()
+    # The largest of the same boot in any earlier hour: the upsert keeps them right.
+    wire_in_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    wire_out_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    requests_before = models.BigIntegerField(default=0, db_default=0)
+    loop_us_before = models.BigIntegerField(default=0, db_default=0)
+    throttled_ms_before = models.BigIntegerField(default=0, db_default=0)
+    source_partition = models.IntegerField()  # of `__usage`
+    source_offset = models.BigIntegerField()
+    updated_at_ms = models.BigIntegerField()
+
+    class Meta:
+        """The unique index is what the upsert leans on; the other finds an instance's hours."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "boot", "hour"], name="one_maximum_per_instance_key")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "hour"], name="hours_of_an_instance")]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour} of boot {self.boot}"
+
+
 class Cap(models.Model):
     """Counters of a topic on a broker's boot that nobody may believe beyond some value: an operator has ruled it out.
 

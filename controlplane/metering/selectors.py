@@ -18,7 +18,7 @@ from django.db.models import Count, Min
 
 from controlplane.metering import finality
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
-from quota.contracts.usage import COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ STALLED_AFTER_S = 120
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
+INSTANCE_TABLE = "metering_instancemaximum"
 _STORED, _MILLION = "stored_byte_seconds", 1_000_000
 _SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
@@ -52,6 +53,17 @@ class UsageHour:
     def stored_byte_hours(self) -> int:
         """To the nearest one; bills are computed from the seconds."""
         return (2 * self.stored_byte_seconds + SECONDS_PER_HOUR) // (2 * SECONDS_PER_HOUR)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceHour:
+    """What belongs to no topic, of one instance and hour; the hour's edge is a minute or two wide."""
+
+    wire_in_bytes: int  # all that came by its clients' sockets
+    wire_out_bytes: int
+    requests: int
+    loop_us: int  # of the brokers' loops
+    throttled_ms: int  # in which somebody waited for a limit: of what flows in, and of what flows out, added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,15 @@ def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: date
         UsageHour(hour, produced, consumed, stored, so_far=hour >= open_hour)
         for hour, produced, consumed, stored in _sums(instance, start, end)
     ]
+
+
+def instance_hours(*, instance: Instance, start: datetime, end: datetime) -> dict[str, InstanceHour]:
+    """What is counted of a whole instance, by the hours that begin in [start's hour, end) and saw a record of it."""
+    sums = ", ".join(f"SUM({_difference(name)})" for name in INSTANCE_COUNTERS)
+    statement = f"SELECT hour, {sums} FROM {INSTANCE_TABLE} WHERE {_SCOPE} GROUP BY hour"  # noqa: S608  # values are bound
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
+        return {hour: InstanceHour(*map(int, counters)) for hour, *counters in cursor.fetchall()}
 
 
 def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:

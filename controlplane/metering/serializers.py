@@ -19,6 +19,16 @@ class UsageHourSerializer(serializers.Serializer[Any]):
     produced_bytes = serializers.IntegerField(help_text="record bytes written")
     consumed_bytes = serializers.IntegerField(help_text="record bytes read")
     stored_byte_hours = serializers.IntegerField(help_text="all replicas")
+    wire_in_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="all that came by the sockets of its clients, as on the wire; null: not counted, as the four below",
+    )
+    wire_out_bytes = serializers.IntegerField(allow_null=True, help_text="all that went")
+    requests = serializers.IntegerField(allow_null=True)
+    loop_ms = serializers.FloatField(allow_null=True, help_text="time of the brokers' loops that was spent for it")
+    throttled_ms = serializers.IntegerField(
+        allow_null=True, help_text="in which somebody waited for a limit, by direction and broker, added up"
+    )
     so_far = serializers.BooleanField(help_text="the hour is not over")
     records = serializers.CharField(help_text="path of the usage records behind this row")
 

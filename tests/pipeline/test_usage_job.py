@@ -168,9 +168,14 @@ def test_records_of_both_versions_are_one_row_and_the_larger_counts(batch, job, 
 
 
 def test_what_is_told_of_whole_instances_is_no_topics_usage_and_is_not_refused(batch, job, database_file):
-    job.take(batch(of_instance(), record(5)), query="q", number=0)
+    for _ in range(2):
+        job.take(batch(of_instance(requests=9), of_instance(), of_instance(requests=3), record(5)), query="q", number=0)
     assert [row[1] for row in maxima(database_file)] == ["orders"]
-    assert counts(database_file) == (2, 0, 0)
+    assert counts(database_file) == (4, 0, 0)
+    of_it = "instance, boot, hour, broker, wire_in_bytes, wire_out_bytes, requests, loop_us, source_partition, source_offset"
+    assert queried(database_file, f"SELECT {of_it} FROM metering_instancemaximum") == [
+        ("ins-k3v9x2qa", "b1", TEN, 2, 5432, 987, 12, 3456, 3, 101)
+    ]
 
 
 def boots(database_file) -> list[tuple]:

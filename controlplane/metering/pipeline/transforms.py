@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from controlplane.metering.pipeline.checks import problem_of
 from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
-from quota.contracts.usage import COMPLETE, COUNTERS, INSTANCE_COUNTERS
+from quota.contracts.usage import COMPLETE, COUNTERS, INSTANCE, INSTANCE_COUNTERS
 
 WRITTEN_TOLERANCE_MIN = 10
 """Clocks of brokers differ by less, or it shows."""
@@ -62,6 +62,24 @@ def statements(rows: DataFrame, now: datetime) -> DataFrame:
         F.concat_ws(",", "record.after").alias("after"),
         F.unix_millis(_stamped(now)).alias("said_at_ms"),
         *PROVENANCE,
+    )
+
+
+def instance_maxima(rows: DataFrame, now: datetime) -> DataFrame:
+    """The largest counters of whole instances, as `maxima` has those of topics; booked by the same rule."""
+    said = rows.where(F.col("problem").isNull() & (F.col("record.kind") == INSTANCE))
+    facts = said.select(
+        *(F.col(f"record.{name}").alias(name) for name in ("instance", "boot", "broker", *INSTANCE_COUNTERS)),
+        F.least("record.hour", _last_hour(now)).alias("hour"),
+        *PROVENANCE,
+    )
+    newest = F.max_by(F.struct("broker", *PROVENANCE), F.struct(*INSTANCE_COUNTERS, "source_offset"))
+    return (
+        facts.groupBy("instance", "boot", "hour")
+        .agg(newest.alias("newest"), *(F.max(name).alias(name) for name in INSTANCE_COUNTERS))
+        .select(
+            "instance", "boot", "hour", "newest.broker", *INSTANCE_COUNTERS, *(f"newest.{name}" for name in PROVENANCE)
+        )
     )
 
 

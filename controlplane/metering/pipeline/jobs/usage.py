@@ -179,8 +179,10 @@ class UsageJob:
         largest = transforms.maxima(facts).select(*MAXIMA).collect()
         statements = transforms.statements(rows, now).collect()
         boots = transforms.boots(rows, now).collect()
+        instances = transforms.instance_maxima(rows, now).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
+            self._database.instances_raise(cursor, ((*row, now_ms) for row in instances))
             self._database.boots_note(cursor, boots)
             self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
