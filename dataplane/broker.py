@@ -254,6 +254,9 @@ class Broker:
 
     async def _stop(self) -> None:
         await leave(self)
+        for instance in self.registry.all():
+            for connection in instance.connections:
+                connection.tell_traffic()
         await self.meter.stop(_USAGE_TIMEOUT_S)
         self.admission.stop()
         self.auditing.stop()
