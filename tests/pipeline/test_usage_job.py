@@ -7,6 +7,7 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from controlplane.metering.pipeline import progress_table, transforms
@@ -176,6 +177,52 @@ def test_what_is_told_of_whole_instances_is_no_topics_usage_and_is_not_refused(b
     assert queried(database_file, f"SELECT {of_it} FROM metering_instancemaximum") == [
         ("ins-k3v9x2qa", "b1", TEN, 2, 5432, 987, 12, 3456, 3, 101)
     ]
+
+
+def test_every_record_has_one_row_of_the_raw_table_whatever_it_is(batch):
+    said, day = datetime(2026, 5, 1, 11, 30, tzinfo=UTC), "2026-05-01"
+    early = record(6, hour="2026-06-01T00:00:00Z")
+    rows = batch(
+        record(5, consumed=6), of_instance(), complete("2026-05-01T10", after=["b0"]), b"broken", None, early, at=said
+    )
+    raw = transforms.raw_rows(rows, "t1", NOW)
+    assert tuple(raw.columns) == transforms.RAW
+    found = [row.asDict() for row in raw.orderBy("offset").collect()]
+    assert [row["kind"] for row in found] == ["usage", "instance", "complete", "bad", "bad", "usage"]
+    assert {(row["topic_id"], row["partition"], row["day"]) for row in found} == {("t1", 3, day)}
+    assert [row["offset"] for row in found] == list(range(100, 106))
+    usage_, instance, whole, broken, empty, ahead = found
+    assert (usage_["produced_bytes"], usage_["consumed_bytes"], usage_["booked_hour"]) == (5, 6, TEN)
+    assert (usage_["raw"], usage_["problem"], usage_["wire_in_bytes"]) == (None, None, None)
+    assert (instance["wire_in_bytes"], instance["requests"], instance["cluster"]) == (5432, 12, "default")
+    assert (whole["hour"], whole["after"], whole["produced_bytes"]) == (TEN, ["b0"], None)
+    assert (broken["raw"], broken["problem"]) == ("broken", "not a JSON object with a version")
+    assert (empty["raw"], empty["problem"], empty["booked_hour"]) == (None, "no value", None)
+    assert (ahead["hour"], ahead["booked_hour"]) == ("2026-06-01T00:00:00Z", "2026-05-01T11:00:00Z")
+
+
+def test_records_that_an_earlier_release_refused_are_read_again_from_their_text(batch):
+    raw = transforms.raw_rows(batch(record(5), b"broken", at=NOW), "t1", NOW)
+    refused = raw.select(
+        *(
+            F.lit("bad").alias(name) if name == "kind"
+            else F.when(F.col("offset") == 100, F.lit(record(7).decode())).otherwise(F.col("raw")).alias(name) if name == "raw"
+            else F.col(name)
+            for name in transforms.RAW
+        )
+    )  # fmt: skip
+    (row,) = transforms.read_again(refused, NOW).collect()
+    assert (row.offset, row.kind, row.produced_bytes, row.booked_hour) == (100, "usage", 7, TEN)
+
+
+def test_what_the_database_knew_has_the_columns_of_the_raw_table(spark, batch):
+    known = transforms.known_rows(spark, [("ins-k3v9x2qa", "b1", "orders", TEN, 2, 7, 8, 2**62)], NOW)
+    assert tuple(known.columns) == transforms.RAW
+    read = transforms.raw_rows(batch(record(5)), "t1", NOW)
+    assert [(each.name, each.dataType) for each in known.schema] == [(each.name, each.dataType) for each in read.schema]
+    (row,) = known.collect()
+    assert (row.kind, row.day, row.booked_hour, row.stored_byte_seconds) == ("known", "2026-05-01", TEN, 2**62)
+    assert (row.partition, row.offset, row.wire_in_bytes) == (None, None, None)
 
 
 def boots(database_file) -> list[tuple]:
