@@ -2,12 +2,12 @@
 
 It is the commit's `userMetadata`, as JSON; so it is there if the rows are there, and only then::
 
-    {"sluice_usage_raw": 1, "table": "…",              drawn when the table is made
+    {"sluice_usage_raw": 1, "line": "first",           a line of commits; another one where the last commit was not to be found
      "topic_id": "rJ0fCBpQTNqJ…",                      of `__usage`, as Kafka writes ids
      "next": {"0": 4711, "1": 4598},                   of the table after it: the first offsets that it does not have
      "gaps": [{"partition": 1, "first": 40, "end": 70}],   offsets before this commit's that were gone from the topic
      "begins": "2026-05-01T10:00:00Z",                 from this hour on the table has all that was told
-     "writer": "…", "sequence": 17}                    of one start of the job; Delta's transaction is (table, sequence)
+     "writer": "…", "sequence": 17}                    of one start of the job; Delta's transaction is (line, sequence)
 
 The table remembers by itself what it has, whatever becomes of Spark's checkpoint and of the database. A batch that comes again,
 in the same pieces or in others, adds only what is beyond `next`.
@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MARK, VERSION = "sluice_usage_raw", 1
+FIRST_LINE = "first"
+"""The same for everybody: of two jobs that make a table at once, one finds its first commit taken."""
 
 
 class NewerTableError(Exception):
@@ -51,7 +53,7 @@ Spans = Mapping[int, tuple[int, int]]
 class Commit:
     """One commit, and with it all before it."""
 
-    table: str
+    line: str
     topic_id: str
     sequence: int
     writer: str
@@ -62,7 +64,7 @@ class Commit:
     @property
     def application(self) -> str:
         """For Delta's transaction, in which the sequence number is the version."""
-        return f"sluice-usage-raw-{self.table}"
+        return f"sluice-usage-raw-{self.line}"
 
     def held(self, topic_id: str) -> Mapping[int, int]:
         """Up to where it has each partition of a topic; of another topic it has nothing."""
@@ -73,7 +75,7 @@ class Commit:
         return json.dumps(
             {
                 MARK: VERSION,
-                "table": self.table,
+                "line": self.line,
                 "topic_id": self.topic_id,
                 "next": {str(partition): offset for partition, offset in sorted(self.following.items())},
                 "gaps": [{"partition": gap.partition, "first": gap.first, "end": gap.end} for gap in self.gaps],
@@ -95,7 +97,7 @@ class Commit:
                 f"usage_raw was written by a newer release ({members[MARK]}); this one knows {VERSION}"
             )
         return cls(
-            members["table"],
+            members["line"],
             members["topic_id"],
             members["sequence"],
             members["writer"],
@@ -121,7 +123,7 @@ def commit_of(known: Commit, topic_id: str, new: Spans, *, writer: str) -> Commi
         if held.get(partition, first) < first
     )
     following = {**held, **{partition: end for partition, (_, end) in new.items()}}
-    return Commit(known.table, topic_id, known.sequence + 1, writer, known.begins, following, gaps)
+    return Commit(known.line, topic_id, known.sequence + 1, writer, known.begins, following, gaps)
 
 
 def _members(text: str | None) -> dict[str, Any] | None:

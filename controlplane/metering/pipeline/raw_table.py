@@ -32,7 +32,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
-from controlplane.metering.pipeline.raw_commits import Commit, Spans, commit_of, fresh
+from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
 from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, Database
 from controlplane.spark import delta
 from quota.contracts.usage import COUNTERS
@@ -135,7 +135,7 @@ class RawTable:
             count += len(portion)
         LOG.info("%s begins, with what the database knows of %d keys", self.uri, count)
         next_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-        return Commit(str(uuid.uuid4()), topic_id, 0, "", f"{next_hour:%Y-%m-%dT%H}:00:00Z")
+        return Commit(FIRST_LINE, topic_id, 0, "", f"{next_hour:%Y-%m-%dT%H}:00:00Z")
 
     def _known_to_database(self) -> Iterator[Sequence[tuple[object, ...]]]:
         database = Database(self._environment)

@@ -12,12 +12,12 @@ from controlplane.metering.pipeline.positions import Position, TopicState, reach
 from controlplane.metering.pipeline.raw_commits import Commit, Gap, NewerTableError, commit_of, fresh
 
 BEGINS = "2026-05-01T10:00:00Z"
-EMPTY = Commit("table", "t1", 0, "", BEGINS)
+EMPTY = Commit("first", "t1", 0, "", BEGINS)
 ENDS = {0: 60, 1: 45, 2: 30}
 
 
 def test_a_commit_is_read_as_it_was_written():
-    commit = Commit("table", "t1", 17, "writer", BEGINS, {0: 4711, 1: 0}, (Gap(1, 40, 70),))
+    commit = Commit("first", "t1", 17, "writer", BEGINS, {0: 4711, 1: 0}, (Gap(1, 40, 70),))
     assert Commit.from_json(commit.to_json()) == commit
     assert json.loads(commit.to_json())["next"] == {"0": 4711, "1": 0}
 
@@ -34,12 +34,12 @@ def test_a_table_of_a_newer_release_is_left_alone():
 
 
 def test_only_what_lies_behind_is_new():
-    known = Commit("table", "t1", 3, "w", BEGINS, {0: 10, 1: 20})
+    known = Commit("first", "t1", 3, "w", BEGINS, {0: 10, 1: 20})
     assert fresh(known, "t1", {0: (5, 12), 1: (0, 20), 2: (7, 9)}) == {0: (10, 12), 2: (7, 9)}
 
 
 def test_of_a_topic_that_was_made_again_everything_is():
-    known = Commit("table", "t1", 3, "w", BEGINS, {0: 10, 1: 20})
+    known = Commit("first", "t1", 3, "w", BEGINS, {0: 10, 1: 20})
     new = fresh(known, "t2", {0: (0, 4)})
     commit = commit_of(known, "t2", new, writer="w")
     assert (new, commit.following, commit.gaps, commit.sequence) == ({0: (0, 4)}, {0: 4}, (), 4)
@@ -47,7 +47,7 @@ def test_of_a_topic_that_was_made_again_everything_is():
 
 
 def test_what_was_gone_before_it_came_is_noted():
-    known = Commit("table", "t1", 3, "w", BEGINS, {0: 10})
+    known = Commit("first", "t1", 3, "w", BEGINS, {0: 10})
     commit = commit_of(known, "t1", {0: (15, 20), 1: (3, 5)}, writer="w")
     assert commit.gaps == (Gap(0, 10, 15),)
     assert commit.gaps[0].sentence == "usage_raw does not have records 10 to 14 of partition 0 of __usage"
