@@ -3,7 +3,8 @@
 `python -m tests.pipeline.raw_driver`: orders on standard input and answers on standard output, a line of JSON each; the
 environment is that of the job.
 
-{"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7, "kill": one of KILLS or null}
+{"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7,
+    "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null}
 {"held": topic id}
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
 {"sql": statement}              `usage_raw` and others by their names in braces: {usage_raw}
@@ -27,7 +28,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from controlplane.metering.pipeline import session, transforms
 from controlplane.metering.pipeline.jobs import reconcile
 from controlplane.metering.pipeline.jobs.usage import UsageJob
-from controlplane.metering.pipeline.raw_table import RawTable, uri_of
+from controlplane.metering.pipeline.raw_table import OvertakenError, RawTable, uri_of
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.spark import delta
 
@@ -72,6 +73,9 @@ def plant(kill: str | None) -> None:
             die()
         if kill == "while it writes":
             die_when_there_is_another_file(Path(table.uri))
+        if kill == "another job is first":
+            table._newest()  # what it knows before the other one writes
+            APPEND(RawTable(table._spark, str(Path(table.uri).parent), table._environment), *values)
         count = APPEND(table, *values)
         if kill in ("after the lake", "while it writes"):
             die()
@@ -94,15 +98,20 @@ class Driver:
         self._job.topic_id = TOPIC_ID
         self._job.sign_of_life(started=True)
 
-    def take(self, order: dict[str, Any]) -> None:
+    def take(self, order: dict[str, Any]) -> str:
         rows = [
             (bytearray(value.encode()), partition, offset, datetime.fromisoformat(at))
             for value, partition, offset, at in order["take"]
         ]
         plant(order["kill"])
         parsed = transforms.parsed(self._spark.createDataFrame(rows, SOURCE)).persist()
-        self._job.take(parsed, query="0f3a77c2-query", number=order["batch"])
-        parsed.unpersist()
+        try:
+            self._job.take(parsed, query="0f3a77c2-query", number=order["batch"])
+        except OvertakenError:
+            return "overtaken"
+        finally:
+            parsed.unpersist()
+        return "taken"
 
     def held(self, topic_id: str) -> dict[int, int]:
         return dict(RawTable(self._spark, self._settings.lake, self._settings.environment).held(topic_id))
