@@ -21,8 +21,6 @@ from controlplane.metering import finality, jobs, selectors
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
-    DifferencePageSerializer,
-    DifferenceSerializer,
     JobPageSerializer,
     JobRunPageSerializer,
     JobRunRequestSerializer,
@@ -31,6 +29,8 @@ from controlplane.metering.serializers import (
     MeteringStatusSerializer,
     ReconciliationPageSerializer,
     ReconciliationSerializer,
+    UsageDifferencePageSerializer,
+    UsageDifferenceSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
 )
@@ -131,7 +131,9 @@ class DifferencesApi(APIView):
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(responses=DifferencePageSerializer, parameters=[OF_RUN, *pagination.PARAMETERS], tags=["operators"])
+    @extend_schema(
+        responses=UsageDifferencePageSerializer, parameters=[OF_RUN, *pagination.PARAMETERS], tags=["operators"]
+    )
     def get(self, request: Request) -> Response:
         """Counters that were not what the raw records say, of one run or of all."""
         rows = selectors.differences(reconciliation=_run_asked(request))
@@ -146,7 +148,7 @@ class DifferencesApi(APIView):
         page, following = pagination.fetched_page(
             request, fetch, key=lambda row: (row.reconciliation_id, row.pk), shape=(int, int)
         )
-        items = cast("list[Any]", DifferenceSerializer(page, many=True).data)  # a list, with many=True
+        items = cast("list[Any]", UsageDifferenceSerializer(page, many=True).data)  # a list, with many=True
         return Response(pagination.body(items, following))
 
 

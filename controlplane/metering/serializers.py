@@ -148,7 +148,7 @@ class ReconciliationPageSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
-class DifferenceSerializer(serializers.Serializer[Any]):
+class UsageDifferenceSerializer(serializers.Serializer[Any]):
     """A counter that is not what the raw records say."""
 
     reconciliation = serializers.IntegerField(source="reconciliation_id")
@@ -165,10 +165,10 @@ class DifferenceSerializer(serializers.Serializer[Any]):
     known = serializers.CharField(help_text="a whole number")
 
 
-class DifferencePageSerializer(serializers.Serializer[Any]):
+class UsageDifferencePageSerializer(serializers.Serializer[Any]):
     """Of each run at most 1,000, a page at a time; the last run's first."""
 
-    items = DifferenceSerializer(many=True)
+    items = UsageDifferenceSerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 
