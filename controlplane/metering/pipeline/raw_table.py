@@ -32,6 +32,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
+from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
 from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, Database
 from controlplane.spark import delta
@@ -61,6 +62,9 @@ _KNOWN = (
     f"SELECT instance, boot, topic, MAX(hour), MAX(broker), {', '.join(f'MAX({name})' for name in COUNTERS)}"  # noqa: S608
     f" FROM {MAXIMUM_TABLE} GROUP BY instance, boot, topic"
 )
+
+
+_POSITIONS = f"SELECT partition, next_offset FROM {PROGRESS_TABLE} WHERE topic_id = ?"  # noqa: S608
 
 
 class OvertakenError(Exception):
@@ -128,23 +132,21 @@ class RawTable:
         rows.options(**properties, **options).save(self.uri)
 
     def _began(self, topic_id: str, now: datetime) -> Commit:
-        """The beginning of a table: what the database knows before the first batch. Once more, if need be: it changes no hour."""
-        count = 0
-        for portion in self._known_to_database():
-            self._write(transforms.known_rows(self._spark, portion, now), {})
-            count += len(portion)
-        LOG.info("%s begins, with what the database knows of %d keys", self.uri, count)
-        next_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-        return Commit(FIRST_LINE, topic_id, 0, "", f"{next_hour:%Y-%m-%dT%H}:00:00Z")
+        """The beginning of a table: what the database knows before the first batch. Once more, if need be: it changes no hour.
 
-    def _known_to_database(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        database = Database(self._environment)
+        It begins where the database is, in partitions that the batch has nothing of as well.
+        """
+        count, database = 0, Database(self._environment)
         try:
-            rows = database.read(_KNOWN)
-            while portion := list(islice(rows, KNOWN_AT_ONCE)):
-                yield portion
+            for portion in _portions(database):
+                self._write(transforms.known_rows(self._spark, portion, now), {})
+                count += len(portion)
+            positions = dict(database.read(_POSITIONS, [topic_id]))
         finally:
             database.close()
+        LOG.info("%s begins, with what the database knows of %d keys", self.uri, count)
+        next_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        return Commit(FIRST_LINE, topic_id, 0, "", f"{next_hour:%Y-%m-%dT%H}:00:00Z", positions)
 
     def _newest(self) -> Commit | None:
         """The last commit of a job. Raises NewerTableError."""
@@ -182,6 +184,13 @@ class RawTable:
         topic_id = max(spans, key=lambda span: span.newest).topic_id
         following = {span.partition: span.last + 1 for span in spans if span.topic_id == topic_id}
         return Commit(str(uuid.uuid4()), topic_id, 0, "", min(span.begins for span in spans), following)
+
+
+def _portions(database: Database) -> Iterator[Sequence[tuple[object, ...]]]:
+    """What the database knows of every key."""
+    rows = database.read(_KNOWN)
+    while portion := list(islice(rows, KNOWN_AT_ONCE)):
+        yield portion
 
 
 def uri_of(lake: str, name: str) -> str:
