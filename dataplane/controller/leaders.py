@@ -27,6 +27,19 @@ _CHANGED_TOGETHER, _STARTED_TOGETHER = 300, 150
 """Partitions whose states are written by one transaction."""
 
 
+async def chosen(
+    partitions: Iterable[Partition], is_one: Callable[[Partition], bool], pause: Callable[[], Future[None]]
+) -> list[Partition]:
+    """Those of very many partitions that are looked for, some hundred of them looked at in a turn."""
+    found = []
+    for place, partition in enumerate(partitions, 1):
+        if is_one(partition):
+            found.append(partition)
+        if place % _LOOKED_AT_PER_TURN == 0:
+            await pause()
+    return found
+
+
 class Leaders:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
@@ -184,14 +197,13 @@ class Leaders:
 
     async def rebalance(self, partitions: Iterable[Partition]) -> None:
         """Give it back to those that have caught up, so that load stays where placement put it."""
-        led_by_others = []
-        for place, p in enumerate(partitions, 1):
-            if (
-                p.state is not None
-                and p.state.leader not in (p.replicas[0], NO_LEADER)
-                and not p.assignment.is_moving  # the lead moves once, at the end
-            ):
-                led_by_others.append(p)
-            if place % _LOOKED_AT_PER_TURN == 0:
-                await self._pause()
-        await self.prefer(led_by_others)
+        await self.prefer(await chosen(partitions, _is_led_by_another, self._pause))
+
+
+def _is_led_by_another(partition: Partition) -> bool:
+    """Than its preferred replica. Where replicas move, the lead moves once, at the end."""
+    return (
+        partition.state is not None
+        and partition.state.leader not in (partition.replicas[0], NO_LEADER)
+        and not partition.assignment.is_moving
+    )

@@ -82,18 +82,16 @@ class Term:
         self._store = store
         self._rules = rules
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
-        self._leaders = Leaders(
-            self.context, store, self._channels, self._leaders_changed, lambda: sleep(doors.loop, 0.0)
-        )
+        self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed, self._pause)
         self._leaders.unclean_by_default = rules.unclean_election
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
         self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random)
         nodes = AdminNodes(store)
-        self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions)
+        self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions, self._pause)
         self._brokers = Brokers(self.context, store, self._channels, self._leaders, self._deletions)
         self._removal = Removal(self.context, store, self._deletions, self._reassignments)
-        self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes)
+        self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes, self._pause)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
         self._proposals = AlterPartitionQueue(self.context, self._deletions, store.epoch)
@@ -104,6 +102,10 @@ class Term:
             self._watch(LOG_DIR_EVENTS, self._log_dirs_changed),
             self._watch(ADMIN, self._admin_changed),
         ]
+
+    def _pause(self) -> Future[None]:
+        """Until the next turn of the loop."""
+        return sleep(self._doors.loop, 0.0)
 
     def begin(self) -> None:
         """Take office."""
@@ -175,11 +177,7 @@ class Term:
 
     def reassigned(self) -> Future[list[Partition]]:
         """Partitions whose replicas are on their way."""
-
-        async def ongoing() -> list[Partition]:
-            return self._reassignments.ongoing()
-
-        return self._events.submit(ongoing)
+        return self._events.submit(self._reassignments.ongoing)
 
     def elect(self, keys: Sequence[Key] | None, kind: ElectionType) -> Future[Outcomes]:
         """Leaders that somebody wants; None: of all partitions."""
@@ -233,7 +231,7 @@ class Term:
             self._channels.all_leaderships(broker_id, hosted)
         self._channels.metadata(partitions)
         await self._removal.begin(doomed)
-        await self._reassignments.advance(self._reassignments.ongoing())
+        await self._reassignments.advance(await self._reassignments.ongoing())
         await self._store.trim_config_changes()
         for watch in self._watches:
             watch.start()

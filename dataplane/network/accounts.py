@@ -4,7 +4,8 @@ Time. What is ready waits in the queue of its account, and a turn serves account
 Varghese, 1995): each is given its part of `TURN_S`, pays for what it uses, and takes what it overdrew into its next
 turns. So a tenant with a thousand busy connections, or with one costly request, delays another by a part of a turn, not by
 a thousand connections. An account that is not busy is not in any queue and costs nothing. The cluster's own account comes
-first in every turn: replication, the controller and the control plane do not stand behind tenants.
+first in every turn: replication, the controller and the control plane do not stand behind tenants. It has as much of a turn
+as all tenants together, and does what takes longer than `LEAST_QUANTUM_S` when the modest of them have been answered.
 
 Who goes first. An account that has used little of the loop lately stands before one that has used more, and what its
 requests have appended and answered leaves before an account that has had more than its share is served at all. So who asks
@@ -21,7 +22,7 @@ connection that holds most of the account that holds most is ended, and counted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import exp
 from typing import TYPE_CHECKING, Protocol
 
@@ -272,19 +273,25 @@ class Accounts:
     def serve(self, send: Callable[[], None]) -> None:
         """One round: each account that has something ready uses its part of a turn; `send` ends what was begun so far."""
         active = self._active
-        quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
         if len(active) == 1:
-            self._round((active.popleft(),), quantum_s)
+            self._visit(active.popleft(), TURN_S)
             return
+        quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
+        own_s = min(TURN_S, quantum_s * (len(active) - 1))  # the cluster's: as much as tenants have together
         modest, greedy = self._in_order()
         active.clear()
         active.extend(greedy)
-        self._round(modest, quantum_s)
+        for account in modest:
+            self._visit(account, LEAST_QUANTUM_S if account is self.internal else quantum_s)
+        if self.internal.queue:
+            active.remove(self.internal)
+            active.appendleft(self.internal)
+            greedy.insert(0, self.internal)
         if greedy:
             send()
-            for _ in greedy:
+            for account in greedy:
                 active.popleft()
-            self._round(greedy, quantum_s)
+                self._visit(account, own_s - LEAST_QUANTUM_S if account is self.internal else quantum_s)
 
     def _in_order(self) -> tuple[list[Account], list[Account]]:
         """Those that have something ready: the cluster's own, then who has used least lately; and from whom on it is greed."""
@@ -301,16 +308,15 @@ class Accounts:
             used_s += lately[account]
         return modest + order, []
 
-    def _round(self, accounts: Iterable[Account], quantum_s: float) -> None:
-        for account in accounts:
-            account.deficit_s = min(account.deficit_s + (TURN_S if account is self.internal else quantum_s), TURN_S)
-            self._serve(account)
-            if account.queue:
-                self._active.append(account)
-            else:
-                account.is_active = False
-                account.left_at = self._clock()
-                account.deficit_s = min(account.deficit_s, 0.0)
+    def _visit(self, account: Account, more_s: float) -> None:
+        account.deficit_s = min(account.deficit_s + more_s, TURN_S)
+        self._serve(account)
+        if account.queue:
+            self._active.append(account)
+        else:
+            account.is_active = False
+            account.left_at = self._clock()
+            account.deficit_s = min(account.deficit_s, 0.0)
 
     def _serve(self, account: Account) -> None:
         clock, queue = self._clock, account.queue

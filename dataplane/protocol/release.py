@@ -73,6 +73,13 @@ def released(held: list[Any]) -> Generator[None, None, None]:
             yield None
 
 
+def emptied(held: list[Any] | dict[Any, Any]) -> Generator[None, None, None]:
+    """Let go of items that hold little each, with pauses; the last of them go with what they are in."""
+    while len(held) > ELEMENTS_PER_STEP:
+        _taken(held)
+        yield None
+
+
 def abandoned(steps: Generator[Any, Any, Any]) -> Generator[None, None, None]:
     """End a generator that has paused, and let go of what its frames held with pauses."""
     held: dict[int, Any] = {}  # by identity: callers and those whom they call have the same

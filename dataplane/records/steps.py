@@ -12,7 +12,7 @@ five microseconds a record, which makes `RECORDS_PER_STEP`; of its elements each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from dataplane.protocol.errors import ErrorCode
@@ -106,6 +106,16 @@ def grouped(
 ) -> Steps[tuple[B, ...]]:
     """What `make` says of every group (a topic) and its rows (of partitions), with pauses."""
     return tuple((yield from each(groups, lambda group: make(group[0], tuple(group[1])), cost_us, pace)))
+
+
+def taken_out(groups: dict[K, list[A]]) -> Iterator[tuple[K, list[A]]]:
+    """The items of a dictionary, for `grouped`; their lists go with them, and not all at once with the dictionary."""
+    for key, rows in groups.items():
+        groups[key] = _NO_ROWS
+        yield key, rows
+
+
+_NO_ROWS: list[Any] = []
 
 
 def unpacked(codec: int, data: Buffer, limit: int) -> Steps[Buffer]:

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
-_SCRATCH_BYTES = 2**20
+_PIECE_BYTES = 64 * 2**10
+"""Of a send or a receive. A kernel that is not preemptible lets a system call run to its end, whoever waits for the processor:
+two megabytes at once would hold up the broker on this machine, which another machine's could not."""
 _FIRST_BYTES = 128 * 2**20
 _EVENTS = 256
 _LOOK_EVERY_S = 0.1
@@ -52,7 +54,7 @@ class Crowd:
     ) -> None:
         self.done = Done()
         self.depth, self.reads, self.resets = depth, reads, resets
-        self._scratch = bytearray(_SCRATCH_BYTES)
+        self._scratch = bytearray(_PIECE_BYTES)
         self._epoll = select.epoll()
         self._peers: dict[int, _Peer] = {}
         self._connect = connect
@@ -171,7 +173,7 @@ class _Peer:
                 self._next += 1
                 self.outstanding += 1
             try:
-                sent = self.socket.send(self._sending)
+                sent = self.socket.send(self._sending[:_PIECE_BYTES])
             except BlockingIOError:
                 return True
             self._crowd.done.sent_bytes += sent

@@ -17,20 +17,23 @@ A reassignment waits forever for a broker that does not return. To cancel it, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dataplane.controller.assignment import Assignment, finished, restricted
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition
 from dataplane.controller.deletion import Deletions
+from dataplane.controller.leaders import chosen
 from dataplane.controller.operators.admin_nodes import (
     AdminNodes,
     Step,
     Targets,
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tasks import Future
 
 _STEPS_PER_TRANSACTION = 200
+_LOOKED_AT_PER_TURN = 25
 
 Outcomes = dict[Key, ApiError | None]
 """None: it is done, or has begun."""
@@ -39,7 +42,15 @@ Outcomes = dict[Key, ApiError | None]
 class Reassignments:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
-    def __init__(self, context: Context, nodes: AdminNodes, channels: Channels, deletions: Deletions) -> None:
+    def __init__(
+        self,
+        context: Context,
+        nodes: AdminNodes,
+        channels: Channels,
+        deletions: Deletions,
+        pause: Callable[[], Future[None]],
+    ) -> None:
+        self._pause = pause  # until the next turn of the loop
         self._context = context
         self._nodes = nodes
         self._channels = channels
@@ -53,9 +64,9 @@ class Reassignments:
         await self._strike(key for key, refusal in outcomes.items() if refusal is None)
         return outcomes
 
-    def ongoing(self) -> list[Partition]:
+    async def ongoing(self) -> list[Partition]:
         """The partitions that are on their way."""
-        return [partition for partition in self._context.partitions() if partition.assignment.is_moving]
+        return await chosen(self._context.partitions(), lambda each: each.assignment.is_moving, self._pause)
 
     async def advance(self, partitions: Iterable[Partition]) -> None:
         """Finish those of which the whole target is in sync."""
@@ -82,11 +93,13 @@ class Reassignments:
     async def _begin(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes:
         outcomes: Outcomes = dict.fromkeys(wanted)
         steps = []
-        for key, target in wanted.items():
+        for place, (key, target) in enumerate(wanted.items(), 1):
             try:
                 steps.append(self._first_step(key, target))
             except ApiError as refusal:
                 outcomes[key] = refusal.kept()
+            if place % _LOOKED_AT_PER_TURN == 0:
+                await self._pause()
         await self._take(steps)
         await self.advance([step.partition for step in steps])
         return outcomes

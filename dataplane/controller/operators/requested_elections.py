@@ -6,16 +6,20 @@ what only the lost ones had is gone. By /admin/preferred_replica_election only p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 
 from dataplane.cluster.paths import NO_LEADER
 from dataplane.controller.channel import Key
 from dataplane.controller.context import Context, Partition
 from dataplane.controller.deletion import Deletions
-from dataplane.controller.leaders import Leaders
+from dataplane.controller.leaders import Leaders, chosen
 from dataplane.controller.operators.admin_nodes import AdminNodes
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tasks import Future
+
+_LOOKED_AT_PER_TURN = 50
 
 
 class ElectionType(IntEnum):
@@ -36,7 +40,15 @@ _NOBODY = {
 class RequestedElections:
     """Those of one term of office. Its coroutines are events of the controller."""
 
-    def __init__(self, context: Context, leaders: Leaders, deletions: Deletions, nodes: AdminNodes) -> None:
+    def __init__(
+        self,
+        context: Context,
+        leaders: Leaders,
+        deletions: Deletions,
+        nodes: AdminNodes,
+        pause: Callable[[], Future[None]],
+    ) -> None:
+        self._pause = pause  # until the next turn of the loop
         self._context = context
         self._leaders = leaders
         self._deletions = deletions
@@ -44,8 +56,15 @@ class RequestedElections:
 
     async def hold(self, keys: Sequence[Key] | None, kind: ElectionType) -> dict[Key, ApiError | None]:
         """What came of it for each partition. None: of all partitions; then only where an election was needed."""
-        asked = self._all_that_need(kind) if keys is None else dict.fromkeys(keys)
-        outcomes: dict[Key, ApiError | None] = {key: self._refusal(key, kind) for key in asked}
+        if keys is None:
+            is_wanting = partial(self._is_wanting, kind=kind)
+            wanting = await chosen(self._context.partitions(), is_wanting, self._pause)
+            keys = [(partition.topic, partition.index) for partition in wanting]
+        outcomes: dict[Key, ApiError | None] = {}
+        for place, key in enumerate(keys, 1):
+            outcomes[key] = self._refusal(key, kind)
+            if place % _LOOKED_AT_PER_TURN == 0:
+                await self._pause()
         held = [
             partition
             for key, refusal in outcomes.items()
@@ -80,12 +99,8 @@ class RequestedElections:
             return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the partition has such a leader already")
         return None
 
-    def _all_that_need(self, kind: ElectionType) -> Iterable[Key]:
-        return [
-            (partition.topic, partition.index)
-            for partition in self._context.partitions()
-            if partition.topic not in self._deletions and _needs(partition, kind)
-        ]
+    def _is_wanting(self, partition: Partition, kind: ElectionType) -> bool:
+        return partition.topic not in self._deletions and _needs(partition, kind)
 
 
 def _needs(partition: Partition, kind: ElectionType) -> bool:

@@ -27,7 +27,7 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from dataplane.records.steps import Pace, grouped
+from dataplane.records.steps import Pace, grouped, taken_out
 from dataplane.replication.replica.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
@@ -105,7 +105,7 @@ def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeL
 
 
 def _directory(path: str, by_directory: dict[str, _Topics], pace: Pace) -> Steps[DescribeLogDirsResult]:
-    topics = yield from grouped(by_directory.get(path, {}).items(), DescribeLogDirsTopic, _TOPIC_US, pace)
+    topics = yield from grouped(taken_out(by_directory.get(path, {})), DescribeLogDirsTopic, _TOPIC_US, pace)
     return DescribeLogDirsResult(log_dir=path, topics=topics)
 
 
@@ -133,7 +133,7 @@ def handle_alter_replica_log_dirs(
                     yield None
                 code = _move(ctx, directory.path, topic.name, index)
                 rows.append(AlterReplicaLogDirPartitionResult(index, code))
-    told = yield from grouped(results.items(), AlterReplicaLogDirTopicResult, _TOPIC_US, pace)
+    told = yield from grouped(taken_out(results), AlterReplicaLogDirTopicResult, _TOPIC_US, pace)
     return AlterReplicaLogDirsResponse(results=told)
 
 

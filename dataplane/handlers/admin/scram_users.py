@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from dataplane.handlers.admin.access_nodes import put_in_force, spec_of
 from dataplane.handlers.context import RequestContext
@@ -21,6 +22,7 @@ from dataplane.protocol.messages.security import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from dataplane.protocol.release import emptied
 from dataplane.records.steps import Pace, Steps, each
 from dataplane.security.user_draft import MECHANISMS, Deletion, Plan, Refusal, Upsertion, UserDraft, planned
 from dataplane.tenancy.access import Operation
@@ -82,7 +84,7 @@ async def handle_alter_user_scram_credentials(
 ) -> AlterUserScramCredentialsResponse:
     """Each user by himself, as he is named first; in force at once, without a time for which the old password is good."""
     everybodys: ApiError | None = None
-    plans = dict.fromkeys(await in_slices(ctx, _names(request)), Plan())
+    plans: dict[str, Plan] = {}
     refusals: dict[str, Refusal] = {}
     version = 0
 
@@ -112,6 +114,8 @@ async def handle_alter_user_scram_credentials(
         await put_in_force(ctx, instance, users_path(instance), decide, is_there)
     except ApiError as refusal:
         everybodys = refusal.kept()
+    if not plans:
+        plans = await in_slices(ctx, _nothing_planned(request))
 
     def result(name: str) -> AlterUserScramCredentialsResult:
         refusal = everybodys or refusals.get(name)
@@ -119,19 +123,31 @@ async def handle_alter_user_scram_credentials(
             return AlterUserScramCredentialsResult(name, error_message=None)
         return AlterUserScramCredentialsResult(name, refusal.code, refusal.message)
 
-    return AlterUserScramCredentialsResponse(results=tuple(await in_slices(ctx, each(plans, result, _NAME_US))))
+    results = tuple(await in_slices(ctx, each(plans, result, _NAME_US)))
+    for held in (plans, refusals):
+        await in_slices(ctx, emptied(held))
+    return AlterUserScramCredentialsResponse(results=results)
 
 
-def _names(request: AlterUserScramCredentialsRequest) -> Steps[list[str]]:
-    deleted = yield from each(request.deletions, lambda one: one.name, _NAME_US)
-    return [*deleted, *(yield from each(request.upsertions, lambda one: one.name, _NAME_US))]
+def _nothing_planned(request: AlterUserScramCredentialsRequest) -> Steps[dict[str, Plan]]:
+    """For users who are all refused alike."""
+    plans: dict[str, Plan] = {}
+    nothing, pace = Plan(), Pace()
+    for alterations in (request.deletions, request.upsertions):
+        for one in alterations:
+            if pace.over(_NAME_US):
+                yield None
+            plans[one.name] = nothing
+    return plans
 
 
 def _plans(request: AlterUserScramCredentialsRequest) -> Steps[dict[str, Plan]]:
-    deletions = yield from each(request.deletions, lambda one: Deletion(one.name, one.mechanism), _NAME_US)
-    upsertions = yield from each(
+    alterations: list[Any] = yield from each(request.deletions, lambda one: Deletion(one.name, one.mechanism), _NAME_US)
+    alterations += yield from each(
         request.upsertions,
         lambda one: Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password)),
         _NAME_US,
     )
-    return (yield from planned([*deletions, *upsertions]))
+    plans = yield from planned(alterations)
+    yield from emptied(alterations)
+    return plans

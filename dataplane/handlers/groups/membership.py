@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
-LEAVE_AT_ONCE = 32
+LEAVE_AT_ONCE = 12
 _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic, keys_of
@@ -14,6 +14,7 @@ from dataplane.protocol.messages.reassignment import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from dataplane.protocol.release import released
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,9 @@ async def handle_elect_leaders(ctx: RequestContext, request: ElectLeadersRequest
         found = await ctx.broker.controller.elect(some, kind, left_s)
         outcomes |= dict.fromkeys(_all(ctx) if some is None else some, _NOT_CONTROLLER) if found is None else found
     results = await in_slices(ctx, by_topic(outcomes, _result, ReplicaElectionResult))
+    held: list[Any] = [outcomes, keys or []]
+    del outcomes, keys
+    await in_slices(ctx, released(held))
     return ElectLeadersResponse(replica_election_results=results)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from dataplane.records.steps import Pace, Steps, grouped
+from dataplane.records.steps import Pace, Steps, grouped, taken_out
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -37,4 +37,4 @@ def by_topic(
         topics.setdefault(topic, []).append(row(index, outcome))
         if pace.over(_ROW_US):
             yield None
-    return (yield from grouped(topics.items(), result, _ROW_US, pace))
+    return (yield from grouped(taken_out(topics), result, _ROW_US, pace))

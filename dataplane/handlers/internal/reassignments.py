@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic, keys_of
+from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic
 from dataplane.handlers.ownership import in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.reassignment import (
@@ -17,7 +17,8 @@ from dataplane.protocol.messages.reassignment import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from dataplane.records.steps import Pace, grouped
+from dataplane.protocol.release import released
+from dataplane.records.steps import Pace, grouped, taken_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,9 @@ async def handle_alter_partition_reassignments(
             return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
         outcomes |= begun
     responses = await in_slices(ctx, by_topic(outcomes, _response, ReassignableTopicResponse))
+    held: list[Any] = [outcomes, wanted, keys]
+    del outcomes, wanted, keys
+    await in_slices(ctx, released(held))
     return AlterPartitionReassignmentsResponse(responses=responses)
 
 
@@ -97,19 +101,24 @@ async def handle_list_partition_reassignments(
 def _listed(
     request: ListPartitionReassignmentsRequest, ongoing: Sequence[Partition]
 ) -> Steps[tuple[OngoingTopicReassignment, ...]]:
-    named = None
-    if request.topics is not None:
-        named = frozenset((yield from keys_of((topic.name, topic.partition_indexes) for topic in request.topics)))
     pace = Pace()
+    if request.topics is not None:
+        moving = {(partition.topic, partition.index): partition for partition in ongoing}
+        named: dict[Key, Partition] = {}
+        for topic in request.topics:
+            for index in topic.partition_indexes:
+                if pace.over(_LOOKED_AT_US):
+                    yield None
+                found = moving.get((topic.name, index))
+                if found is not None:
+                    named[topic.name, index] = found
+        ongoing = [*named.values()]
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     for partition in ongoing:
         if pace.over(_LOOKED_AT_US):
             yield None
-        if named is None or (partition.topic, partition.index) in named:
-            assignment = partition.assignment
-            topics.setdefault(partition.topic, []).append(
-                OngoingPartitionReassignment(
-                    partition.index, assignment.replicas, assignment.adding, assignment.removing
-                )
-            )
-    return (yield from grouped(topics.items(), OngoingTopicReassignment, _LOOKED_AT_US, pace))
+        assignment = partition.assignment
+        topics.setdefault(partition.topic, []).append(
+            OngoingPartitionReassignment(partition.index, assignment.replicas, assignment.adding, assignment.removing)
+        )
+    return (yield from grouped(taken_out(topics), OngoingTopicReassignment, _LOOKED_AT_US, pace))

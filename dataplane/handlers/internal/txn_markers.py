@@ -20,6 +20,7 @@ from dataplane.protocol.messages.transactions import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
+from dataplane.protocol.release import emptied
 from dataplane.records.control import Marker, build_marker
 from dataplane.records.steps import STEP_US, Pace, grouped
 from dataplane.replication.appending import ALL_IN_SYNC
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 10.0
 """For its followers: the coordinator asks again soon after."""
 _PARTITION_US, _ROW_US = STEP_US, 2
-"""Each partition is a step, of which a slice has 32: its marker is written at the end of the turn, which takes as long again."""
+"""Each partition is a step: its marker is written in it."""
 
 _Row = tuple[str, list[WritableTxnMarkerPartitionResult]]
 
@@ -101,6 +102,7 @@ class _Pending:
             done(code)
 
         appending.after_commit(partition, appended.last_offset, ALL_IN_SYNC, _TIMEOUT_S, committed)
+        appending.commit(partition)  # in this slice's time, and paid by whose slice it is
 
     def _set(self, rows: list[WritableTxnMarkerPartitionResult], place: int, code: ErrorCode) -> None:
         rows[place] = WritableTxnMarkerPartitionResult(rows[place].partition_index, code)
@@ -119,5 +121,6 @@ class _Pending:
             if pace.over(_ROW_US):
                 yield None
             told = yield from grouped(topics, WritableTxnMarkerTopicResult, _ROW_US, pace)
+            yield from emptied(topics)
             markers.append(WritableTxnMarkerResult(producer_id, told))
         return WriteTxnMarkersResponse(tuple(markers))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
@@ -27,7 +27,8 @@ from dataplane.protocol.messages.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from dataplane.records.steps import Pace, each, grouped
+from dataplane.protocol.release import released
+from dataplane.records.steps import Pace, each, grouped, taken_out
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.access import CLUSTER, Operation, of_transactional_id
 from dataplane.transactions.events import AddPartitions
@@ -108,7 +109,11 @@ async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tupl
     errors, is_in_order = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
     if is_in_order:
         errors = await _by_coordinator(ctx, asked, list(errors))
-    return await slices.run(ctx.owner, _rows(asked.topics, errors))
+    rows = await slices.run(ctx.owner, _rows(asked.topics, errors))
+    held: list[Any] = [errors]
+    del errors
+    await slices.run(ctx.owner, released(held))
+    return rows
 
 
 def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[tuple[Errors, bool]]:
@@ -180,7 +185,7 @@ def _rows(
         if pace.over(_PARTITION_US):
             yield None
         by_topic[name].append(AddPartitionsToTxnPartitionResult(index, error))
-    return (yield from grouped(by_topic.items(), AddPartitionsToTxnTopicResult, _PARTITION_US, pace))
+    return (yield from grouped(taken_out(by_topic), AddPartitionsToTxnTopicResult, _PARTITION_US, pace))
 
 
 # --- offsets ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ A step is measured by the functions that are called in it, which does not depend
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 from uuid import UUID
@@ -221,6 +222,20 @@ def test_a_page_of_topic_partitions(world: World) -> None:
     assert again.topics[0].partitions[0].partition_index == 5
 
 
+def test_a_page_of_very_many_named_topics_without_sorting_them_all(world: World) -> None:
+    """Named backwards and twice; a page has the first of them in order, and says with which it goes on."""
+    names = sorted({*TOPICS, *NOWHERE, *(f"{KEY}.elsewhere-{number:05}" for number in range(10_000))})
+    topics = tuple(discovery.DescribeTopicPartitionsRequestTopicRequest(name) for name in [*names[::-1], *names[:500]])
+    request = discovery.DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=1_500)
+    answer = world.ask_long(request, 0, at_least=40)
+    assert [topic.name for topic in answer.topics] == names[:1_500]
+    assert answer.next_cursor.topic_name == names[1_500]
+    after = replace(request, cursor=discovery.DescribeTopicPartitionsRequestCursor(names[-1_000], 0))
+    answer = world.ask_long(after, 0, at_least=40)
+    assert [topic.name for topic in answer.topics] == names[-1_000:]
+    assert answer.next_cursor is None
+
+
 def configs_of(names: list[str], kind: int = 2) -> configs.DescribeConfigsRequest:
     rows = tuple(configs.DescribeConfigsResource(kind, name.removeprefix(f"{KEY}.")) for name in names)
     return configs.DescribeConfigsRequest(resources=rows, include_synonyms=True, include_documentation=True)
@@ -343,7 +358,7 @@ def test_committed_offsets_by_the_thousand(world: World) -> None:
     """Committed, fetched by name and all of them, removed."""
     known = [(WIDE, n) for n in range(2_000)]
     unknown = [(name, 0) for name in NOWHERE[:200]]
-    answer = world.ask_long(commit([*known[:1_000], *unknown, *known[1_000:]]), 8, at_least=10, most=PORTION * 80)
+    answer = world.ask_long(commit([*known[:1_000], *unknown, *known[1_000:]]), 8, at_least=10, most=PORTION * 80 + 200)
     codes = {(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
     assert codes == {**dict.fromkeys(known, 0), **dict.fromkeys(unknown, 3)}
     expected = {key: 100 + key[1] for key in known}
@@ -361,7 +376,7 @@ def test_committed_offsets_by_the_thousand(world: World) -> None:
 
     wanted = tuple(offsets.OffsetDeleteRequestPartition(n) for n in range(2_600))
     gone = offsets.OffsetDeleteRequest(GROUP, topics=(offsets.OffsetDeleteRequestTopic(WIDE, wanted),))
-    answer = world.ask_long(gone, 0, at_least=10, most=PORTION * 80)
+    answer = world.ask_long(gone, 0, at_least=10, most=PORTION * 80 + 200)
     assert answer.error_code == 0
     assert [p.error_code for p in answer.topics[0].partitions] == [0] * 2_600
     assert fetched(world.ask(everything, 8)[0]) == {}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.network import accounts as module
-from dataplane.network.accounts import ACCOUNT_BYTES, MICROSECONDS, TURN_S, Accounts
+from dataplane.network.accounts import ACCOUNT_BYTES, LEAST_QUANTUM_S, MICROSECONDS, TURN_S, Accounts
 from quota.core.bucket import TokenBucket
 
 
@@ -113,6 +113,32 @@ def test_the_clusters_own_come_first(accounts, clock):
     Work(clock, accounts, accounts.internal, took, seconds=0.000_1, times=1)
     turn(accounts, clock)
     assert took == ["", "a", "b"]
+
+
+def test_the_cluster_has_half_of_the_loop_and_most_of_that_when_modest_tenants_were_answered(accounts, clock):
+    took = []
+    step_s = TURN_S / 20
+    Work(clock, accounts, accounts.internal, took, seconds=step_s, times=200)
+    for _ in range(3):
+        took.clear()
+        Work(clock, accounts, accounts.of("tenant"), took, seconds=step_s, times=1)
+        accounts.serve(lambda: took.append("sent"))
+        accounts.end_turn(clock.now)
+        before, after = took[: took.index("tenant")], took[took.index("tenant") + 1 :]
+        assert len(before) == pytest.approx(LEAST_QUANTUM_S / step_s, abs=1.1)
+        assert set(before) == {""}
+        assert after[0] == "sent"
+        assert len(before) + len(after[1:]) == pytest.approx(TURN_S / 2 / step_s, abs=1.1)
+        assert set(after[1:]) == {""}
+
+
+def test_tenants_that_ask_for_all_leave_half_to_the_cluster(accounts, clock):
+    took = []
+    for name in ("", "a", "b", "c"):
+        Work(clock, accounts, accounts.of(name), took, seconds=TURN_S / 50, times=10_000)
+    for _ in range(200):
+        turn(accounts, clock)
+    assert took.count("") / len(took) == pytest.approx(0.5, abs=0.03)
 
 
 def test_who_has_used_least_of_the_loop_lately_is_served_first(accounts, clock):
