@@ -209,6 +209,7 @@ def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(drive
     assert driver.reconcile()["differences"] == 0
 
 
+@pytest.mark.long
 def test_what_the_database_lacks_is_found_and_put_back(driver):
     for batch in batches(told(8), 400):
         driver.take(batch)
