@@ -160,6 +160,7 @@ class WaitingMonthSerializer(serializers.Serializer[Any]):
     """A month that is over, and whose invoices wait for metering."""
 
     month = serializers.CharField()
+    cluster = serializers.CharField(help_text="whose metering they wait for")
     invoices = serializers.IntegerField(help_text="that wait")
     why = serializers.CharField(help_text="what is missing first")
     brokers = WaitedForSerializer(many=True)

@@ -57,14 +57,14 @@ def invoiced(database, instance: str, month: str, used: list, *late: dict):
         database.run(cursor, "INSERT INTO billing_invoice VALUES (?, ?, ?)", [instance, month, inputs])
 
 
-def read_to(database, moment: datetime):
+def read_to(database, moment: datetime, cluster: str = "default"):
     with database.transaction() as cursor:
-        database.run(cursor, "DELETE FROM metering_progress")
+        database.run(cursor, "DELETE FROM metering_progress WHERE cluster = ?", [cluster])
         database.run(
             cursor,
-            "INSERT INTO metering_progress (partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
-            " VALUES (0, 't', 1, 1, 0, ?)",
-            [int(moment.timestamp() * 1000)],
+            "INSERT INTO metering_progress (cluster, partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
+            " VALUES (?, 0, 't', 1, 1, 0, ?)",
+            [cluster, int(moment.timestamp() * 1000)],
         )
 
 
@@ -193,6 +193,23 @@ class TestDue:
         read_to(database, datetime(2026, 5, 2, 13, tzinfo=UTC))
         assert reconciled.days_due() == []
         assert reconciled.done_to_ms() == int(datetime(2026, 5, 2, tzinfo=UTC).timestamp() * 1000)
+
+
+class TestSeveralClusters:
+    def test_a_day_is_due_when_the_stream_of_each_has_read_it(self, database, reconciled):
+        read_to(database, datetime(2026, 5, 4, 0, 30, tzinfo=UTC))
+        read_to(database, datetime(2026, 5, 2, 0, 30, tzinfo=UTC), "second")
+        assert reconciled.clusters() == ["default", "second"]
+        assert reconciled.last_day() == date(2026, 5, 1)
+
+    def test_one_that_is_retired_is_not_waited_for_and_its_records_stay(self, database, reconciled):
+        with database.transaction() as cursor:
+            registered = "INSERT INTO clusters_physicalcluster (name, state, capacity) VALUES ('second', 'retired', 10)"
+            database.run(cursor, registered)
+        read_to(database, datetime(2026, 5, 4, 0, 30, tzinfo=UTC))
+        read_to(database, datetime(2026, 5, 2, 0, 30, tzinfo=UTC), "second")
+        assert reconciled.clusters() == ["default", "second"]
+        assert reconciled.last_day() == date(2026, 5, 3)
 
 
 def test_hours_are_named_as_records_write_them():

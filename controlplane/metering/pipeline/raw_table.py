@@ -1,5 +1,8 @@
 """`usage_raw`: every record of `__usage` as it was read, each exactly once, in a Delta table; what bills can be recomputed from.
 
+The stream of each cluster has a table of its own, since its commits say how far it has come: `usage_raw` that of `default`,
+`usage_raw-<name>` of others. Who recomputes reads all of them.
+
 Columns are `transforms.RAW`; the table is in folders by `day`, that of the hour under which a record is booked. Refused records
 are in it as well, whole, with the reason. A batch is appended in one commit that says up to where the table has come
 (`raw_commits`), before the database hears of the batch: so the database is never ahead of the table, and a batch that is
@@ -23,23 +26,26 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, Database
 from controlplane.spark import delta
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from controlplane.env import Environment
 
@@ -74,9 +80,11 @@ class OvertakenError(Exception):
 class RawTable:
     """The table below a lake's URI. Used by one thread at a time."""
 
-    def __init__(self, spark: SparkSession, lake: str, environment: Environment) -> None:
+    def __init__(
+        self, spark: SparkSession, lake: str, environment: Environment, cluster: str = DEFAULT_CLUSTER
+    ) -> None:
         self._spark, self._environment = spark, environment
-        self.uri = uri_of(lake, NAME)
+        self.uri = uri_of(lake, name_of(cluster))
         self._writer = str(uuid.uuid4())
         self._known: Commit | None = None
         self._is_known = False
@@ -193,6 +201,11 @@ def _portions(database: Database) -> Iterator[Sequence[tuple[object, ...]]]:
         yield portion
 
 
+def name_of(cluster: str) -> str:
+    """The table of a cluster's stream."""
+    return NAME if cluster == DEFAULT_CLUSTER else f"{NAME}-{cluster}"
+
+
 def uri_of(lake: str, name: str) -> str:
     """A table of the lake. Delta takes no relative path."""
     return f"{lake if _SCHEME.match(lake) else Path(lake).resolve()}/{name}"
@@ -206,6 +219,7 @@ def _within(spans: Spans) -> str:
     )
 
 
-def read(spark: SparkSession, lake: str) -> DataFrame:
-    """All rows of the table. Raises Spark's errors where there is none."""
-    return spark.read.format("delta").load(uri_of(lake, NAME)).select(*(F.col(name) for name in transforms.RAW))
+def read(spark: SparkSession, lake: str, clusters: Sequence[str] = (DEFAULT_CLUSTER,)) -> DataFrame:
+    """All rows of the tables of these clusters. Raises Spark's errors where one is missing."""
+    tables = (spark.read.format("delta").load(uri_of(lake, name_of(cluster))) for cluster in clusters)
+    return reduce(DataFrame.unionByName, (rows.select(*transforms.RAW) for rows in tables))

@@ -17,11 +17,13 @@ from controlplane.metering.pipeline.billed import billed_hours
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.schedule import DAY_MS
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.tables import CAP_TABLE, MAXIMUM_TABLE, Database
 from quota.contracts.usage import COUNTERS
 
 RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
 INVOICE_TABLE = "billing_invoice"
+CLUSTER_TABLE = "clusters_physicalcluster"
 TOLD_WITHIN_MS = 10 * 60_000
 """As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
 KEPT_MS = 400 * DAY_MS
@@ -115,6 +117,11 @@ class Reconciled:
         rows = (*self._database.read(used, [start, end]), *self._database.read(billed, months))
         return sorted({instance for (instance,) in rows})
 
+    def clusters(self) -> list[str]:
+        """Those whose stream has read anything, and has a table of raw records; the default one where none has."""
+        rows = self._database.read(f"SELECT DISTINCT cluster FROM {PROGRESS_TABLE} WHERE next_offset > 0")  # noqa: S608
+        return sorted(name for (name,) in rows) or [DEFAULT_CLUSTER]
+
     def caps(self) -> list[tuple[Any, ...]]:
         """(instance, boot, topic, counters): up to where counters are believed."""
         return list(self._database.read(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}"))  # noqa: S608
@@ -180,7 +187,11 @@ class Reconciled:
         return list(self._database.read(f"SELECT start_hour, end_hour FROM {RECONCILIATION_TABLE}"))  # noqa: S608
 
     def _read_to_ms(self) -> int | None:
-        statement = f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}"  # noqa: S608
+        """Of all clusters that are not retired: nobody reads of those any more."""
+        statement = (
+            f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}"  # noqa: S608
+            f" WHERE cluster NOT IN (SELECT name FROM {CLUSTER_TABLE} WHERE state = 'retired')"
+        )
         rows, known, least = next(self._database.read(statement))
         return int(least) if rows and rows == known else None
 
