@@ -1,4 +1,4 @@
-"""Choosing a plan; waiving what a month waits for."""
+"""Choosing a plan; waiving what a month waits for, or a broker that invoices wait for."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from django.db import transaction
 from controlplane.billing.models import MeteringWaiver, PlanChoice
 from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
-from controlplane.billing.waiting import months_due, waiting_instances, why_waiting
+from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
-from controlplane.metering.selectors import completeness_by_cluster
+from controlplane.metering import finality
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from controlplane.metering.selectors import complete_to, completeness_by_cluster
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from controlplane.metering.models import BrokerWaiver
     from controlplane.tenants.models import Organisation
 
 NOW, NEXT_MONTH = "now", "next_month"
@@ -98,6 +101,45 @@ def metering_waive(
             actor=actor,
             action="invoice.waive_metering",
             target=instance_id or str(month),
+            detail=detail,
+            clock=clock,
+        )
+    return waiver
+
+
+@transaction.atomic
+def broker_waive(
+    *, broker: int, reason: str, actor: str, cluster: str = DEFAULT_CLUSTER, clock: Clock = SYSTEM_CLOCK
+) -> BrokerWaiver:
+    """An operator's word that usage waits no longer for a broker of a cluster, as it is now (metering/finality.py).
+
+    On record in every organisation whose invoices waited for it. Raises NotFound, Invalid, Conflict.
+    """
+    now = clock.now()
+    months = [
+        each.month
+        for each in waiting(now)
+        if each.cluster == cluster and any(one.broker == broker for one in each.brokers)
+    ]
+    organisations = {
+        instance.organisation_id: instance.organisation
+        for month in months
+        for instance in waiting_instances(month, cluster)
+    }
+    waiver = finality.broker_waive(
+        broker=broker, reason=reason, actor=actor, read_to=complete_to(cluster), cluster=cluster, clock=clock
+    )
+    detail = {
+        "months": [str(month) for month in months],
+        "reason": waiver.reason,
+        "waited_for": waiver.waited_for,
+    }
+    for organisation in organisations.values():
+        audit.record(
+            organisation=organisation,
+            actor=actor,
+            action="invoice.waive_broker",
+            target=f"broker {broker}",
             detail=detail,
             clock=clock,
         )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from controlplane.metering import finality
     from controlplane.tenants.models import Organisation
 
 CLOSE_AFTER = timedelta(hours=6)
@@ -49,6 +50,7 @@ class Waiting:
     month: Month
     why: str  # a sentence for operators
     invoices: int  # that wait
+    brokers: tuple[finality.Waiting, ...] = ()  # whose hours and boots are missing
     cluster: str = DEFAULT_CLUSTER  # whose metering they wait for
 
 
@@ -98,7 +100,7 @@ def waiting_instances(month: Month, cluster: str) -> QuerySet[Instance]:
 def waiting(now: datetime) -> list[Waiting]:
     """The due months that wait, oldest first; once for each cluster whose metering some of their invoices wait for."""
     found = [
-        Waiting(month, why_waiting(month, metered), count, cluster)
+        Waiting(month, why_waiting(month, metered), count, tuple(metered.waiting_for(until=month.end + GRACE)), cluster)
         for cluster, metered in completeness_by_cluster().items()
         for month, count in _counts_waiting(
             now, Instance.objects.unscoped(_REASON).filter(cluster__name=cluster), metered

@@ -716,6 +716,26 @@ def runs(now_ms: int) -> None:
             started_at_ms=begun, seen_at_ms=over, ended_at_ms=None if state == "running" else over, row_count=6000 if over else 0,
             done_to_ms=None if job == "runner" else over, reason=reason,
         )  # fmt: skip
+    reconciled(now_ms)
+
+
+def reconciled(now_ms: int) -> None:
+    """Two days that were recomputed; in the second something differs from the database, and from an invoice."""
+    from controlplane.metering.models import Difference, Reconciliation
+
+    for day, different in ((4, 0), (5, 2)):
+        run = Reconciliation.objects.create(
+            start_hour=f"2026-01-{day:02}T00:00:00Z", end_hour=f"2026-01-{day + 1:02}T00:00:00Z",
+            at_ms=now_ms - (6 - day) * 86_400_000, compared=57_600, different=different, raised=0,
+        )  # fmt: skip
+    about = {"reconciliation": run, "instance": "ins-k3v9x2qa", "hour": "2026-01-05T07:00:00Z"}
+    Difference.objects.create(
+        **about, against="database", boot="5f0c33a1b2c4d5e6", topic="orders", counter="produced_bytes",
+        recomputed="81234567", known="0",
+    )  # fmt: skip
+    Difference.objects.create(
+        **about, against="invoices", boot="", topic="", counter="stored_byte_seconds", recomputed=str(10**20), known="7",
+    )  # fmt: skip
 
 
 def propose(world: World, place: dict[str, Any]) -> None:

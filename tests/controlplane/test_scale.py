@@ -110,6 +110,9 @@ VARIANTS = {  # what a page shows more of when it is asked
 READERS = "topic-007-readers"
 ANONYMOUS = {"sign_up", "sign_up_confirm", "sign_in", "api_docs"}
 OF_OPERATORS = {
+    "metering/months",
+    "metering/reconciliations",
+    "metering/differences",
     "metering/waivers",
     "metering/brokers",
     "quota-report",

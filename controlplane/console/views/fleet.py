@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.db.models import Q
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.billing.pricing.documents import month_of
@@ -107,6 +108,9 @@ def invoices(request: HttpRequest) -> HttpResponse:
     rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
     context = {
         "months": months,
+        "owed": [(each, one) for each in months for one in each.brokers],
+        "several": len({each.cluster for each in months}) > 1,
+        "metering": reverse("console:fleet_metering"),
         "listing": listing(request, rows),
         "failures": invoice_failures(),
         "waivers": waivers()[:20],
