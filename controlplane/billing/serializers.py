@@ -141,6 +141,37 @@ class VerificationSerializer(serializers.Serializer[Any]):
     differences = DifferenceSerializer(many=True)
 
 
+class WaitedForSerializer(serializers.Serializer[Any]):
+    """A broker that has not told all that it counted in the month."""
+
+    broker = serializers.IntegerField()
+    hours_from = serializers.DateTimeField(
+        source="start", allow_null=True, help_text="hours from here on are not told; null: it has told of none"
+    )
+    hours_to = serializers.DateTimeField(source="end", help_text="up to which it must come")
+    boots = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="starts of the broker that these hours are about, as far as they are known",
+    )
+    why = serializers.CharField(source="sentence")
+
+
+class WaitingMonthSerializer(serializers.Serializer[Any]):
+    """A month that is over, and whose invoices wait for metering."""
+
+    month = serializers.CharField()
+    cluster = serializers.CharField(help_text="whose metering they wait for")
+    invoices = serializers.IntegerField(help_text="that wait")
+    why = serializers.CharField(help_text="what is missing first")
+    brokers = WaitedForSerializer(many=True)
+
+
+class WaitingMonthPageSerializer(serializers.Serializer[Any]):
+    """All of them, the oldest first; at most 24."""
+
+    items = WaitingMonthSerializer(many=True)
+
+
 class WaiverRequestSerializer(StrictSerializer):
     """What shall not wait for metering."""
 

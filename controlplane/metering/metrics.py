@@ -13,10 +13,12 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_text(
-    status: MeteringStatus, partitions: Iterable[PartitionProgress], *, open_losses: int, now: datetime
-) -> str:
-    """One line for each sample; what is not known has none."""
+    status: MeteringStatus, partitions: Iterable[PartitionProgress], *, open_losses: int, now: datetime,
+    differences: int = 0,
+) -> str:  # fmt: skip
+    """One line for each sample; what is not known has none. `differences`: of the last reconciliation."""
     samples = [*_samples(status, open_losses=open_losses, now=now), *_lags(partitions)]
+    samples += ["# TYPE sluice_metering_differences gauge", f"sluice_metering_differences {differences}"]
     return "\n".join(samples) + "\n"
 
 
@@ -45,9 +47,12 @@ def _samples(status: MeteringStatus, *, open_losses: int, now: datetime) -> Iter
 
 
 def _lags(partitions: Iterable[PartitionProgress]) -> Iterator[str]:
+    rows = list(partitions)
+    several = len({row.cluster for row in rows}) > 1
     yield "# TYPE sluice_metering_lag_records gauge"
-    for row in partitions:
-        yield f'sluice_metering_lag_records{{partition="{row.partition}"}} {row.lag}'
+    for row in rows:
+        cluster = f'cluster="{row.cluster}",' if several else ""
+        yield f'sluice_metering_lag_records{{{cluster}partition="{row.partition}"}} {row.lag}'
 
 
 def jobs_text(jobs: Iterable[JobShown], *, now: datetime) -> str:

@@ -113,6 +113,7 @@ class ClientConnection:
         "_readings",
         "_requests",
         "_seen",
+        "_traffic_told",
         "answers",
         "broker",
         "opened_s",
@@ -133,6 +134,7 @@ class ClientConnection:
         self._monotonic = broker.doors.clock.monotonic
         self.opened_s = self._monotonic()
         self._readings = Readings(self.opened_s, _NOTHING_CAME)
+        self._traffic_told = _NOTHING_CAME
         self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -171,6 +173,7 @@ class ClientConnection:
         if self._paying is not None:
             self._paying.resolve(None)
         if self.session.instance is not None:
+            self.tell_traffic()
             self.session.instance.disconnected(self)
             why = None if self._requests else ended_because(reason)
             if why is not None:
@@ -196,6 +199,7 @@ class ClientConnection:
 
         So does one that waits for its turn, which may never come, where its client has gone meanwhile.
         """
+        self.tell_traffic()
         waits = (self.answers.owes or self.answers.is_parked) and not self._connection.peer_has_finished()
         if self._seen != self._requests:
             self._seen, self._quiet = self._requests, 0
@@ -214,6 +218,18 @@ class ClientConnection:
         """Over how many seconds, and the bytes that came and went in them and the requests (`tenancy.recent`)."""
         connection = self._connection
         return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
+
+    def tell_traffic(self) -> None:
+        """Add to what the instance has moved whatever came and went since the last time: when it is looked at, and at its end."""
+        instance = self.session.instance
+        if instance is None:
+            return
+        connection, told = self._connection, self._traffic_told
+        self._traffic_told = now = (connection.received_bytes, connection.sent_bytes, self._requests)
+        traffic = instance.traffic
+        traffic.received_bytes += now[0] - told[0]
+        traffic.sent_bytes += now[1] - told[1]
+        traffic.requests += now[2] - told[2]
 
     # --- requests, the slow way ---------------------------------------------------------------------------------------
 

@@ -47,6 +47,15 @@ class Client(Protocol):
     def issuer(self) -> TokenIssuer | None: ...
 
 
+class Traffic:
+    """What has come and gone by the connections of an instance, as far as they have said (`OpenConnection.tell_traffic`)."""
+
+    __slots__ = ("received_bytes", "requests", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.received_bytes = self.sent_bytes = self.requests = 0
+
+
 class OpenConnection(Protocol):
     """What the instance knows of a connection."""
 
@@ -65,6 +74,8 @@ class OpenConnection(Protocol):
     def look_again(self) -> None: ...
 
     def lately(self, now_s: float) -> tuple[float, Counters]: ...
+
+    def tell_traffic(self) -> None: ...
 
 
 class Instance:
@@ -90,6 +101,7 @@ class Instance:
         self.newcomers = Newcomers()
         self.talkers = Talkers()
         self.figures = RequestFigures()
+        self.traffic = Traffic()
         self.refused = RefusedHere()
         self._by_route: dict[str, Headcount] = {}  # of routes that have connections
         self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's

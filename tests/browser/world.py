@@ -344,13 +344,42 @@ def prepare(world: World) -> None:
 
 
 def rebalance(instance: Any) -> None:
-    """How evenly the cluster is loaded; a proposal, and one that is under way."""
+    """How evenly the cluster is loaded, now and over a day; a proposal, and one that is under way."""
     from controlplane.rebalancing import kept
     from tests.controlplane.rebalancing.rows import rebalance_row
 
     kept.look()
+    warm(instance.cluster)
     rebalance_row(instance.cluster, instance=instance.id)
     rebalance_row(instance.cluster, "reb-000000000002", state="running", instance=instance.id, moves=60)
+
+
+def warm(cluster: Any) -> None:
+    """Samples of three brokers over a day: the first leads most, the second had replicas behind, and an hour is not known."""
+    from controlplane.fleet.models import BrokerSample
+
+    def sampled(broker: int, at: int) -> BrokerSample:
+        day = 0.55 + 0.35 * math.sin(2 * math.pi * (at % 86_400) / 86_400) + 0.1 * math.sin(at / 700 + broker)
+        flow = int(40 * MIB * day / broker)
+        return BrokerSample(
+            cluster=cluster.pk,
+            broker=broker,
+            at=at,
+            reporting=True,
+            leaders=14 - 3 * broker,
+            instances=3,
+            produce_bytes_per_s=flow,
+            produce_allocated_bytes_per_s=int(flow * (1 + 0.2 * broker)),
+            consume_bytes_per_s=2 * flow,
+            consume_allocated_bytes_per_s=int(2 * flow * (1 + 0.2 * broker)),
+            loop_us_per_s=int(400_000 * day / broker),
+            disk_bytes=(60 + 5 * broker) * 2**30 + 400 * (at - now),
+            behind=21 if broker == 2 and 5 * 3600 < now - at < 5 * 3600 + 900 else 0,
+        )
+
+    now = int(time.time()) // 60 * 60
+    moments = [at for at in range(now - 86_400, now, 60) if not 3 * 3600 < now - at < 4 * 3600]
+    BrokerSample.objects.bulk_create([sampled(broker, at) for broker in (1, 2, 3) for at in moments], batch_size=500)
 
 
 def consume(world: World, instance_id: str) -> None:
@@ -687,6 +716,26 @@ def runs(now_ms: int) -> None:
             started_at_ms=begun, seen_at_ms=over, ended_at_ms=None if state == "running" else over, row_count=6000 if over else 0,
             done_to_ms=None if job == "runner" else over, reason=reason,
         )  # fmt: skip
+    reconciled(now_ms)
+
+
+def reconciled(now_ms: int) -> None:
+    """Two days that were recomputed; in the second something differs from the database, and from an invoice."""
+    from controlplane.metering.models import Difference, Reconciliation
+
+    for day, different in ((4, 0), (5, 2)):
+        run = Reconciliation.objects.create(
+            start_hour=f"2026-01-{day:02}T00:00:00Z", end_hour=f"2026-01-{day + 1:02}T00:00:00Z",
+            at_ms=now_ms - (6 - day) * 86_400_000, compared=57_600, different=different, raised=0,
+        )  # fmt: skip
+    about = {"reconciliation": run, "instance": "ins-k3v9x2qa", "hour": "2026-01-05T07:00:00Z"}
+    Difference.objects.create(
+        **about, against="database", boot="5f0c33a1b2c4d5e6", topic="orders", counter="produced_bytes",
+        recomputed="81234567", known="0",
+    )  # fmt: skip
+    Difference.objects.create(
+        **about, against="invoices", boot="", topic="", counter="stored_byte_seconds", recomputed=str(10**20), known="7",
+    )  # fmt: skip
 
 
 def propose(world: World, place: dict[str, Any]) -> None:

@@ -45,6 +45,10 @@ class Command(BaseCommand):
         del options
         for each in waiting(SYSTEM_CLOCK.now()):
             self.stdout.write(f"{each.month}: {each.invoices} wait: {each.why}")
+            for one in each.brokers:
+                start = "the beginning" if one.start is None else f"{one.start:%Y-%m-%d %H:%M}"
+                boots = f", boots {', '.join(one.boots)}" if one.boots else ""
+                self.stdout.write(f"  broker {one.broker}: hours from {start} to {one.end:%Y-%m-%d %H:%M}{boots}")
 
     def _close(self, options: dict[str, Any]) -> None:
         del options
