@@ -1,6 +1,7 @@
 # Sluice on one machine. `make help` lists what there is; `make up` is the beginning.
 
 PORT ?= 20000
+CLUSTERS ?= 1
 # A Python the product supports; 3.12 first, because every part has a wheel for it.
 PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo "$$p"; exit; }; \
@@ -20,7 +21,7 @@ TARGET ?= decoders
 .PHONY: help up demo bench cold partitions crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
 
 help:  ## this list
-	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
+	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes   (CLUSTERS=2: two physical clusters)"
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
@@ -51,7 +52,7 @@ venv-develop:
 	@$(BOOTSTRAP) develop
 
 up: venv
-	@exec $(RUN) manage.py up --port $(PORT)
+	@exec $(RUN) manage.py up --port $(PORT) --clusters $(CLUSTERS)
 
 demo: venv-develop
 	@SLUICE_STACK=$${SLUICE_STACK:-$(STACK)} exec $(RUN) -m tests.demo $(ARGS)

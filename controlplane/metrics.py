@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
+from controlplane.admission.metrics import clusters_text
 from controlplane.api import rates
 from controlplane.billing.metrics import billing_text
 from controlplane.billing.selectors import invoice_failures
@@ -40,5 +41,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
-    rest = rates.metrics_text()
-    return HttpResponse(usage + jobs + bills + rebalancing_text() + rest, content_type=CONTENT_TYPE)
+    rest = clusters_text() + rebalancing_text() + rates.metrics_text()
+    return HttpResponse(usage + jobs + bills + rest, content_type=CONTENT_TYPE)

@@ -3,8 +3,8 @@
 =================  ====================================================================================================
 /health/live       it answers. Nothing else is asked: a process that is restarted because a database is away helps nobody
 /health/ready      200 where the database answers, 503 where it does not. ``status`` is ``degraded`` where the cache or
-                   ZooKeeper is away: pages and REST still serve, and taking every process out would serve nobody. Who wants
-                   to hear of that by the status asks with ``?strict=1``
+                   the ZooKeeper of some cluster is away: pages and REST still serve, and taking every process out would
+                   serve nobody. Who wants to hear of that by the status asks with ``?strict=1``
 /health            whether the database answers, as releases before have said it (`api/operations.py`)
 =================  ====================================================================================================
 
@@ -28,6 +28,7 @@ from django.views.decorators.http import require_safe
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
+from controlplane.clusters.models import ClusterState, PhysicalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,24 @@ def _cache() -> None:
 
 
 def _zookeeper() -> None:
-    zookeeper.tree(ClusterAddress(0, settings.ENVIRONMENT.zookeeper_hosts)).get("/sluice/instances")
+    for hosts in _clusters():
+        zookeeper.tree(ClusterAddress(0, hosts)).get("/sluice/instances")
+
+
+def _clusters() -> list[str]:
+    """The ZooKeeper of every cluster that is in use. Where the database does not say, the installation's own alone."""
+    own: str = settings.ENVIRONMENT.zookeeper_hosts
+    connection = connections.create_connection("default")
+    try:
+        with connection.cursor() as cursor:
+            statement = f"SELECT zookeeper_hosts FROM {PhysicalCluster._meta.db_table} WHERE state <> %s ORDER BY id"  # noqa: S608, SLF001
+            cursor.execute(statement, [ClusterState.RETIRED.value])
+            return [hosts or own for (hosts,) in cursor.fetchall()] or [own]
+    except Exception as error:  # noqa: BLE001  # that the database is away is told by its own probe
+        LOG.info("which clusters there are is not known: %s", type(error).__name__)
+        return [own]
+    finally:
+        connection.close()
 
 
 DATABASE = Probe("database", _database)

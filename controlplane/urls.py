@@ -12,6 +12,7 @@ from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
 from controlplane.accounts import member_api as members
 from controlplane.admission import api as admission
+from controlplane.admission import cluster_api as clusters
 from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.api.schema import PublishedGenerator
@@ -56,6 +57,13 @@ class NameConverter(StringConverter):
     regex = r"[\s\S]+"
 
 
+class ClusterConverter(StringConverter):
+    """Names of physical clusters, as clusters/registering.py takes them."""
+
+    regex = "[a-z][a-z0-9-]{0,62}"
+
+
+register_converter(ClusterConverter, "cluster")
 register_converter(IdConverter, "id")
 register_converter(NameConverter, "name")
 register_converter(RouteConverter, "route")
@@ -68,6 +76,7 @@ ALARM = f"{INSTANCE}/alarms/<id:alarm_id>"
 RECEIVER = f"{INSTANCE}/receivers/<id:receiver_id>"
 USER = f"{INSTANCE}/users/<name:user>"
 REBALANCE = f"{V1}/rebalances/<id:rebalance_id>"
+CLUSTER = f"{V1}/clusters/<cluster:cluster>"
 
 urlpatterns = [
     path("health", operations.health),
@@ -89,6 +98,12 @@ urlpatterns = [
     path(f"{V1}/caps", admission.CapsApi.as_view()),
     path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),
+    path(f"{V1}/zones", clusters.ZonesApi.as_view()),
+    path(f"{V1}/clusters", clusters.ClustersApi.as_view()),
+    path(CLUSTER, clusters.ClusterApi.as_view()),
+    path(f"{CLUSTER}/events", clusters.ClusterEventsApi.as_view()),
+    path(f"{CLUSTER}/leaving", clusters.ClusterLeavingApi.as_view()),
+    path(f"{CLUSTER}/rebalancing", rebalancing.BalanceRuleApi.as_view()),
     path(f"{V1}/balance", rebalancing.BalanceApi.as_view()),
     path(f"{V1}/rebalances", rebalancing.RebalancesApi.as_view()),
     path(REBALANCE, rebalancing.RebalanceApi.as_view()),

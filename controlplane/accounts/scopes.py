@@ -54,6 +54,7 @@ BY_ADDRESS = (
     ("operations/<id:operation_id>", ANY),  # whoever has begun something sees what becomes of it
     ("operations", READ),
     ("caps", READ),
+    ("zones", READ),
     ("metrics", READ),
     ("audit", AUDIT),
     ("audit.csv", AUDIT),

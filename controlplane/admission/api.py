@@ -17,13 +17,18 @@ from controlplane.admission.serializers import (
     CapsSerializer,
     RoomChangeSerializer,
 )
-from controlplane.clusters.services import cluster_ensure
+from controlplane.api import filters
+from controlplane.clusters.services import cluster_named
 from controlplane.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.clusters.models import PhysicalCluster
     from controlplane.tenants.models import Organisation
+
+
+CLUSTER = filters.text_parameter("cluster", "which physical cluster; needed where there are several")
 
 
 class CapsApi(APIView):
@@ -60,19 +65,19 @@ class CapacityApi(APIView):
 
     permission_classes: ClassVar = [OperatorPermission]
 
-    @extend_schema(responses=CapacitySerializer, tags=["operators"])
+    @extend_schema(responses=CapacitySerializer, parameters=[CLUSTER], tags=["operators"])
     def get(self, request: Request) -> Response:
         """What may be sold of the cluster, and what is."""
-        del request
-        return Response(_capacity())
+        return Response(_capacity(cluster_named(filters.text_of(request, "cluster"))))
 
-    @extend_schema(request=RoomChangeSerializer, responses=CapacitySerializer, tags=["operators"])
+    @extend_schema(request=RoomChangeSerializer, responses=CapacitySerializer, parameters=[CLUSTER], tags=["operators"])
     def put(self, request: Request) -> Response:
         """What each broker has of a resource, and how many times as much is sold. What is sold stays sold."""
         body = RoomChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.room_set(cluster=cluster_ensure(), actor=request.user.actor, **body.validated_data)
-        return Response(_capacity())
+        cluster = cluster_named(filters.text_of(request, "cluster"))
+        services.room_set(cluster=cluster, actor=request.user.actor, **body.validated_data)
+        return Response(_capacity(cluster))
 
 
 def _of_an_operator(request: Request, organisation_id: str) -> Organisation:
@@ -104,8 +109,7 @@ def _caps(organisation: Organisation, *, with_price: bool) -> dict[str, Any]:
     }
 
 
-def _capacity() -> dict[str, Any]:
-    cluster = cluster_ensure()
+def _capacity(cluster: PhysicalCluster) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
         "brokers": selectors.hosts_of(cluster),

@@ -83,7 +83,8 @@ def _members(instance: Instance) -> dict[str, object]:
     config = {f"config.{name}": value for name, value in config_of(instance.config).items()}
     sizes = {name: _plain(getattr(instance, name)) for name in rules.SIZES}
     others = {name: getattr(instance, name) for name in ("deletion_protection", "maintenance_window")}
-    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **others, **config}
+    placement = {f"placement.{name}": wished for name, wished in instance.placement.items()}
+    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **others, **placement, **config}
 
 
 def _plain(amount: float) -> float:

@@ -1,7 +1,8 @@
 """Buying an instance, and changing one: what REST and the console call. The one way to a larger size.
 
 The change is written first, which judges all of its members, and then admitted within the same transaction: what is
-refused was never there.
+refused was never there. A new instance goes to the cluster that `places` puts first; where somebody else was faster there, to the
+next.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from controlplane.admission.places import clusters_to_try
 from controlplane.admission.rules import SIZES
 from controlplane.admission.services import admit
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import ClusterFull
 from controlplane.instances import services
 from controlplane.instances.selectors import instance_get
 
@@ -27,10 +30,35 @@ if TYPE_CHECKING:
 
 @transaction.atomic
 def instance_buy(
-    *, confirm_price: bool = False, clock: Clock = SYSTEM_CLOCK, **members: Any
+    *, confirm_price: bool = False, cluster: PhysicalCluster | None = None, clock: Clock = SYSTEM_CLOCK, **members: Any
 ) -> tuple[Instance, Operation]:
-    """A new instance, as services.instance_create. Raises what that raises, and what `admit` does."""
-    instance, operation = services.instance_create(**members, clock=clock)
+    """A new instance, as services.instance_create; on this cluster, or (None) on the one that suits it best.
+
+    Raises what that raises, what `admit` does, and NoPlace.
+    """
+    *others, last = [cluster] if cluster is not None else _clusters_to_try(members, clock)
+    for home in others:
+        try:
+            with transaction.atomic():  # what is refused was never there: neither the row nor a lock is kept
+                return _bought(home, members, confirm_price, clock)
+        except ClusterFull:
+            continue
+    return _bought(last, members, confirm_price, clock)
+
+
+def _clusters_to_try(members: Mapping[str, Any], clock: Clock) -> list[PhysicalCluster]:
+    return clusters_to_try(
+        organisation=members["organisation"],
+        sizes={name: members.get(name) for name in SIZES},
+        placement=members.get("placement") or {},
+        clock=clock,
+    )
+
+
+def _bought(
+    home: PhysicalCluster, members: Mapping[str, Any], confirm_price: bool, clock: Clock
+) -> tuple[Instance, Operation]:
+    instance, operation = services.instance_create(**members, cluster=home, clock=clock)
     admit(instance=instance, is_price_confirmed=confirm_price, clock=clock)
     return instance, operation
 

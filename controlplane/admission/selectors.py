@@ -58,7 +58,12 @@ class Use:
     @property
     def percent(self) -> int:
         """Of the limit; more than 100 where a limit was lowered."""
-        return round(100 * float(self.used) / float(self.limit)) if self.limit else 100 * bool(self.used)
+        return percent_of(self.used, self.limit)
+
+
+def percent_of(used: Amount, limit: Amount) -> int:
+    """How much of a limit is used; 100 where there is none and something is."""
+    return round(100 * float(used) / float(limit)) if limit else 100 * bool(used)
 
 
 def hosts_of(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> int:

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import CSV, PDF, focus_answer, pdf_answer
@@ -37,6 +37,7 @@ from controlplane.billing.serializers import (
 )
 from controlplane.billing.verification import invoice_verify
 from controlplane.billing.waiting import waiting
+from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.metering.selectors import SECONDS_PER_HOUR
@@ -288,13 +289,19 @@ class BrokerWaiverApi(APIView):
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(request=BrokerWaiverRequestSerializer, responses={201: BrokerWaiverSerializer}, tags=["operators"])
+    @extend_schema(
+        request=BrokerWaiverRequestSerializer,
+        responses={201: BrokerWaiverSerializer},
+        parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
+        tags=["operators"],
+    )
     def post(self, request: Request, broker: int) -> Response:
         """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
         body = BrokerWaiverRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         reason, actor = body.validated_data["reason"], caller_of(request).actor
-        waiver = services.broker_waive(broker=broker, reason=reason, actor=actor)
+        cluster = cluster_named(filters.text_of(request, "cluster")).name
+        waiver = services.broker_waive(broker=broker, reason=reason, actor=actor, cluster=cluster)
         return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 

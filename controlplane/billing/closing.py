@@ -28,7 +28,7 @@ from controlplane.billing.waiting import GRACE, months_due, uninvoiced, waiting_
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ConcurrentChange
 from controlplane.instances.models import Instance
-from controlplane.metering.selectors import Completeness, completeness
+from controlplane.metering.selectors import Completeness, completeness_by_cluster
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,23 +44,28 @@ _REASON = "the closer serves every organisation"
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Close every month that is due and need not wait, for every instance that existed in it; how many were written."""
-    now, metered = clock.now(), completeness()
+    now, metered = clock.now(), completeness_by_cluster()
     months = months_due(now)
-    return sum(_month_close(month, now, metered, newest=month == months[-1]) for month in months)
+    return sum(
+        _month_close(month, now, cluster, of_it, newest=month == months[-1])
+        for month in months
+        for cluster, of_it in metered.items()
+    )
 
 
-def _month_close(month: Month, now: datetime, metered: Completeness, *, newest: bool) -> int:
+def _month_close(month: Month, now: datetime, cluster: str, metered: Completeness, *, newest: bool) -> int:
+    """Of the instances of one cluster: what another one's meter has to wait for is no obstacle to these."""
     why = why_waiting(month, metered)
     waived = bool(why) or metered.has_waived(until=month.end + GRACE)
-    instances = waived_instances(month) if why else uninvoiced(month)
+    instances = waived_instances(month, cluster) if why else uninvoiced(month, cluster)
     closed = sum(_close_guarded(instance, month, now, waived=waived) for instance in instances.iterator())
     if not why and newest:
-        closed += sum(_close_guarded(instance, month, now, waived=waived) for instance in _gone(month))
+        closed += sum(_close_guarded(instance, month, now, waived=waived) for instance in _gone(month, cluster))
     if not why:
         return closed
-    count = waiting_instances(month).count()
+    count = waiting_instances(month, cluster).count()
     if count:
-        LOG.warning("%d invoices of %s wait: %s", count, month, why)
+        LOG.warning("%d invoices of %s on cluster %s wait: %s", count, month, cluster, why)
     return closed
 
 
@@ -120,11 +125,12 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
     return invoice
 
 
-def _gone(month: Month) -> QuerySet[Instance]:
-    """Instances that were gone before a month and have invoices that late usage may still adjust."""
+def _gone(month: Month, cluster: str) -> QuerySet[Instance]:
+    """Instances of a cluster that were gone before a month and have invoices that late usage may still adjust."""
     invoices = Invoice.objects.unscoped(_REASON)
     settled = Settled.objects.unscoped(_REASON).filter(month=str(month))
-    rows = Instance.objects.unscoped(_REASON).select_related("organisation").filter(deleted_at__lt=month.start)
+    rows = Instance.objects.unscoped(_REASON).select_related("organisation", "cluster")
+    rows = rows.filter(deleted_at__lt=month.start, cluster__name=cluster)
     rows = rows.filter(pk__in=invoices.filter(month__gte=str(month.before(ADJUSTED_FOR))).values("instance_id"))
     rows = rows.exclude(pk__in=invoices.filter(month=str(month)).values("instance_id"))
     return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")

@@ -86,7 +86,7 @@ def cost_get(*, organisation: Organisation, instance_id: str, month: Month, cloc
 
 def cost_of(instance: Instance, bill: Bill, now: datetime) -> Cost:
     """The same from a bill that is at hand."""
-    counted_until = metering.counted_until(now, read_to=metering.complete_to())
+    counted_until = metering.counted_until(now, read_to=metering.complete_to(instance.cluster.name))
     if bill.inputs is None:
         amount = Decimal(bill.total)
         lines = documents.rated(bill.invoice.inputs) if bill.invoice else ()

@@ -11,8 +11,11 @@ from controlplane.billing.waiting import Waiting
 def billing_text(waits: Iterable[Waiting], failing_months: Iterable[str]) -> str:
     """Prometheus' text format; a month without trouble has no sample."""
     failing = Counter(failing_months)
+    waiting: Counter[str] = Counter()
+    for each in waits:  # a month is there once for each cluster
+        waiting[str(each.month)] += each.invoices
     samples = {
-        "sluice_invoices_waiting": {str(each.month): each.invoices for each in waits},
+        "sluice_invoices_waiting": waiting,
         "sluice_invoices_failing": dict(sorted(failing.items())),
     }
     lines = []

@@ -123,7 +123,7 @@ def _bill(
         invoice,
         spans,
         state,
-        metering.complete_to() if state == waiting.WAITING else None,
+        metering.complete_to(instance.cluster.name) if state == waiting.WAITING else None,
         () if invoice is None else adjustments_of(invoice),
         inputs,
     )

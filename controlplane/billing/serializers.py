@@ -157,16 +157,17 @@ class WaitedForSerializer(serializers.Serializer[Any]):
 
 
 class WaitingMonthSerializer(serializers.Serializer[Any]):
-    """A month that is over, and whose invoices wait for metering."""
+    """A month that is over, and whose invoices wait for the metering of a cluster."""
 
     month = serializers.CharField()
+    cluster = serializers.CharField(help_text="whose metering they wait for")
     invoices = serializers.IntegerField(help_text="that wait")
     why = serializers.CharField(help_text="what is missing first")
     brokers = WaitedForSerializer(many=True)
 
 
 class WaitingMonthPageSerializer(serializers.Serializer[Any]):
-    """All of them, the oldest first; at most 24."""
+    """All of them, the oldest first; at most 24 of each cluster."""
 
     items = WaitingMonthSerializer(many=True)
 

@@ -14,7 +14,8 @@ from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering import finality
-from controlplane.metering.selectors import complete_to
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from controlplane.metering.selectors import complete_to, completeness_by_cluster
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -76,14 +77,19 @@ def metering_waive(
     before = MeteringWaiver.objects.filter(**about).first()
     if before is not None:
         return before
-    why = why_waiting(month)
-    if not why:
+    reasons = {name: why for name, of_it in completeness_by_cluster().items() if (why := why_waiting(month, of_it))}
+    if not reasons:
         raise Conflict(f"all usage of {month} has been counted: there is nothing to waive", code="nothing_waits")
-    concerned = waiting_instances(month)
-    if instance_id is not None and not concerned.filter(pk=instance_id).exists():
+    concerned = [
+        instance
+        for cluster in reasons
+        for instance in waiting_instances(month, cluster)
+        if instance_id in (None, instance.pk)
+    ]
+    if instance_id is not None and not concerned:
         raise NotFound(f"no invoice of {instance_id} for {month} waits")
-    concerned = concerned if instance_id is None else concerned.filter(pk=instance_id)
     organisations = {instance.organisation_id: instance.organisation for instance in concerned}
+    why = "; ".join(dict.fromkeys(reasons[instance.cluster.name] for instance in concerned))
     if not organisations:
         raise Conflict(f"no invoice of {month} waits", code="nothing_waits")
     waiver = MeteringWaiver(**about, actor=actor, reason=reason.strip(), waited_for=why, at=clock.now())
@@ -102,18 +108,26 @@ def metering_waive(
 
 
 @transaction.atomic
-def broker_waive(*, broker: int, reason: str, actor: str, clock: Clock = SYSTEM_CLOCK) -> BrokerWaiver:
-    """An operator's word that usage waits no longer for a broker, as it is now (metering/finality.py).
+def broker_waive(
+    *, broker: int, reason: str, actor: str, cluster: str = DEFAULT_CLUSTER, clock: Clock = SYSTEM_CLOCK
+) -> BrokerWaiver:
+    """An operator's word that usage waits no longer for a broker of a cluster, as it is now (metering/finality.py).
 
     On record in every organisation whose invoices waited for it. Raises NotFound, Invalid, Conflict.
     """
     now = clock.now()
-    months = [each.month for each in waiting(now) if any(one.broker == broker for one in each.brokers)]
+    of_cluster = [each for each in waiting(now) if each.cluster == cluster]
+    months = [each.month for each in of_cluster if any(one.broker == broker for one in each.brokers)]
     organisations = {
-        instance.organisation_id: instance.organisation for month in months for instance in waiting_instances(month)
+        instance.organisation_id: instance.organisation
+        for month in months
+        for instance in waiting_instances(month, cluster)
     }
-    waiver = finality.broker_waive(broker=broker, reason=reason, actor=actor, read_to=complete_to(), clock=clock)
+    waiver = finality.broker_waive(
+        broker=broker, reason=reason, actor=actor, read_to=complete_to(cluster), cluster=cluster, clock=clock
+    )
     detail = {
+        "cluster": cluster,
         "months": [str(month) for month in months],
         "reason": waiver.reason,
         "waited_for": waiver.waited_for,

@@ -2,8 +2,8 @@
 
 A month is *due* CLOSE_AFTER after its end. Its invoices *wait* until metering has counted all usage up to the month's end
 and GRACE beyond it (metering.selectors.Completeness), so that a broker which was away at the end has come back and told
-what it had counted. An operator may *waive* that by name, for the month or for one instance: what comes after all is
-adjusted later.
+what it had counted. Of an instance that is the metering of its cluster. An operator may *waive* that by name, for the
+month or for one instance: what comes after all is adjusted later.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from django.db.models import Count, Exists, Min, OuterRef, Q
 from controlplane.billing.models import Invoice, MeteringWaiver
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
-from controlplane.metering.selectors import Completeness, completeness
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from controlplane.metering.selectors import Completeness, completeness, completeness_by_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.metering import finality
@@ -48,6 +51,7 @@ class Waiting:
     why: str  # a sentence for operators
     invoices: int  # that wait
     brokers: tuple[finality.Waiting, ...] = ()  # whose hours and boots are missing
+    cluster: str = DEFAULT_CLUSTER  # whose metering they wait for
 
 
 def months_due(now: datetime) -> list[Month]:
@@ -60,45 +64,68 @@ def months_due(now: datetime) -> list[Month]:
     return months[::-1]
 
 
-def why_waiting(month: Month, metered: Completeness | None = None) -> str:
+def why_waiting(month: Month, metered: Completeness) -> str:
     """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted.
 
-    `metered`: as it was read before, for who asks about several months.
+    `metered`: of the cluster that they are about.
     """
-    return (metered or completeness()).why_not(until=month.end + GRACE)
+    return metered.why_not(until=month.end + GRACE)
 
 
-def uninvoiced(month: Month) -> QuerySet[Instance]:
-    """Instances that existed in a month and have no invoice for it."""
-    return Instance.objects.unscoped(_REASON).select_related("organisation").filter(_lacks(month)).order_by("pk")
+def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:
+    """Instances of a cluster that existed in a month and have no invoice for it."""
+    rows = Instance.objects.unscoped(_REASON).select_related("organisation", "cluster")
+    return rows.filter(_lacks(month), cluster__name=cluster).order_by("pk")
 
 
-def waived_instances(month: Month) -> QuerySet[Instance]:
+def uninvoiced_ever(cluster: str, now: datetime) -> int:
+    """How many instances that are or were on a cluster lack an invoice, of the present month as of the last LOOK_BACK."""
+    months = dict.fromkeys([*months_due(now), Month.of(now - CLOSE_AFTER), Month.of(now)])
+    lacking = Q()
+    for month in months:
+        lacking |= _lacks(month)
+    return Instance.objects.unscoped(_REASON).filter(lacking, cluster__name=cluster).count()
+
+
+def waived_instances(month: Month, cluster: str) -> QuerySet[Instance]:
     """Those of them that need not wait."""
-    return uninvoiced(month).filter(_waived(month))
+    return uninvoiced(month, cluster).filter(_waived(month))
 
 
-def waiting_instances(month: Month) -> QuerySet[Instance]:
-    """Those that wait as long as not all usage of the month has been counted."""
-    return uninvoiced(month).exclude(_waived(month))
+def waiting_instances(month: Month, cluster: str) -> QuerySet[Instance]:
+    """Those that wait as long as not all usage of the month on their cluster has been counted."""
+    return uninvoiced(month, cluster).exclude(_waived(month))
 
 
 def waiting(now: datetime) -> list[Waiting]:
-    """The due months that wait, oldest first."""
-    metered = completeness()
-    counts = _counts_waiting(now, Instance.objects.unscoped(_REASON), metered)
+    """The due months that wait, oldest first; once for each cluster whose metering some of their invoices wait for."""
     found = [
-        Waiting(month, why_waiting(month, metered), count, tuple(metered.waiting_for(until=month.end + GRACE)))
-        for month, count in counts.items()
+        Waiting(month, why_waiting(month, metered), count, tuple(metered.waiting_for(until=month.end + GRACE)), cluster)
+        for cluster, metered in completeness_by_cluster().items()
+        for month, count in _counts_waiting(
+            now, Instance.objects.unscoped(_REASON).filter(cluster__name=cluster), metered
+        ).items()
     ]
-    return [each for each in found if each.why]
+    return sorted((each for each in found if each.why), key=lambda each: str(each.month))
 
 
 def months_waiting(*, organisation: Organisation, now: datetime) -> list[Month]:
     """Months of which an invoice of this organisation waits for metering, oldest first."""
-    metered = completeness()
-    counts = _counts_waiting(now, Instance.objects.for_organisation(organisation), metered)
-    return [month for month in counts if why_waiting(month, metered)]
+    found = set()
+    for cluster, metered in completeness_by_cluster().items():
+        instances = Instance.objects.for_organisation(organisation).filter(cluster__name=cluster)
+        found |= {month for month in _counts_waiting(now, instances, metered) if why_waiting(month, metered)}
+    return sorted(found, key=str)
+
+
+def waiting_ids(month: Month, instance_ids: Sequence[str]) -> set[str]:
+    """Which of these instances have an invoice of a month that waits for the metering of their cluster."""
+    found: set[str] = set()
+    for cluster, metered in completeness_by_cluster().items():
+        if why_waiting(month, metered):
+            rows = waiting_instances(month, cluster).filter(pk__in=instance_ids)
+            found.update(rows.values_list("pk", flat=True))
+    return found
 
 
 def _counts_waiting(now: datetime, instances: QuerySet[Instance], metered: Completeness) -> dict[Month, int]:
@@ -136,4 +163,4 @@ def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoic
     if now < month.end:
         return OPEN
     needless = MeteringWaiver.objects.filter(Q(instance=None) | Q(instance=instance), month=str(month)).exists()
-    return CLOSING if needless or not why_waiting(month) else WAITING
+    return CLOSING if needless or not why_waiting(month, completeness(instance.cluster.name)) else WAITING

@@ -43,6 +43,7 @@ _PROPOSAL = f"{_INSTANCE}/proposal"
 ME = Call("GET", "/me")
 CAPS = Call("GET", "/caps")
 METRICS = Call("GET", "/metrics")
+ZONES = Call("GET", "/zones")
 AUDIT_TRAIL = Call("GET", "/audit")
 AUDIT_FILE = Call("GET", "/audit.csv")
 AUDIT_VERIFY = Call("GET", "/audit/verify")

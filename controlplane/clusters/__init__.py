@@ -9,4 +9,5 @@ master              the door to the flow master's read API
 topic_names         an instance's topics, by ZooKeeper's list of all
 models              clusters, brokers, ports
 services selectors  brokers kept in step with their registrations; ports given out
+registering         clusters that operators add; their zones and capacity; cordoned, drained
 """

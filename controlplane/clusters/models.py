@@ -12,11 +12,24 @@ from controlplane.clusters.address import ClusterAddress
 DEFAULT_CAPACITY = 500
 
 
+class ClusterState(models.TextChoices):
+    """Whether instances are placed on a cluster. What is on it goes on in each of them, and may grow."""
+
+    OPEN = "open"
+    CORDONED = "cordoned"  # takes no new instance
+    DRAINING = "draining"  # nor this; and what is on it is to be moved away
+    RETIRED = "retired"  # nothing is on it, and nobody asks it any more; admission.retiring says when that can be
+
+
 class PhysicalCluster(models.Model):
     """Brokers that share one ZooKeeper chroot. Bounded: a service grows by more clusters, not by larger ones."""
 
-    name = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=64, unique=True)  # stays: tables of metering refer to it
     capacity = models.PositiveIntegerField(default=DEFAULT_CAPACITY)  # instances
+    zones = models.JSONField(default=list)  # where its brokers are, by name, sorted
+    state = models.CharField(
+        max_length=16, choices=ClusterState, default=ClusterState.OPEN, db_default=ClusterState.OPEN.value
+    )
     # Its ZooKeeper with the chroot; empty, of one cluster at most: the installation's own, ZOOKEEPER_HOSTS.
     zookeeper_hosts = models.CharField(max_length=255, blank=True, default="", db_default="", unique=True)
 
@@ -27,6 +40,25 @@ class PhysicalCluster(models.Model):
     def address(self) -> ClusterAddress:
         """What every door to this cluster is opened with."""
         return ClusterAddress(self.pk, self.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts)
+
+
+class ClusterEvent(models.Model):
+    """What an operator has decided about a cluster: appended, never changed. It is the record of it."""
+
+    cluster = models.ForeignKey(PhysicalCluster, models.PROTECT, related_name="+")
+    actor = models.CharField(max_length=254)  # an email, or "system"
+    action = models.CharField(max_length=32)  # register, change
+    detail = models.JSONField(default=dict)  # member -> {"from", "to"}
+    reason = models.TextField(blank=True, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        """Read by cluster, the newest first."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "id"], name="events_of_a_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.cluster}"
 
 
 class Broker(models.Model):

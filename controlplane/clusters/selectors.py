@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.clusters.models import Broker, PortAllocation, PortState
+from controlplane.clusters.models import Broker, BrokerAbsence, ClusterEvent, PortAllocation, PortState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
+
     from controlplane.clusters.models import PhysicalCluster
+
+
+def cluster_events(cluster: PhysicalCluster) -> QuerySet[ClusterEvent]:
+    """What operators have decided about a cluster, the newest first."""
+    return ClusterEvent.objects.filter(cluster=cluster).order_by("-pk")
+
+
+def absences_of(cluster: PhysicalCluster, broker_id: int) -> QuerySet[BrokerAbsence]:
+    """When a broker was away, the last time first."""
+    return BrokerAbsence.objects.filter(cluster=cluster, broker_id=broker_id).order_by("-began_at")
 
 
 def broker_list(cluster: PhysicalCluster) -> list[Broker]:

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.clusters.models import Broker, BrokerAbsence, PhysicalCluster, PortAllocation, PortState
+from controlplane.clusters.models import Broker, BrokerAbsence, ClusterState, PhysicalCluster, PortAllocation, PortState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange
+from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange, Invalid, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,30 @@ def cluster_ensure(*, name: str = DEFAULT_CLUSTER) -> PhysicalCluster:
 
 
 def cluster_list() -> list[PhysicalCluster]:
-    """Every physical cluster, the oldest first; at least the default one."""
+    """Every physical cluster that is in use, the oldest first; at least the default one."""
+    return list(PhysicalCluster.objects.exclude(state=ClusterState.RETIRED).order_by("pk")) or [cluster_ensure()]
+
+
+def clusters_known() -> list[PhysicalCluster]:
+    """Those, and those that are retired: for what is told of the past, and asks no cluster."""
     return list(PhysicalCluster.objects.order_by("pk")) or [cluster_ensure()]
+
+
+def cluster_named(name: str | None) -> PhysicalCluster:
+    """The cluster of this name, in use or not; None or empty: the only one that is in use.
+
+    Raises NotFound, and Invalid where none is named and there are several.
+    """
+    if name:
+        found = PhysicalCluster.objects.filter(name=name).first()
+        if found is None:
+            raise NotFound(f"no cluster {name}")
+        return found
+    clusters = cluster_list()
+    if len(clusters) > 1:
+        names = ", ".join(cluster.name for cluster in clusters)
+        raise Invalid.field("cluster", f"must say which of the clusters: {names}")
+    return clusters[0]
 
 
 def cluster_observe(cluster: PhysicalCluster) -> ObservedCluster | None:

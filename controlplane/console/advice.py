@@ -21,6 +21,7 @@ _ADVICE = {
     "limit_reached": "Free some by deleting topics, or give the instance more partitions in its settings.",
     "capacity_exhausted": "Ask the operators of this service for more room.",
     "cluster_full": "Ask the operators of this service for more room.",
+    "no_place": "Choose other zones, or ask the operators of this service.",
     "concurrent_change": "Load the page again and repeat the change.",
     "deletion_protected": "It stands in the instance's settings.",
     "instance_isolated": "Its page has the button.",

@@ -45,6 +45,7 @@ SPOKEN = (
     "controlplane/metering/pipeline/schedule.py",
     "controlplane/billing/verification.py",
     "controlplane/rebalancing/carrying_out.py",
+    "controlplane/rebalancing/causes.py",
     "controlplane/rebalancing/picture.py",
     "controlplane/rebalancing/planner/hard.py",
     "controlplane/rebalancing/rounds.py",
@@ -55,6 +56,8 @@ SPOKEN = (
     "controlplane/policies/retention.py",
     "controlplane/policies/rules.py",
     "controlplane/policies/storage.py",
+    "controlplane/fleet/measures.py",
+    "controlplane/fleet/selectors.py",
     "controlplane/quotas/figures.py",
     "controlplane/topic_insights/hints.py",
     "controlplane/topics/batches.py",
@@ -96,7 +99,14 @@ REFUSALS = {
     "AlreadyExists",
     "LimitReached",
 }
-REFUSALS |= {"CapacityExhausted", "ClusterFull", "ConcurrentChange", "OperationFailed", "OrganisationCapReached"}
+REFUSALS |= {
+    "CapacityExhausted",
+    "ClusterFull",
+    "NoPlace",
+    "ConcurrentChange",
+    "OperationFailed",
+    "OrganisationCapReached",
+}
 REFUSALS |= {
     "PriceUnconfirmed",
     "TooManyAttempts",

@@ -11,7 +11,8 @@
     │   ├── AlreadyExists        409  already_exists
     │   ├── LimitReached         409  limit_reached        something bought is used up
     │   ├── CapacityExhausted    409  capacity_exhausted   something the service gives out has run out, such as ports
-    │   │   └── ClusterFull      409  cluster_full         too much of the cluster is sold; `members` says what, and how much
+    │   │   ├── ClusterFull      409  cluster_full         too much of the cluster is sold; `members` says what, and how much
+    │   │   └── NoPlace          409  no_place             no cluster that takes new instances is where the tenant wishes
     │   ├── OrganisationCapReached  409  organisation_cap  more than the organisation may have; `members` as above
     │   ├── PriceUnconfirmed     409  price_unconfirmed    dear enough to be asked for twice
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
@@ -129,6 +130,12 @@ class ClusterFull(CapacityExhausted):
     """More of the cluster would be sold than operators allow."""
 
     code, title = "cluster_full", "The cluster is full"
+
+
+class NoPlace(CapacityExhausted):
+    """No cluster takes new instances, or none that does is as the tenant wishes."""
+
+    code, title = "no_place", "There is no place for it"
 
 
 class OrganisationCapReached(Conflict):

@@ -56,7 +56,7 @@ def health_get(
     names = [instance.id for instance in running]
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
-    metering_problem = _metering_problem()
+    metering_problems = {cluster.pk: _metering_problem(cluster.name) for cluster, _ in instances_by_cluster(running)}
     since: dict[str, dict[str, Any]] = {}
     for row in HealthReason.objects.filter(instance__in=names):
         since.setdefault(row.instance, {})[row.code] = row.since
@@ -70,7 +70,7 @@ def health_get(
             listeners=listeners[instance.id],
             throttled_under_limit_ms=throttled.get(instance.id, 0),
             change_problem=instance.problem.rstrip("."),
-            metering_problem=metering_problem,
+            metering_problem=metering_problems[instance.cluster_id],
         )
         healths[instance.id] = health_of(facts).known_since(since.get(instance.id, {}), now)
     return healths
@@ -96,8 +96,8 @@ def _flow(document: Mapping[str, Any] | None) -> Flow | None:
     )
 
 
-def _metering_problem() -> str:
-    status = metering.status()
+def _metering_problem(cluster: str) -> str:
+    status = metering.status_of(cluster)
     return status.reason.rstrip(".") if status.state in FAILING else ""
 
 

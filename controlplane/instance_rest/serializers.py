@@ -25,6 +25,7 @@ from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
     CONFIG_RULES,
     LEAST_MESSAGE_BYTES,
+    LONGEST_WISHED,
     MOST_BANDWIDTH_MIB_PER_S,
     MOST_DEFAULT_PARTITIONS,
     MOST_MESSAGE_BYTES,
@@ -33,6 +34,7 @@ from controlplane.instances.validation import (
     MOST_REPLICAS,
     MOST_STORAGE_GIB,
     MOST_SUPER_USERS,
+    MOST_WISHED,
     RULES,
 )
 from controlplane.routes.serializers import RouteSerializer
@@ -209,8 +211,31 @@ class MaintenanceWindowSerializer(StrictSerializer):
     length_hours = StrictIntegerField(min_value=1, max_value=windows.LONGEST_HOURS, help_text="it may go on next day")
 
 
+class WishedField(serializers.ListField):
+    """Names, of which each counts once."""
+
+    child = StrictCharField(max_length=LONGEST_WISHED)
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, max_length=MOST_WISHED, **options)
+
+
+class PlacementWishSerializer(StrictSerializer):
+    """Where a new instance is to be. Refused (no_place) where no cluster that takes new ones is so; nothing moves it later."""
+
+    zones = WishedField(help_text="its cluster has brokers in each of them; GET /zones has their names")
+    apart_from = WishedField(help_text="instances of the organisation that its cluster must not have")
+
+
+class PlacementSerializer(serializers.Serializer[Any]):
+    """What was wished when it was bought."""
+
+    zones = serializers.ListField(child=serializers.CharField(), default=list)
+    apart_from = serializers.ListField(child=serializers.CharField(), default=list)
+
+
 class InstanceCreateSerializer(StrictSerializer):
-    """What a new instance is bought with: name, sizes, whitelist, config, protection, window."""
+    """What a new instance is bought with: name, sizes, whitelist, config, protection, window, place."""
 
     name = NameField()
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
@@ -220,6 +245,7 @@ class InstanceCreateSerializer(StrictSerializer):
     config = ConfigChangeSerializer(required=False)
     deletion_protection = StrictBooleanField(required=False, help_text=PROTECTION)
     maintenance_window = MaintenanceWindowSerializer(required=False, allow_null=True, help_text=WINDOW)
+    placement = PlacementWishSerializer(required=False, help_text="where it is to be; left out: wherever there is room")
     confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
 
@@ -363,6 +389,10 @@ class InstanceSerializer(serializers.Serializer[Any]):
     config = ConfigSerializer()
     deletion_protection = serializers.BooleanField(help_text=PROTECTION)
     maintenance_window = MaintenanceWindowSerializer(allow_null=True, help_text=WINDOW)
+    placement = PlacementSerializer(help_text="what was wished of the place when it was bought")
+    zones = serializers.ListField(
+        child=serializers.CharField(), source="cluster.zones", help_text="where its brokers are; empty: it is not told"
+    )
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
     health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")

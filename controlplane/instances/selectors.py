@@ -52,7 +52,8 @@ def instance_get(*, organisation: Organisation, instance_id: str) -> Instance:
 
 def instance_any(*, organisation: Organisation, instance_id: str) -> Instance:
     """An instance that is or was: its usage and its bills outlive it. Raises NotFound."""
-    instance = Instance.objects.for_organisation(organisation).filter(pk=instance_id).first()
+    rows = Instance.objects.for_organisation(organisation).select_related("cluster")
+    instance = rows.filter(pk=instance_id).first()
     if instance is None:
         raise NotFound(f"no instance {instance_id}")
     return instance

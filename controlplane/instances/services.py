@@ -14,7 +14,7 @@ from django.db import transaction
 
 from controlplane.clusters import master, zookeeper
 from controlplane.clusters import services as clusters
-from controlplane.clusters.models import PhysicalCluster
+from controlplane.clusters.models import ClusterState, PhysicalCluster
 from controlplane.clusters.selectors import broker_count
 from controlplane.core import audit, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -66,13 +66,15 @@ def instance_create(
     config: Mapping[str, Any] = MappingProxyType({}),
     deletion_protection: bool = False,
     maintenance_window: Mapping[str, Any] | None = None,
+    placement: Mapping[str, Any] | None = None,
     cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> tuple[Instance, Operation]:
     """A new instance on a cluster (None: the default one) and the operation that brings it up. Raises Invalid, ClusterFull.
 
-    Callers that sell go through admission.purchases, which looks at caps, room and price as well.
+    `placement` is what its tenant wishes of the cluster; it is kept, and whoever chose the cluster has looked at it. Callers that
+    sell go through admission.purchases, which chooses one and looks at caps, room and price as well.
     """
     bought = {
         "name": name,
@@ -85,7 +87,9 @@ def instance_create(
     home = cluster or clusters.cluster_ensure()
     others = whitelist_problems(whitelist, field="whitelist")
     others += validation.config_problems(config, brokers=broker_count(home))
+    others += validation.placement_problems(placement or {})
     validation.check(bought, others=others)
+    wishes = {member: sorted(set(wished)) for member, wished in (placement or {}).items() if wished}
     cidrs = whitelist_parse(whitelist, field="whitelist")
     _check_room(home)
     instance = Instance(
@@ -95,6 +99,7 @@ def instance_create(
         **{**bought, "name": name.strip()},
         whitelist=cidrs,
         config=dict(config),
+        placement=wishes,
         created_at=clock.now(),
     )
     instance.save(force_insert=True)
@@ -107,7 +112,8 @@ def instance_create(
         created_at=instance.created_at,
     )
     operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, actor=actor, clock=clock)
-    detail = {**bought, "whitelist": cidrs, **({"config": dict(config)} if config else {})}
+    detail = {**bought, "whitelist": cidrs}
+    detail |= {member: said for member, said in (("config", dict(config)), ("placement", wishes)) if said}
     audit.record(organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock)
     return instance, operation
 
@@ -364,6 +370,8 @@ def _check_room(home: PhysicalCluster) -> None:
     """Raises ClusterFull."""
     # The lock keeps two requests from sharing the last place on PostgreSQL; on SQLite the transaction itself does.
     cluster = PhysicalCluster.objects.select_for_update().get(pk=home.pk)
+    if cluster.state != ClusterState.OPEN:  # since it was chosen
+        raise ClusterFull("the cluster takes no new instances")
     used = Instance.objects.unscoped("capacity counts everyone's").filter(cluster=cluster)
     if used.exclude(state=InstanceState.DELETED).count() >= cluster.capacity:
         raise ClusterFull(f"the cluster has its {cluster.capacity} instances")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
@@ -11,7 +12,7 @@ from controlplane.instances.windows import window_problem
 from quota.contracts.users import LONGEST_NAME, RESERVED_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 MOST_BANDWIDTH_MIB_PER_S = 100_000
 MOST_STORAGE_GIB = 1_000_000
@@ -22,6 +23,8 @@ LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1024, 12 * 2**20
 """As CKafka's ModifyInstanceAttributes; brokers let tenants have no more."""
 MOST_SUPER_USERS = 50
 MOST_OF_AN_OPERATORS_LIMIT = 10_000_000
+PLACEMENT_MEMBERS = ("zones", "apart_from")
+MOST_WISHED, LONGEST_WISHED = 20, 63
 
 
 def _amount(most: int, *, whole: bool) -> Callable[[object], str | None]:
@@ -90,6 +93,20 @@ def config_problems(config: Mapping[str, object], *, brokers: int) -> list[Field
     if not problems and brokers and isinstance(replicas, int) and replicas > brokers:
         detail = f"must be at most {brokers}: the cluster has {brokers} brokers"
         problems.append(FieldProblem("config.default_replication_factor", detail))
+    return problems
+
+
+def placement_problems(placement: object) -> list[FieldProblem]:
+    """Every member of a `placement` that breaks its rule. Whether zones and instances are there is not looked at."""
+    if not isinstance(placement, Mapping):
+        return [FieldProblem("placement", "must be an object")]
+    problems = [FieldProblem(f"placement.{name}", "is no wish") for name in placement if name not in PLACEMENT_MEMBERS]
+    for name in PLACEMENT_MEMBERS:
+        wished = placement.get(name, [])
+        if not isinstance(wished, list | tuple) or len(wished) > MOST_WISHED:
+            problems.append(FieldProblem(f"placement.{name}", f"must be a list of at most {MOST_WISHED}"))
+        elif not all(isinstance(each, str) and 0 < len(each) <= LONGEST_WISHED for each in wished):
+            problems.append(FieldProblem(f"placement.{name}", f"must hold names of 1 to {LONGEST_WISHED} characters"))
     return problems
 
 

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import pagination
 from controlplane.api.ranges import range_of
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
@@ -102,9 +103,12 @@ class MeteredBrokersApi(APIView):
     def get(self, request: Request) -> Response:
         """Up to when each broker has told all that it counted. An hour is final when every one has, or is waived."""
         del request
-        items = cast(
-            "list[Any]", BrokerHoursSerializer(finality.broker_hours(selectors.complete_to()), many=True).data
-        )  # a list, with many=True
+        found = [
+            broker
+            for cluster in cluster_list()
+            for broker in finality.broker_hours(selectors.complete_to(cluster.name), cluster.name)
+        ]
+        items = cast("list[Any]", BrokerHoursSerializer(found, many=True).data)  # a list, with many=True
         return Response({"items": items})
 
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from controlplane.clusters.models import Broker
-from controlplane.clusters.services import DEFAULT_CLUSTER
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering.models import Boot as BootRow
 from controlplane.metering.models import BrokerWaiver
 from controlplane.metering.models import Statement as Row
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Boot, Statement, told
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class BrokerHours:
     waived: BrokerWaiver | None  # the last one
     lost_boots: tuple[str, ...] = ()  # whose counters it does not see
     open_boots: tuple[str, ...] = ()  # that have told usage of hours which are not told in full
+    cluster: str = DEFAULT_CLUSTER
 
     def owes(self, until: datetime) -> bool:
         """Whether usage before `until` waits for it."""
@@ -115,12 +116,15 @@ class Waiting:
         return None if self.start is None else int((self.end - self.start) / _HOUR)
 
 
-def broker_hours(read_to: datetime | None) -> list[BrokerHours]:
-    """Of every broker that ever registered or spoke, by id. `read_to`: all that was written to `__usage` before has been read."""
-    said, boots = _statements(), _boots()
+def broker_hours(read_to: datetime | None, cluster: str = DEFAULT_CLUSTER) -> list[BrokerHours]:
+    """Of every broker of a cluster that ever registered or spoke, by id.
+
+    `read_to`: all that was written to its `__usage` before has been read.
+    """
+    said, boots = _statements(cluster), _boots(cluster)
     judged = set(BrokerWaiver.objects.exclude(boot="").values_list("boot", flat=True))
-    waived = {row.broker: row for row in BrokerWaiver.objects.order_by("pk")}
-    away = dict(Broker.objects.filter(cluster__name=DEFAULT_CLUSTER).values_list("broker_id", "away_since"))
+    waived = {row.broker: row for row in BrokerWaiver.objects.filter(cluster=cluster).order_by("pk")}
+    away = dict(Broker.objects.filter(cluster__name=cluster).values_list("broker_id", "away_since"))
     found = []
     for broker in sorted({*away, *said, *boots}):
         of_broker, counted = said.get(broker, []), boots.get(broker, [])
@@ -144,20 +148,22 @@ def broker_hours(read_to: datetime | None) -> list[BrokerHours]:
                 waived.get(broker),
                 uncertain.lost,
                 tuple(dict.fromkeys((*last, *unheard))),
+                cluster,
             )
         )
     return found
 
 
-def _statements() -> dict[int, list[Statement]]:
-    rows = Row.objects.order_by("broker", "pk").values_list("pk", "broker", "hour", "boot", "after", "said_at_ms")
+def _statements(cluster: str) -> dict[int, list[Statement]]:
+    found = Row.objects.filter(cluster=cluster).order_by("broker", "pk")
+    rows = found.values_list("pk", "broker", "hour", "boot", "after", "said_at_ms")
     all_of_them = (Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in rows)
     return {broker: list(some) for broker, some in groupby(all_of_them, key=lambda each: each.broker)}
 
 
-def _boots() -> dict[int, list[Boot]]:
+def _boots(cluster: str) -> dict[int, list[Boot]]:
     """Those that no statement accounts for that was dropped."""
-    rows = BootRow.objects.filter(is_told=False).order_by("broker", "first_at_ms", "boot")
+    rows = BootRow.objects.filter(cluster=cluster, is_told=False).order_by("broker", "first_at_ms", "boot")
     found = (Boot(*row) for row in rows.values_list("broker", "boot", "first_hour", "last_hour", "first_at_ms"))
     return {broker: list(some) for broker, some in groupby(found, key=lambda boot: boot.broker)}
 
@@ -194,19 +200,25 @@ def final_to(brokers: Iterable[BrokerHours], *, read_to: datetime | None) -> dat
 
 @transaction.atomic
 def broker_waive(
-    *, broker: int, reason: str, actor: str, read_to: datetime | None, clock: Clock = SYSTEM_CLOCK
+    *,
+    broker: int,
+    reason: str,
+    actor: str,
+    read_to: datetime | None,
+    cluster: str = DEFAULT_CLUSTER,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> BrokerWaiver:
     """Usage waits no longer for this broker, as it is now. Raises NotFound, Invalid, Conflict."""
     if not reason.strip():
         raise Invalid.field("reason", "must say why")
-    known = {row.broker: row for row in broker_hours(read_to)}
+    known = {row.broker: row for row in broker_hours(read_to, cluster)}
     if broker not in known:
         raise NotFound(f"there is no broker {broker}")
     now, about = clock.now(), known[broker]
     if not about.waits(now):
         raise Conflict(f"usage does not wait for broker {broker}", code="nothing_waits")
     return BrokerWaiver.objects.create(
-        broker=broker, hour=_hour_text(_down(now) - _HOUR), boot=about.gap_boot, reason=reason.strip(),
+        cluster=cluster, broker=broker, hour=_hour_text(_down(now) - _HOUR), boot=about.gap_boot, reason=reason.strip(),
         waited_for=about.sentence, at=now, by=actor,
     )  # fmt: skip
 

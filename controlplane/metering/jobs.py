@@ -158,9 +158,7 @@ def _job(job: Job, now: datetime) -> JobShown:
     rows = [run_shown(row, now) for row in begun[:LOOKED_AT]]
     believed = begun.filter(started_at_ms__lte=now_ms + AHEAD_MS)  # others were begun by a clock that was ahead
     succeeded = believed.filter(state=State.SUCCEEDED).first()
-    # What a stream has done it says while it runs; a daily job says so at its end.
-    said = believed.filter(done_to_ms__isnull=False).first()
-    done_to_ms = None if said is None else said.done_to_ms
+    done_to_ms = _done_to_ms(job, believed, now_ms)
     at_ms = next_start(job, [_decisive(row) for row in rows], now_ms)
     lag = lag_ms(job, done_to_ms, now_ms)
     return JobShown(
@@ -168,6 +166,19 @@ def _job(job: Job, now: datetime) -> JobShown:
         None if lag is None else lag / 1000, _known(at_ms), _failures(job, rows),
         JobRun.objects.filter(job=job.name, state=State.WAITING).count(),
     )  # fmt: skip
+
+
+def _done_to_ms(job: Job, believed: QuerySet[JobRun], now_ms: int) -> int | None:
+    """What a stream has done it says while it runs; a daily job says so at its end.
+
+    A stream runs once for each cluster, which stands in `what`: what all that run have done counts.
+    """
+    rows = believed.filter(done_to_ms__isnull=False)
+    said = rows.first()
+    if said is None or job.is_daily:
+        return None if said is None else said.done_to_ms
+    live = rows.filter(state=State.RUNNING, seen_at_ms__gte=now_ms - SILENT_MS).values_list("done_to_ms", flat=True)
+    return min(live, default=said.done_to_ms)
 
 
 def _failures(job: Job, rows: list[RunShown]) -> int:

@@ -47,9 +47,12 @@ def _samples(status: MeteringStatus, *, open_losses: int, now: datetime) -> Iter
 
 
 def _lags(partitions: Iterable[PartitionProgress]) -> Iterator[str]:
+    rows = list(partitions)
+    several = len({row.cluster for row in rows}) > 1
     yield "# TYPE sluice_metering_lag_records gauge"
-    for row in partitions:
-        yield f'sluice_metering_lag_records{{partition="{row.partition}"}} {row.lag}'
+    for row in rows:
+        cluster = f'cluster="{row.cluster}",' if several else ""
+        yield f'sluice_metering_lag_records{{{cluster}partition="{row.partition}"}} {row.lag}'
 
 
 def jobs_text(jobs: Iterable[JobShown], *, now: datetime) -> str:

@@ -10,6 +10,8 @@ from typing import ClassVar
 
 from django.db import models
 
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+
 
 class UsageMaximum(models.Model):
     """The largest counters that a broker's boot reported for a topic under an hour, and the record that said so."""
@@ -110,7 +112,8 @@ class Statement(models.Model):
     Those that say no more than a later one does, which is certain, are dropped (pipeline/statements.py).
     """
 
-    broker = models.IntegerField()  # its id in the cluster that is metered
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
+    broker = models.IntegerField()  # its id in that cluster
     hour = models.CharField(max_length=20)  # as in UsageMaximum
     boot = models.CharField(max_length=64)  # which says so
     after = models.TextField()  # boots before it, with commas between them
@@ -136,7 +139,8 @@ class Statement(models.Model):
 class Boot(models.Model):
     """A boot of a broker that has told usage: an hour that it lived in is not final before it is accounted for."""
 
-    broker = models.IntegerField()
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
+    broker = models.IntegerField()  # its id in that cluster
     boot = models.CharField(max_length=64)  # without the generation
     first_hour = models.CharField(max_length=20)  # under which it told anything, as in UsageMaximum
     last_hour = models.CharField(max_length=20)
@@ -147,7 +151,7 @@ class Boot(models.Model):
         """What is read again is the same boot."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["broker", "boot"], name="one_row_per_boot")
+            models.UniqueConstraint(fields=["cluster", "broker", "boot"], name="one_row_per_boot_of_a_cluster")
         ]
 
     def __str__(self) -> str:
@@ -157,6 +161,7 @@ class Boot(models.Model):
 class BrokerWaiver(models.Model):
     """An operator's word that usage need not wait for a broker: up to an hour, and beyond for as long as it is away."""
 
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
     broker = models.IntegerField()
     hour = models.CharField(max_length=20)  # the last one that had passed when it was said
     boot = models.CharField(max_length=64, blank=True, default="", db_default="")  # that may follow a gap
@@ -170,18 +175,26 @@ class BrokerWaiver(models.Model):
 
 
 class Progress(models.Model):
-    """How far the stream has come: one row for each partition of `__usage`.
+    """How far the stream of a cluster has come: one row for each partition of its `__usage`.
 
     Who wants to know whether usage is complete up to some moment asks `selectors.completeness`.
     """
 
-    partition = models.IntegerField(unique=True)
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
+    partition = models.IntegerField()
     topic_id = models.CharField(max_length=36)  # Kafka's: offsets of a topic that was made again are others
     next_offset = models.BigIntegerField()  # the first record that is not in the database
     end_offset = models.BigIntegerField()  # where the partition ended when the job looked last
     looked_at_ms = models.BigIntegerField()
     # All that had been written to the partition before this moment is in the database; null: not known yet.
     complete_to_ms = models.BigIntegerField(null=True)
+
+    class Meta:
+        """Partitions are numbered within a topic, which each cluster has."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "partition"], name="progress_per_cluster_and_partition")
+        ]
 
     def __str__(self) -> str:
         return f"{self.partition}: {self.next_offset} of {self.end_offset}"
@@ -190,6 +203,7 @@ class Progress(models.Model):
 class Loss(models.Model):
     """Records of `__usage` that were gone before they were read. Usage may be missing until an operator has judged it."""
 
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
     kind = models.CharField(max_length=16)  # see pipeline/positions.py
     partition = models.IntegerField()  # -1: the whole topic
     start_offset = models.BigIntegerField()
@@ -205,8 +219,11 @@ class Loss(models.Model):
 
 
 class PipelineStatus(models.Model):
-    """One row, id 1: what the stream job says of itself."""
+    """What the stream job of a cluster says of itself: one row for each."""
 
+    cluster = models.CharField(
+        max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER, unique=True
+    )  # its name
     query = models.CharField(max_length=64)  # Spark's id of the query; lives as long as the checkpoint
     batch = models.BigIntegerField()
     records = models.BigIntegerField()

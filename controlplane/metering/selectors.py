@@ -8,7 +8,7 @@ its last counter.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
+from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django.db.models import QuerySet
 
@@ -113,9 +115,13 @@ STATES = {
 }
 
 
+_SEVERITY = ("running", "absent", "starting", "stalled", "failing", "silent")
+"""Of STATES, the last the worst."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeteringStatus:
-    """How the meter is: one of STATES, and a sentence unless it is running."""
+    """How the meter of a cluster is: one of STATES, and a sentence unless it is running."""
 
     state: str
     reason: str
@@ -129,6 +135,7 @@ class MeteringStatus:
     records: int = 0
     bad_records: int = 0
     early_records: int = 0
+    cluster: str = DEFAULT_CLUSTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ class PartitionProgress:
     end_offset: int
     lag: int
     complete_to: datetime | None  # all that was written before is in the database
+    cluster: str = DEFAULT_CLUSTER
 
 
 def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: datetime | None = None) -> list[UsageHour]:
@@ -239,19 +247,53 @@ def usage_records(
         return [UsageRecordRow(*row) for row in cursor.fetchall()]
 
 
+def statuses() -> list[MeteringStatus]:
+    """How the meter of each cluster is now, the oldest cluster first."""
+    return [status_of(cluster.name) for cluster in cluster_list()]
+
+
 def status() -> MeteringStatus:
-    """How the meter is now."""
-    row = PipelineStatus.objects.filter(pk=1).first()
+    """How the meters are, all together: what is told for the one that is worst is told for all.
+
+    Moments are those up to which all have come; what is not known of one is not known.
+    """
+    found = statuses()
+    worst = max(found, key=lambda each: _SEVERITY.index(each.state))
+    if len(found) == 1:
+        return worst
+    return replace(
+        worst,
+        last_record_at=max(filter(None, (each.last_record_at for each in found)), default=None),
+        seen_at=_least(each.seen_at for each in found),
+        complete_to=_least(each.complete_to for each in found),
+        final_to=_least(each.final_to for each in found),
+        moved_at=_least(each.moved_at for each in found),
+        records=sum(each.records for each in found),
+        bad_records=sum(each.bad_records for each in found),
+        early_records=sum(each.early_records for each in found),
+    )
+
+
+def _least(moments: Iterable[datetime | None]) -> datetime | None:
+    known = list(moments)
+    return None if None in known else min(moment for moment in known if moment is not None)
+
+
+def status_of(cluster: str) -> MeteringStatus:
+    """How the meter of a cluster is now."""
+    row = PipelineStatus.objects.filter(cluster=cluster).first()
     state, reason = _state(row, time.time() * 1000)
     if row is None:
-        return MeteringStatus(state, reason)
-    read_to = complete_to()
+        return MeteringStatus(state, reason, cluster=cluster)
+    read_to = complete_to(cluster)
     final_to = (
-        finality.final_to(finality.broker_hours(read_to), read_to=read_to) if not losses_open().exists() else None
+        finality.final_to(finality.broker_hours(read_to, cluster), read_to=read_to)
+        if not losses_open(cluster).exists()
+        else None
     )
     return MeteringStatus(
         state, reason, _moment(row.last_record_at_ms), _moment(row.seen_at_ms), read_to, final_to, _moment(row.moved_at_ms),
-        row.batch_ms, row.batch_records, row.records, row.bad_records, row.early_records,
+        row.batch_ms, row.batch_records, row.records, row.bad_records, row.early_records, cluster,
     )  # fmt: skip
 
 
@@ -271,20 +313,26 @@ def _state(row: PipelineStatus | None, now_ms: float) -> tuple[str, str]:
 
 
 def partitions() -> list[PartitionProgress]:
-    """How far each partition of `__usage` has been read, as last seen."""
+    """How far each partition of each cluster's `__usage` has been read, as last seen."""
     return [
         PartitionProgress(
             row.partition, row.next_offset, row.end_offset, max(0, row.end_offset - row.next_offset),
-            _moment(row.complete_to_ms),
+            _moment(row.complete_to_ms), row.cluster,
         )
-        for row in Progress.objects.order_by("partition")
+        for row in Progress.objects.order_by("cluster", "partition")
     ]  # fmt: skip
 
 
-def complete_to() -> datetime | None:
-    """Every usage record that was written before this moment is in the database; None: nothing is known yet."""
-    found = Progress.objects.aggregate(rows=Count("pk"), known=Count("complete_to_ms"), least=Min("complete_to_ms"))
+def complete_to(cluster: str = DEFAULT_CLUSTER) -> datetime | None:
+    """Every usage record of a cluster that was written before this moment is in the database; None: nothing is known yet."""
+    rows = Progress.objects.filter(cluster=cluster)
+    found = rows.aggregate(rows=Count("pk"), known=Count("complete_to_ms"), least=Min("complete_to_ms"))
     return _moment(found["least"]) if found["rows"] == found["known"] else None
+
+
+def complete_to_everywhere() -> datetime | None:
+    """The same of all clusters; None: nothing is known of one of them."""
+    return _least(complete_to(cluster.name) for cluster in cluster_list())
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,22 +370,31 @@ class Completeness:
         return [] if self.absent else finality.waiting_for(self.brokers, until=until)
 
 
-def completeness() -> Completeness:
-    """How it is now."""
-    read_to, loss = complete_to(), losses_open().first()
+def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
+    """How it is now, of usage on a cluster."""
+    read_to, loss = complete_to(cluster), losses_open(cluster).first()
     return Completeness(
-        settings.ENVIRONMENT.metering_absent, read_to, loss.sentence if loss else "", finality.broker_hours(read_to)
+        settings.ENVIRONMENT.metering_absent,
+        read_to,
+        loss.sentence if loss else "",
+        finality.broker_hours(read_to, cluster),
     )
 
 
-def why_incomplete(*, until: datetime) -> str:
+def completeness_by_cluster() -> dict[str, Completeness]:
+    """Of each cluster, by its name, the oldest first; of those that are retired as well, though nothing of them waits."""
+    return {cluster.name: completeness(cluster.name) for cluster in clusters_known()}
+
+
+def why_incomplete(*, until: datetime, cluster: str = DEFAULT_CLUSTER) -> str:
     """See `Completeness.why_not`."""
-    return completeness().why_not(until=until)
+    return completeness(cluster).why_not(until=until)
 
 
-def losses_open() -> QuerySet[Loss]:
-    """What nobody has judged yet, oldest first."""
-    return Loss.objects.filter(settled_at=None).order_by("pk")
+def losses_open(cluster: str | None = None) -> QuerySet[Loss]:
+    """What nobody has judged yet, oldest first: of a cluster, or (None) of all."""
+    rows = Loss.objects.filter(settled_at=None).order_by("pk")
+    return rows if cluster is None else rows.filter(cluster=cluster)
 
 
 def losses_settled(most: int = 20) -> QuerySet[Loss]:

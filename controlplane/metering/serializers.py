@@ -94,7 +94,8 @@ class BrokerWaiverSerializer(serializers.Serializer[Any]):
 class BrokerHoursSerializer(serializers.Serializer[Any]):
     """Up to when a broker has told all that it counted."""
 
-    broker = serializers.IntegerField()
+    cluster = serializers.CharField()
+    broker = serializers.IntegerField(help_text="its id within the cluster")
     told_to = serializers.DateTimeField(allow_null=True, help_text="null: it has not said")
     said_at = serializers.DateTimeField(allow_null=True)
     gap_at = serializers.DateTimeField(
@@ -111,7 +112,7 @@ class BrokerHoursSerializer(serializers.Serializer[Any]):
 
 
 class BrokerHoursPageSerializer(serializers.Serializer[Any]):
-    """All brokers of the cluster that is metered."""
+    """All brokers of all clusters."""
 
     items = BrokerHoursSerializer(many=True)
 

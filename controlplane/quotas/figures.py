@@ -25,6 +25,7 @@ from controlplane.core.kept import AWAY
 from controlplane.core.portions import portions
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instances_by_cluster
+from controlplane.quotas.matrix import matrices_of
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from controlplane.clusters.address import ClusterAddress
     from controlplane.clusters.models import PhysicalCluster
+    from controlplane.quotas.matrix import Matrix
 
     Documents = Mapping[str, Mapping[str, Any]]
 
@@ -156,6 +158,23 @@ def brokers_last(cluster: ClusterAddress) -> tuple[dict[int, dict[str, Any]], da
     return ({row["broker"]: row for row in entry["document"]}, entry["at"]) if entry else ({}, None)
 
 
+def matrices_last(cluster: ClusterAddress, measures: Sequence[str]) -> tuple[dict[str, Matrix], datetime] | None:
+    """Some of matrix.MEASURES of all running instances of a cluster, as they were said last, and when.
+
+    None: no master was ever heard, or one was heard between two looks.
+    """
+    keys = {_matrix_key(cluster.id, name): name for name in measures}
+    entries = {keys[key]: entry for key, entry in _cached(list(keys)).items()}
+    moments = {entry["at"] for entry in entries.values()}
+    if len(entries) < len(keys) or len(moments) != 1:
+        return None
+    return {name: entry["matrix"] for name, entry in entries.items()}, moments.pop()
+
+
+def _matrix_key(cluster_id: int, measure: str) -> str:
+    return f"figures:matrix:{cluster_id}:{measure}"
+
+
 def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> dict[str, dict[str, Any]]:
     """Keep what the masters say of every instance that runs, and of brokers; the documents of now, by instance id.
 
@@ -188,7 +207,12 @@ def _keep_of(cluster: PhysicalCluster, now: datetime) -> dict[str, dict[str, Any
     except Unavailable as error:
         LOG.debug("figures are not kept: %s", error)
         brokers, kept_too = [], {}
-    _keep(kept | kept_too)
+    matrices = matrices_of(entry["document"] for entry in kept.values()) if kept else {}  # the last known ones stay
+    _keep(
+        kept
+        | kept_too
+        | {_matrix_key(cluster.pk, name): {"at": now, "matrix": each} for name, each in matrices.items()}
+    )
     if brokers and not any(row.get("reporting") for row in brokers):
         return {}  # it knows nothing, and says 0 of everything
     return {entry["document"]["instance"]: entry["document"] for entry in kept.values()}

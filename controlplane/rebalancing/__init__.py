@@ -5,6 +5,8 @@ picture      the cluster as the planner wants it, from what the control plane kn
 summaries    a plan's figures as a document (pure)
 models       proposals, their moves, and who said what
 services     what operators do with them
+causes       what calls for one that nobody has asked for (pure)
+automatic    proposing and carrying out what begins by itself
 carrying_out the steps of planning and of carrying out
 rounds       one comparison of rows with the cluster, and what follows from it
 throttling   the replication throttle, put down and taken back

@@ -9,10 +9,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import pagination
-from controlplane.clusters.services import cluster_ensure
-from controlplane.rebalancing import kept, selectors, services
+from controlplane.api import filters, pagination
+from controlplane.clusters.services import cluster_named
+from controlplane.core.errors import Invalid, NotFound
+from controlplane.rebalancing import automatic, kept, selectors, services
 from controlplane.rebalancing.serializers import (
+    BalanceRuleChangeSerializer,
+    BalanceRuleSerializer,
     BalanceSerializer,
     RebalanceActionSerializer,
     RebalanceCreateSerializer,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from controlplane.rebalancing.models import Rebalance, RebalanceMove
 
 TAGS = ["operators"]
+CLUSTER = filters.text_parameter("cluster", "which physical cluster; needed where there are several")
 _ACTIONS: dict[str, Callable[..., Rebalance]] = {
     "approve": services.rebalance_approve,
     "carry_out": services.rebalance_carry_out,
@@ -47,12 +51,36 @@ class BalanceApi(APIView):
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(responses=BalanceSerializer, tags=TAGS)
+    @extend_schema(responses=BalanceSerializer, parameters=[CLUSTER], tags=TAGS)
     def get(self, request: Request) -> Response:
         """What each broker has of leaders, flow, replicas, disk and bandwidth that was sold."""
-        del request
-        document = kept.document_of(selectors.balance_of(cluster_ensure()))
+        cluster = cluster_named(filters.text_of(request, "cluster"))
+        document = kept.document_of(selectors.balance_of(cluster))
         return Response(BalanceSerializer(document).data)
+
+
+class BalanceRuleApi(APIView):
+    """/api/v1/clusters/{cluster}/rebalancing."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=BalanceRuleSerializer, tags=TAGS)
+    def get(self, request: Request, cluster: str) -> Response:
+        """When the cluster is rebalanced by itself."""
+        del request
+        return Response(BalanceRuleSerializer(automatic.rule_of(cluster_named(cluster))).data)
+
+    @extend_schema(request=BalanceRuleChangeSerializer, responses=BalanceRuleSerializer, tags=TAGS)
+    def patch(self, request: Request, cluster: str) -> Response:
+        """Another rule: it holds from now on. What is under way goes on."""
+        body = BalanceRuleChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        changes = dict(body.validated_data)
+        reason = changes.pop("reason")
+        row = automatic.rule_set(
+            cluster=cluster_named(cluster), actor=caller_of(request).actor, changes=changes, reason=reason
+        )
+        return Response(BalanceRuleSerializer(row).data)
 
 
 class RebalancesApi(APIView):
@@ -72,9 +100,12 @@ class RebalancesApi(APIView):
         """Have a rebalance of the cluster planned: a dry run, until somebody has it carried out. It expires after a day."""
         body = RebalanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        row = services.rebalance_propose(
-            cluster=cluster_ensure(), actor=caller_of(request).actor, **body.validated_data
-        )
+        wishes = dict(body.validated_data)
+        try:
+            cluster = cluster_named(wishes.pop("cluster", None))
+        except NotFound as error:
+            raise Invalid.field("cluster", error.detail) from error
+        row = services.rebalance_propose(cluster=cluster, actor=caller_of(request).actor, **wishes)
         return Response(RebalanceSerializer(row).data, status=202)
 
 

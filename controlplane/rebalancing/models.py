@@ -9,6 +9,9 @@ from typing import ClassVar
 
 from django.db import models
 
+DEFAULT_THROTTLE_BYTES_PER_S = 50 * 2**20
+DEFAULT_AT_ONCE = 20
+
 
 class RebalanceState(models.TextChoices):
     """What has become of a proposal."""
@@ -59,7 +62,8 @@ class Rebalance(models.Model):
     rollback_of = models.ForeignKey("self", models.PROTECT, null=True, related_name="+")
     operation = models.ForeignKey("core.Operation", models.PROTECT, null=True, related_name="+")  # the last one
     problem = models.TextField(default="", blank=True)
-    created_by = models.CharField(max_length=254)
+    cause = models.TextField(default="", blank=True)  # why it was proposed by itself; empty: somebody has proposed it
+    created_by = models.CharField(max_length=254)  # an email, or "system"
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     approved_by = models.CharField(max_length=254, default="", blank=True)  # empty: nobody
@@ -128,6 +132,35 @@ class RebalanceMove(models.Model):
     def added(self) -> list[int]:
         """Brokers that copy it."""
         return [broker for broker in self.after if broker not in self.before]
+
+
+class BalanceMode(models.TextChoices):
+    """What happens where a cluster calls for a rebalance."""
+
+    OFF = "off"
+    PROPOSE = "propose"  # there is a proposal, which operators have carried out or not
+    CARRY_OUT = "carry_out"  # it is carried out as well
+
+
+class BalanceRule(models.Model):
+    """When a cluster is rebalanced by itself, and how. A cluster without one is not. `automatic` says what it means."""
+
+    cluster = models.OneToOneField("clusters.PhysicalCluster", models.PROTECT, primary_key=True, related_name="+")
+    mode = models.CharField(max_length=16, choices=BalanceMode, default=BalanceMode.OFF)
+    new_brokers = models.BooleanField(default=True)  # brokers without replicas are filled
+    skew_percent = models.PositiveIntegerField(null=True, default=50)  # above the average; null: skew does not count
+    lasting_minutes = models.PositiveIntegerField(default=30)  # so long skew has to last
+    rest_hours = models.PositiveIntegerField(default=6)  # after the last one
+    in_windows = models.BooleanField(default=False)
+    throttle_bytes_per_s = models.BigIntegerField(default=DEFAULT_THROTTLE_BYTES_PER_S)
+    at_once = models.PositiveIntegerField(default=DEFAULT_AT_ONCE)
+    changed_by = models.CharField(max_length=254, default="", blank=True)
+    changed_at = models.DateTimeField(null=True)  # null: never
+    waiting_for = models.CharField(max_length=16, default="", blank=True)  # a cause that is there; empty: none
+    waiting_since = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.mode} of {self.cluster_id}"
 
 
 class RebalanceEvent(models.Model):

@@ -8,18 +8,32 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.admission.serializers import ReasonField
 from controlplane.api.serializers import (
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
 )
-from controlplane.rebalancing.models import MoveState, RebalanceState
+from controlplane.rebalancing.automatic import (
+    LEAST_LASTING_MINUTES,
+    LEAST_REST_HOURS,
+    LEAST_SKEW_PERCENT,
+    MOST_LASTING_MINUTES,
+    MOST_REST_HOURS,
+    MOST_SKEW_PERCENT,
+    only_proposes,
+)
+from controlplane.rebalancing.models import (
+    DEFAULT_AT_ONCE,
+    DEFAULT_THROTTLE_BYTES_PER_S,
+    BalanceMode,
+    MoveState,
+    RebalanceState,
+)
 from controlplane.rebalancing.planner.model import DEFAULT_GOALS, Goal
 from controlplane.rebalancing.selectors import progress_of
 from controlplane.rebalancing.services import (
-    DEFAULT_AT_ONCE,
-    DEFAULT_THROTTLE_BYTES_PER_S,
     LEAST_THROTTLE_BYTES_PER_S,
     MARGIN_PERCENT,
     MOST_AT_ONCE,
@@ -63,6 +77,9 @@ def _at_once(**options: Any) -> StrictIntegerField:
 class RebalanceCreateSerializer(StrictSerializer):
     """What is wished. Nothing moves by it."""
 
+    cluster = StrictCharField(
+        max_length=64, required=False, help_text="which physical cluster; needed where there are several"
+    )
     goals = serializers.ListField(
         child=serializers.ChoiceField(choices=GOALS),
         default=lambda: list(map(str, DEFAULT_GOALS)),
@@ -153,7 +170,8 @@ class RebalanceSerializer(serializers.Serializer[Any]):
     progress = serializers.SerializerMethodField()
     operation_id = serializers.CharField(allow_null=True, help_text="planning, and then carrying out")
     rollback_of = serializers.CharField(source="rollback_of_id", allow_null=True)
-    created_by = serializers.CharField()
+    cause = serializers.CharField(help_text="why it was proposed by itself; empty: somebody has proposed it")
+    created_by = serializers.CharField(help_text="an email; system: it was proposed by itself")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     approved_by = serializers.CharField(help_text="empty: nobody")
@@ -164,6 +182,59 @@ class RebalanceSerializer(serializers.Serializer[Any]):
     def get_progress(self, row: Any) -> dict[str, Any]:
         known = self.context.get("progress", {})  # of a list, which asks once for all
         return dict(RebalanceProgressSerializer(known.get(row.pk) or progress_of(row)).data)
+
+
+MODES = (
+    "off: nothing begins by itself; propose: there is a proposal where the cluster calls for it; carry_out: it is carried out as "
+    "well, once it is approved where the installation wants that"
+)
+
+
+class BalanceRuleSerializer(serializers.Serializer[Any]):
+    """When a cluster is rebalanced by itself, and what it waits for."""
+
+    cluster = serializers.CharField(source="cluster.name")
+    mode = serializers.ChoiceField(choices=BalanceMode.choices, help_text=MODES)
+    new_brokers = serializers.BooleanField(help_text="where a broker has no replicas, while the others have some")
+    skew_percent = serializers.IntegerField(
+        allow_null=True,
+        help_text="where a broker has so many percent more than the average of leaders, flow, replicas or disk; null: never",
+    )
+    lasting_minutes = serializers.IntegerField(help_text="and it has lasted so long")
+    rest_hours = serializers.IntegerField(help_text="and the last rebalance is so long ago")
+    in_windows = serializers.BooleanField(help_text="partitions move in the maintenance windows of their instances")
+    throttle_bytes_per_s = serializers.IntegerField()
+    at_once = serializers.IntegerField()
+    only_proposes = serializers.SerializerMethodField()
+    waiting_for = serializers.CharField(help_text="what calls for one now: new_broker or skew; empty: nothing")
+    waiting_since = serializers.DateTimeField(allow_null=True)
+    changed_by = serializers.CharField(help_text="empty: nobody has set it yet")
+    changed_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(OpenApiTypes.BOOL)
+    def get_only_proposes(self, row: Any) -> bool:
+        """True: the last one was undone or has failed, so that none is carried out until the mode is set again."""
+        return only_proposes(row)
+
+
+class BalanceRuleChangeSerializer(StrictSerializer):
+    """PATCH: what is not named stays. To set a mode that is set already has it go on after something was undone."""
+
+    not_empty = True
+
+    mode = serializers.ChoiceField(required=False, choices=BalanceMode.choices, help_text=MODES)
+    new_brokers = StrictBooleanField(required=False)
+    skew_percent = StrictIntegerField(
+        required=False, allow_null=True, min_value=LEAST_SKEW_PERCENT, max_value=MOST_SKEW_PERCENT
+    )
+    lasting_minutes = StrictIntegerField(
+        required=False, min_value=LEAST_LASTING_MINUTES, max_value=MOST_LASTING_MINUTES
+    )
+    rest_hours = StrictIntegerField(required=False, min_value=LEAST_REST_HOURS, max_value=MOST_REST_HOURS)
+    in_windows = StrictBooleanField(required=False)
+    throttle_bytes_per_s = _throttle(required=False)
+    at_once = _at_once(required=False)
+    reason = ReasonField()
 
 
 class RebalancePageSerializer(serializers.Serializer[Any]):

@@ -22,6 +22,8 @@ from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid,
 from controlplane.instances.models import Instance
 from controlplane.rebalancing import summaries
 from controlplane.rebalancing.models import (
+    DEFAULT_AT_ONCE,
+    DEFAULT_THROTTLE_BYTES_PER_S,
     OVER,
     UNDER_WAY,
     MoveState,
@@ -37,10 +39,9 @@ if TYPE_CHECKING:
 
 PLAN, CARRY_OUT = "rebalance.plan", "rebalance.carry_out"
 EXPIRES_AFTER = timedelta(hours=24)
-DEFAULT_THROTTLE_BYTES_PER_S = 50 * 2**20
 LEAST_THROTTLE_BYTES_PER_S = 64 * 1024
 """Below this nothing of any size ends."""
-DEFAULT_AT_ONCE, MOST_AT_ONCE = 20, 500
+MOST_AT_ONCE = 500
 MOST_THROTTLE_BYTES_PER_S = 2**40
 MARGIN_PERCENT, MOST_MARGIN_PERCENT = 10, 100
 
@@ -60,11 +61,13 @@ def rebalance_propose(
     in_windows: bool = False,
     throttle_bytes_per_s: int = DEFAULT_THROTTLE_BYTES_PER_S,
     at_once: int = DEFAULT_AT_ONCE,
+    cause: str = "",
     clock: Clock = SYSTEM_CLOCK,
 ) -> Rebalance:
     """A proposal, which a worker plans. Raises Invalid.
 
-    `in_windows`: partitions of an instance that has a maintenance window begin to move only while it is open.
+    `in_windows`: partitions of an instance that has a maintenance window begin to move only while it is open. `cause`: why there
+    is one though nobody has asked for it (`automatic`).
     """
     wishes = {
         "goals": list(goals),
@@ -76,12 +79,12 @@ def rebalance_propose(
         "leaders_only": leaders_only,
         "in_windows": in_windows,
     }
-    problems = _problems(cluster, wishes) + _pace_problems(throttle_bytes_per_s, at_once)
+    problems = _problems(cluster, wishes) + pace_problems(throttle_bytes_per_s, at_once)
     if problems:
         raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
-    row = _new(cluster, actor, wishes, throttle_bytes_per_s, at_once, clock)
+    row = _new(cluster, actor, wishes, throttle_bytes_per_s, at_once, clock, cause=cause)
     _begin_planning(row, actor, clock)
-    _record(row, actor, "propose", clock, wishes)
+    _record(row, actor, "propose", clock, wishes | ({"cause": cause} if cause else {}))
     return row
 
 
@@ -180,7 +183,7 @@ def rebalance_pace(
     _expect(row, [RebalanceState.PLANNING, RebalanceState.PROPOSED, *UNDER_WAY], "changed")
     throttle = row.throttle_bytes_per_s if throttle_bytes_per_s is None else throttle_bytes_per_s
     count = row.at_once if at_once is None else at_once
-    problems = _pace_problems(throttle, count)
+    problems = pace_problems(throttle, count)
     if problems:
         raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
     row.throttle_bytes_per_s, row.at_once = throttle, count
@@ -243,7 +246,14 @@ def _busiest(moves: Sequence[RebalanceMove]) -> int:
 
 
 def _new(
-    cluster: PhysicalCluster, actor: str, wishes: Mapping[str, Any], throttle: int, at_once: int, clock: Clock
+    cluster: PhysicalCluster,
+    actor: str,
+    wishes: Mapping[str, Any],
+    throttle: int,
+    at_once: int,
+    clock: Clock,
+    *,
+    cause: str = "",
 ) -> Rebalance:
     row = Rebalance(
         id=ids.rebalance_id(random.SystemRandom()),
@@ -251,6 +261,7 @@ def _new(
         wishes=dict(wishes),
         throttle_bytes_per_s=throttle,
         at_once=at_once,
+        cause=cause,
         created_by=actor,
         created_at=clock.now(),
         expires_at=clock.now() + EXPIRES_AFTER,
@@ -338,7 +349,8 @@ def _problems(cluster: PhysicalCluster, wishes: Mapping[str, Any]) -> list[Field
     return found
 
 
-def _pace_problems(throttle: int, at_once: int) -> list[FieldProblem]:
+def pace_problems(throttle: int, at_once: int) -> list[FieldProblem]:
+    """What is wrong with how fast it is to go."""
     found = []
     if not LEAST_THROTTLE_BYTES_PER_S <= throttle <= MOST_THROTTLE_BYTES_PER_S:
         text = f"must be at least {LEAST_THROTTLE_BYTES_PER_S} and at most {MOST_THROTTLE_BYTES_PER_S} bytes a second"

@@ -20,7 +20,7 @@ from typing import Any
 from controlplane.env import zookeeper_table
 from controlplane.sealing.keyring import drawn
 from controlplane.stack import metering
-from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
+from controlplane.stack.layout import HOST, Layout
 from quota.contracts import identity
 from quota.contracts.identity import METERING, Keys
 from quota.contracts.internal_security import InternalSecurity
@@ -52,6 +52,10 @@ class Stores:
         """The user's own (ZOOKEEPER_HOSTS, REDIS_URL, DATABASE_URL) before ours."""
         hosts = environment.get("ZOOKEEPER_HOSTS", "")
         zookeeper, slash, path = (hosts or f"{HOST}:{layout.zookeeper_port}").partition("/")
+        if hosts and not path and layout.clusters > 1:
+            raise ValueError(
+                "ZOOKEEPER_HOSTS must end with a chroot, such as /sluice, where there are several CLUSTERS."
+            )
         redis_url = environment.get("REDIS_URL", "")
         own = {name for name, theirs in (("zookeeper", hosts), ("redis", redis_url)) if not theirs}
         return cls(
@@ -63,26 +67,36 @@ class Stores:
             zookeeper_access=zookeeper_table(environment),
         )
 
+    def zookeeper_of(self, layout: Layout, cluster: int) -> tuple[str, str]:
+        """Servers and chroot of a cluster: a ZooKeeper of its own, or on the user's a chroot beside that of the first."""
+        if cluster == 1:
+            return self.zookeeper, self.chroot
+        if "zookeeper" in self.own:
+            return f"{HOST}:{layout.zookeeper_port_of(cluster)}", ""
+        return self.zookeeper, f"{self.chroot}-{cluster}"
+
 
 def write_configuration(layout: Layout, stores: Stores) -> None:
     """Render every broker's and master's file."""
     layout.config.mkdir(parents=True, exist_ok=True)
-    for broker in BROKERS:
-        (layout.config / f"broker-{broker}.toml").write_text(broker_toml(layout, stores, broker))
-    for master in MASTERS:
-        (layout.config / f"master-{master}.toml").write_text(master_toml(layout, stores, master))
+    for cluster in layout.numbers:
+        for broker in layout.brokers_of(cluster):
+            (layout.config / f"broker-{broker}.toml").write_text(broker_toml(layout, stores, broker, cluster))
+        for master in layout.masters_of(cluster):
+            (layout.config / f"master-{master}.toml").write_text(master_toml(layout, stores, master, cluster))
 
 
-def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
+def broker_toml(layout: Layout, stores: Stores, broker: int, cluster: int = 1) -> str:
     """What `python -m dataplane` reads."""
+    zookeeper, chroot = stores.zookeeper_of(layout, cluster)
     return _toml(
         "broker",
         {
             "id": broker,
             "data_dirs": [str(layout.directory / "data" / f"broker-{broker}")],
             "internal": f"{HOST}:{layout.broker_port(broker)}",
-            "zookeeper": stores.zookeeper,
-            "chroot": stores.chroot,
+            "zookeeper": zookeeper,
+            "chroot": chroot,
             "secrets_file": str(layout.secrets_of("cluster")),
             "internal_security": str(InternalSecurity.SSL),
             "tls_folder": str(layout.tls_of(identity.broker(broker))),
@@ -92,16 +106,17 @@ def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
     ) + _toml("zookeeper", stores.zookeeper_access)
 
 
-def master_toml(layout: Layout, stores: Stores, master: int) -> str:
+def master_toml(layout: Layout, stores: Stores, master: int, cluster: int = 1) -> str:
     """What `python -m quota` reads."""
+    zookeeper, chroot = stores.zookeeper_of(layout, cluster)
     return _toml(
         "master",
         {
             "id": master,
             "report": f"{HOST}:{layout.report_port(master)}",
             "http": f"{HOST}:{layout.master_http_port(master)}",
-            "zookeeper": stores.zookeeper,
-            "chroot": stores.chroot,
+            "zookeeper": zookeeper,
+            "chroot": chroot,
             "secrets_file": str(layout.secrets_of("cluster")),
             "internal_security": str(InternalSecurity.SSL),
             "tls_folder": str(layout.tls_of(identity.master(master))),
@@ -128,11 +143,16 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "SLUICE_PORT_RANGE": layout.tenant_ports,
         "SLUICE_PORT_REST_S": environment.get("SLUICE_PORT_REST_S") or PORT_REST_S,
         "SLUICE_LISTEN_HOST": HOST,
-        "SLUICE_BROKERS": ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in BROKERS),
+        "SLUICE_BROKERS": internal_listeners(layout, 1),
         "SLUICE_BROKER_ROOM": environment.get("SLUICE_BROKER_ROOM") or broker_room(layout),
         "SLUICE_METERING_ABSENT": metering.absence(),
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def internal_listeners(layout: Layout, cluster: int) -> str:
+    """Of the brokers of a cluster, for who reads its `__usage`."""
+    return ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in layout.brokers_of(cluster))
 
 
 def broker_room(layout: Layout) -> str:
@@ -141,7 +161,7 @@ def broker_room(layout: Layout) -> str:
     However small the disk, each can hold a few of the instances that the console suggests (100 GiB).
     """
     layout.directory.mkdir(parents=True, exist_ok=True)
-    share_gib = shutil.disk_usage(layout.directory).total // len(BROKERS) // 2**30
+    share_gib = shutil.disk_usage(layout.directory).total // len(layout.brokers) // 2**30
     return f"storage_gib={max(LEAST_STORAGE_GIB, share_gib)}*2"
 
 
@@ -190,7 +210,7 @@ def give_certificates(layout: Layout) -> None:
     """Each process its own; all are for this machine's address."""
     store = Store(layout.tls, lambda: datetime.now(UTC))
     store.ensure_authority(f"Sluice CA of {layout.directory}"[:LONGEST_COMMON_NAME])
-    servers = [*map(identity.broker, BROKERS), *map(identity.master, MASTERS)]
+    servers = [*map(identity.broker, layout.brokers), *map(identity.master, layout.masters)]
     for each in (*servers, identity.CONTROL_PLANE, METERING, identity.OPERATOR, identity.MONITORING):
         store.ensure(each, [HOST] if each in servers else [], CERTIFICATES_FOR)
 

@@ -6,7 +6,9 @@
                ├─> broker-1..3 ───────────┤
                └─> master-1..2 ───────────┘   and jobs
 
-Everything that can start at the same time does. Stopping goes by tier, highest first: control plane, cluster, stores.
+Of a second cluster there are zookeeper-2, broker-4..6, master-3..4 and metering-2; `register-second`, between migrate and web,
+tells the database of it. Everything that can start at the same time does. Stopping goes by tier, highest first: control plane,
+cluster, stores.
 """
 
 import socket
@@ -18,8 +20,8 @@ from functools import partial
 from pathlib import Path
 
 from controlplane.stack import metering, redis, zookeeper
-from controlplane.stack.config import Stores
-from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
+from controlplane.stack.config import Stores, internal_listeners
+from controlplane.stack.layout import CLUSTERS, HOST, PROJECT, Layout
 from controlplane.stack.supervisor import Program
 from quota.contracts.identity import METERING
 
@@ -31,28 +33,28 @@ CELERY = (PYTHON, "-m", "celery", "--app", "controlplane.celery")
 
 def programs(layout: Layout, stores: Stores) -> tuple[Program, ...]:
     """All programs of one stack; stores that the user brings are not among them."""
-    return (*_stores(layout, stores), *_cluster(layout, stores), *_control(layout, stores))
+    return (*_stores(layout, stores), *_clusters(layout, stores), *_control(layout, stores))
 
 
 def own_ports(layout: Layout, stores: Stores) -> dict[int, str]:
     """The ports that must be free before the start, each with the process that wants it."""
     ports = {layout.base: "the console"}
     if "zookeeper" in stores.own:
-        ports[layout.zookeeper_port] = "ZooKeeper"
+        ports |= {layout.zookeeper_port_of(cluster): "ZooKeeper" for cluster in layout.numbers}
     if "redis" in stores.own:
         ports[layout.redis_port] = "Redis"
-    ports |= {layout.broker_port(broker): f"broker {broker}" for broker in BROKERS}
-    for master in MASTERS:
+    ports |= {layout.broker_port(broker): f"broker {broker}" for broker in layout.brokers}
+    for master in layout.masters:
         ports |= {layout.report_port(master): f"master {master}", layout.master_http_port(master): f"master {master}"}
     return ports
 
 
 def _stores(layout: Layout, stores: Stores) -> Iterator[Program]:
-    if "zookeeper" in stores.own:
-        port = layout.zookeeper_port
+    for cluster in layout.numbers if "zookeeper" in stores.own else ():
+        port = layout.zookeeper_port_of(cluster)
         yield Program(
-            "zookeeper",
-            tuple(zookeeper.prepare(layout.directory / "zookeeper", port)),
+            _zookeeper(cluster),
+            tuple(zookeeper.prepare(layout.zookeeper_directory(cluster), port)),
             partial(zookeeper.answers, HOST, port),
             tier=STORES,
             label=f"on {HOST}:{port}",
@@ -68,9 +70,18 @@ def _stores(layout: Layout, stores: Stores) -> Iterator[Program]:
         )
 
 
-def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
-    needs = tuple({"zookeeper"} & stores.own)
-    for broker in BROKERS:
+def _zookeeper(cluster: int) -> str:
+    return "zookeeper" if cluster == 1 else f"zookeeper-{cluster}"
+
+
+def _clusters(layout: Layout, stores: Stores) -> Iterator[Program]:
+    for cluster in layout.numbers:
+        yield from _cluster(layout, stores, cluster)
+
+
+def _cluster(layout: Layout, stores: Stores, cluster: int) -> Iterator[Program]:
+    needs = (_zookeeper(cluster),) if "zookeeper" in stores.own else ()
+    for broker in layout.brokers_of(cluster):
         port = layout.broker_port(broker)
         yield Program(
             f"broker-{broker}",
@@ -81,7 +92,7 @@ def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
             stop_patience_s=15.0,
             label=f"on {HOST}:{port}",
         )
-    for master in MASTERS:
+    for master in layout.masters_of(cluster):
         port = layout.master_http_port(master)
         yield Program(
             f"master-{master}",
@@ -94,8 +105,10 @@ def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
 
 
 def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
-    needs = ("migrate", *sorted(stores.own))
     yield Program("migrate", (*MANAGE, "migrate_with_copy"), None, tier=CONTROL)
+    registered = tuple(_registering(layout, stores))
+    yield from registered
+    needs = ("migrate", *(each.name for each in registered), *sorted(stores.own))
     yield Program(
         "web",
         (*(PYTHON, "-m", "granian", "--interface", "wsgi", "--host", HOST, "--port", str(layout.base)),
@@ -134,7 +147,7 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
         CONTROL,
     )
     # It waits for what worker and beat have to do, and need not wait for them to begin.
-    cluster = (*(f"broker-{n}" for n in BROKERS), *(f"master-{n}" for n in MASTERS))
+    cluster = (*(f"broker-{n}" for n in layout.brokers), *(f"master-{n}" for n in layout.masters))
     command = (*MANAGE, "demo_tenants", "--port", str(layout.base))
     yield Program("demo", command, None, ("web", *cluster), CONTROL, patience_s=120.0)
     if not metering.absence():
@@ -148,6 +161,32 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
             yield Program(
                 name, program, answers, ("demo",), CONTROL, stop_patience_s=patience_s, environment=environment
             )
+        for number in layout.numbers[1:]:
+            yield Program(
+                f"metering-{number}",
+                metering.COMMAND,
+                answers,
+                ("demo",),
+                CONTROL,
+                stop_patience_s=patience_s,
+                environment=(
+                    *environment,
+                    ("SLUICE_METERED_CLUSTER", CLUSTERS[number - 1]),
+                    ("SLUICE_BROKERS", internal_listeners(layout, number)),
+                ),
+            )
+
+
+def _registering(layout: Layout, stores: Stores) -> Iterator[Program]:
+    """A step for each cluster but the first, which everybody knows: into the database, once. One after the other."""
+    before = "migrate"
+    for number in layout.numbers[1:]:
+        name = CLUSTERS[number - 1]
+        hosts = "".join(stores.zookeeper_of(layout, number))
+        command = (*MANAGE, "cluster_register", name, hosts, "--if-absent", "--reason", "make up")
+        needs = (before, _zookeeper(number)) if "zookeeper" in stores.own else (before,)
+        before = f"register-{name}"
+        yield Program(before, command, None, needs, CONTROL)
 
 
 def accepts(port: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controlplane.stack.config import Stores, read_json, write_private_json
-from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
+from controlplane.stack.layout import CLUSTERS, HOST, PROJECT, Layout
 
 DEMO_TOPIC = "hello"
 ADMIN_EMAIL = "admin@sluice.invalid"
@@ -19,10 +19,21 @@ def stack_document(layout: Layout, stores: Stores, pids: Mapping[str, int]) -> d
         "api": f"{layout.url}/api/v1",
         "zookeeper": stores.zookeeper + stores.chroot,
         "brokers": [
-            {"id": n, "internal": f"{HOST}:{layout.broker_port(n)}", "pid": pids.get(f"broker-{n}")} for n in BROKERS
+            {"id": n, "internal": f"{HOST}:{layout.broker_port(n)}", "pid": pids.get(f"broker-{n}")}
+            for n in layout.brokers
         ],
         "masters": [
-            {"url": f"https://{HOST}:{layout.master_http_port(n)}", "pid": pids.get(f"master-{n}")} for n in MASTERS
+            {"url": f"https://{HOST}:{layout.master_http_port(n)}", "pid": pids.get(f"master-{n}")}
+            for n in layout.masters
+        ],
+        "clusters": [
+            {
+                "name": CLUSTERS[number - 1],
+                "zookeeper": "".join(stores.zookeeper_of(layout, number)),
+                "brokers": list(layout.brokers_of(number)),
+                "masters": list(layout.masters_of(number)),
+            }
+            for number in layout.numbers
         ],
         "processes": {"supervisor": os.getpid(), **pids},
         "tenants": tenants(layout),

@@ -26,11 +26,11 @@ from controlplane.stack.supervisor import StartError, StopRequested, Supervisor
 LOCK_PATIENCE_S = 15.0  # a warden needs up to 8 s to end what a killed supervisor left
 
 
-def run(base: int, directory: Path | None = None) -> int:
-    """Run a stack until it is told to stop; the exit status."""
+def run(base: int, directory: Path | None = None, clusters: int = 1) -> int:
+    """Run a stack of so many clusters until it is told to stop; the exit status."""
     os.umask(0o077)  # logs, data and database of a stack are their owner's alone
     try:
-        layout = Layout.of(base, directory)
+        layout = Layout.of(base, directory, clusters)
         with _locked(layout) as lock_fd:
             return _run_locked(layout, lock_fd)
     except (StartError, ValueError, JavaNotFoundError, RedisNotFoundError) as problem:

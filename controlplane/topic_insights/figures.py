@@ -232,7 +232,7 @@ class _Usage:
 
 def _usage(instance: Instance, name: str, now: datetime) -> _Usage | None:
     """None where the meter does not run, has not come so far, or has heard nothing of the topic."""
-    read_to = metering.complete_to()
+    read_to = metering.complete_to(instance.cluster.name)
     if read_to is None:
         return None
     end = metering.counted_until(now, read_to=read_to)

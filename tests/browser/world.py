@@ -344,13 +344,42 @@ def prepare(world: World) -> None:
 
 
 def rebalance(instance: Any) -> None:
-    """How evenly the cluster is loaded; a proposal, and one that is under way."""
+    """How evenly the cluster is loaded, now and over a day; a proposal, and one that is under way."""
     from controlplane.rebalancing import kept
     from tests.controlplane.rebalancing.rows import rebalance_row
 
     kept.look()
+    warm(instance.cluster)
     rebalance_row(instance.cluster, instance=instance.id)
     rebalance_row(instance.cluster, "reb-000000000002", state="running", instance=instance.id, moves=60)
+
+
+def warm(cluster: Any) -> None:
+    """Samples of three brokers over a day: the first leads most, the second had replicas behind, and an hour is not known."""
+    from controlplane.fleet.models import BrokerSample
+
+    def sampled(broker: int, at: int) -> BrokerSample:
+        day = 0.55 + 0.35 * math.sin(2 * math.pi * (at % 86_400) / 86_400) + 0.1 * math.sin(at / 700 + broker)
+        flow = int(40 * MIB * day / broker)
+        return BrokerSample(
+            cluster=cluster.pk,
+            broker=broker,
+            at=at,
+            reporting=True,
+            leaders=14 - 3 * broker,
+            instances=3,
+            produce_bytes_per_s=flow,
+            produce_allocated_bytes_per_s=int(flow * (1 + 0.2 * broker)),
+            consume_bytes_per_s=2 * flow,
+            consume_allocated_bytes_per_s=int(2 * flow * (1 + 0.2 * broker)),
+            loop_us_per_s=int(400_000 * day / broker),
+            disk_bytes=(60 + 5 * broker) * 2**30 + 400 * (at - now),
+            behind=21 if broker == 2 and 5 * 3600 < now - at < 5 * 3600 + 900 else 0,
+        )
+
+    now = int(time.time()) // 60 * 60
+    moments = [at for at in range(now - 86_400, now, 60) if not 3 * 3600 < now - at < 4 * 3600]
+    BrokerSample.objects.bulk_create([sampled(broker, at) for broker in (1, 2, 3) for at in moments], batch_size=500)
 
 
 def consume(world: World, instance_id: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from django.apps import apps
 
 from controlplane.billing import selectors as billing
+from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances.models import Instance, InstanceState
@@ -66,6 +67,15 @@ def test_buying(alice, brokers, unwritten, django_capture_on_commit_callbacks):
     assert {value[0] for value in said["changes"].values()} == {None}
     assert said["changes"]["config.default_partitions"] == [None, 7]
     assert alice.api.get(URL).json()["items"] == []
+
+
+def test_buying_says_what_was_wished_of_the_place(alice, instance, unwritten):
+    PhysicalCluster.objects.update(zones=["a"])
+    with unwritten:
+        answer = alice.api.post(URL + DRY, {**WANTED, "placement": {"zones": ["a"]}})
+    assert answer.json()["changes"]["placement.zones"] == [None, ["a"]]
+    with unwritten:
+        problem(alice.api.post(URL + DRY, {**WANTED, "placement": {"apart_from": [instance.id]}}), 409, "no_place")
 
 
 def test_changing_sizes(alice, instance, unwritten):

@@ -126,6 +126,7 @@ def endpoints():
 OF_NOBODY = {"metering/brokers/<int:broker>/waiver", "jobs/<str:job>/runs"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/actions", "/moves", "/events")
 }
+OF_NOBODY |= {f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")}
 """Brokers, jobs and clusters are no organisation's; who is no operator is told so, whichever of them it names."""
 WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
@@ -268,6 +269,7 @@ def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(cha
 @pytest.mark.parametrize("broker", ["1", "99"])
 def test_what_is_of_no_organisation_is_for_operators(alice, charlie, text, broker):
     address = text.replace("<int:broker>", broker).replace("<id:rebalance_id>", f"reb-{broker:0>12}")
+    address = address.replace("<cluster:cluster>", "default" if broker == "1" else "other")
     for person in (alice, charlie):
         problem(person.api.post(f"/{PREFIX}{address}", {"reason": "gone"}), 403, "forbidden")
 

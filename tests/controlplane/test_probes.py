@@ -9,7 +9,12 @@ import pytest
 from django.db import DatabaseError
 
 from controlplane import probes
+from controlplane.clusters import zookeeper
+from controlplane.clusters.models import PhysicalCluster
+from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import ClusterUnavailable
+
+from .fakes import FakeTree
 
 NAMES = ("database", "cache", "zookeeper")
 
@@ -125,6 +130,38 @@ def test_the_real_ones_ask_what_they_are_named_after(tree, monkeypatch):
     monkeypatch.setattr(probes.connections, "create_connection", lambda _alias: Connection())
     probes._database()
     assert queries == ["SELECT 1", "closed"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_zookeeper_of_every_cluster_that_is_in_use_is_asked(monkeypatch, settings):
+    cluster_ensure()
+    PhysicalCluster.objects.create(name="second", zookeeper_hosts="z1:2181/kafka")
+    PhysicalCluster.objects.create(name="third", zookeeper_hosts="z9:2181", state="retired")
+    asked = []
+
+    def tree(address):
+        asked.append(address.zookeeper_hosts)
+        return FakeTree()
+
+    monkeypatch.setattr(zookeeper, "tree", tree)
+    probes._zookeeper()
+    assert asked == [settings.ENVIRONMENT.zookeeper_hosts, "z1:2181/kafka"]
+
+
+def test_where_the_database_is_away_the_installations_own_is(tree, monkeypatch, settings):
+    asked = []
+    monkeypatch.setattr(probes.connections, "create_connection", lambda _alias: Away())
+    monkeypatch.setattr(zookeeper, "tree", lambda address: asked.append(address.zookeeper_hosts) or tree)
+    probes._zookeeper()
+    assert asked == [settings.ENVIRONMENT.zookeeper_hosts]
+
+
+class Away:
+    def cursor(self):
+        raise DatabaseError("away")
+
+    def close(self):
+        pass
 
 
 def test_only_reading_is_allowed(client):

@@ -87,6 +87,10 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "fleet_heat": ["?of=instances", "?of=now&measure=allocation", "?measure=isr&range=24h"],
+    "fleet_broker": ["?range=24h"],
+    "fleet_capacity": ["?cluster=default"],
+    "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
     "group": ["?range=15d", "?range=400d"],
@@ -107,6 +111,9 @@ OF_OPERATORS = {
     "jobs/<str:job>/runs",
     "capacity",
     "organisations/<id:organisation_id>/caps",
+}
+OF_OPERATORS |= {"clusters"} | {
+    f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")
 }
 OF_OPERATORS |= {"balance", "rebalances"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
@@ -168,6 +175,8 @@ def pages(alice, at_staff, first, rule_id):
         "budget_id": BUDGET,
         "receiver_id": RECEIVER,
         "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
+        "cluster": "default",
+        "broker": 1,
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:

@@ -189,6 +189,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "budget_id": budget_row(alice.organisation).id,
         "receiver_id": receiver_row(instance).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
+        "cluster": instance.cluster.name,
         "access_key_id": access_key.id,
         "membership_id": member_row(alice.organisation).pk,
         "invitation_id": invitation.id,

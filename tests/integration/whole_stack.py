@@ -13,6 +13,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from controlplane.stack.config import Stores, process_environment
 from controlplane.stack.layout import PROJECT, Layout
 from tests.support.waiting import wait_for
 
@@ -29,6 +30,15 @@ _SETTINGS = {
 }
 
 
+_OPERATORS_KEY = """
+from controlplane.accounts import services
+from controlplane.accounts.models import User
+from controlplane.tenants.models import Membership
+admin = Membership.objects.select_related("organisation").filter(user=User.objects.get(is_staff=True)).first()
+print(services.api_key_create(organisation=admin.organisation, user=admin.user, name="operator")[1])
+"""
+
+
 @dataclass(frozen=True)
 class Bought:
     """An instance as `tests.integration.clients` wants a tenant."""
@@ -40,8 +50,8 @@ class Bought:
 class WholeStack:
     """Starts, stops, and says what runs."""
 
-    def __init__(self, folder: Path, base: int) -> None:
-        self.layout = Layout.of(base, folder / "stack")
+    def __init__(self, folder: Path, base: int, clusters: int = 1) -> None:
+        self.layout = Layout.of(base, folder / "stack", clusters)
         self._output = folder / "up.txt"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,6 +66,7 @@ class WholeStack:
                     "up",
                     f"--port={self.layout.base}",
                     f"--directory={self.layout.directory}",
+                    f"--clusters={self.layout.clusters}",
                 ],
                 cwd=PROJECT,
                 env=environment | _SETTINGS,
@@ -63,7 +74,7 @@ class WholeStack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        return wait_for(self._is_up, START_WITHIN_S, "the stack")
+        return wait_for(self._is_up, START_WITHIN_S * self.layout.clusters, "the stack")
 
     def _is_up(self) -> bool:
         assert self._process is not None
@@ -87,6 +98,13 @@ class WholeStack:
 
     def pid(self, process: str) -> int | None:
         return self.document()["processes"].get(process)
+
+    def operator(self) -> Api:
+        """The REST API with a key of the administrator's, who is an operator of the service."""
+        environment = process_environment(self.layout, Stores.of(self.layout, {}), os.environ) | _SETTINGS
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _OPERATORS_KEY]
+        made = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True)
+        return Api(self.document()["api"], made.stdout.split()[-1])
 
     def api(self, tenant: int = 0) -> Api:
         """The REST API with a demo tenant's key."""

@@ -204,6 +204,9 @@ def test_the_stack_file_has_its_shape_and_is_private(layout):
     assert document["brokers"][0] == {"id": 1, "internal": "127.0.0.1:24011", "pid": 11}
     assert [broker["id"] for broker in document["brokers"]] == [1, 2, 3]
     assert document["masters"][1] == {"url": "https://127.0.0.1:24032", "pid": 22}
+    assert document["clusters"] == [
+        {"name": "default", "zookeeper": "127.0.0.1:24001", "brokers": [1, 2, 3], "masters": [1, 2]}
+    ]
     assert document["processes"]["web"] == 33
     assert document["tenants"] == [{"name": "Harbour", "api_key": "slc_key", "instances": instances}]
 
@@ -250,3 +253,89 @@ def test_each_process_has_a_certificate_that_brokers_and_masters_start_with(layo
     folders = {path.name for path in layout.tls.iterdir()}
     assert folders >= {"controlplane", "metering", "operator", "monitoring"}
     assert {mode(path) for path in layout.tls.rglob("*.key")} == {0o600}
+
+
+class TestTwoClusters:
+    """`make up CLUSTERS=2`: what the second one has is its own, and what there is of the first is as before."""
+
+    @pytest.fixture
+    def two(self, tmp_path):
+        return Layout.of(24_000, tmp_path, 2)
+
+    def test_brokers_and_masters_are_numbered_on(self, two):
+        assert (two.brokers_of(1), two.brokers_of(2)) == ((1, 2, 3), (4, 5, 6))
+        assert (two.masters_of(1), two.masters_of(2)) == ((1, 2), (3, 4))
+
+    @pytest.mark.parametrize("clusters", [0, 4])
+    def test_there_are_three_at_most(self, tmp_path, clusters):
+        with pytest.raises(ValueError, match="CLUSTERS must be between 1 and 3"):
+            Layout.of(24_000, tmp_path, clusters)
+
+    @pytest.mark.parametrize("clusters", [2, 3])
+    def test_no_port_is_wanted_twice(self, tmp_path, clusters):
+        layout = Layout.of(24_000, tmp_path, clusters)
+        ports = plan.own_ports(layout, Stores.of(layout, {}))
+        # Console and Redis; of each cluster ZooKeeper, three brokers, and two ports of two masters.
+        assert len(ports) == 2 + clusters * 8
+        assert all(24_000 <= port < 24_100 for port in ports)
+
+    def test_each_has_a_zookeeper_of_its_own(self, two):
+        write_configuration(two, Stores.of(two, {}))
+        found = {
+            name: tomllib.loads((two.config / f"{name}.toml").read_text())
+            for name in ("broker-1", "broker-4", "master-3")
+        }
+        assert found["broker-1"]["broker"]["zookeeper"] == "127.0.0.1:24001"
+        assert found["broker-4"]["broker"]["zookeeper"] == "127.0.0.1:24003"
+        assert found["broker-4"]["broker"]["internal"] == "127.0.0.1:24014"
+        assert (found["master-3"]["master"]["zookeeper"], found["master-3"]["master"]["chroot"]) == (
+            "127.0.0.1:24003",
+            "",
+        )
+
+    def test_on_a_users_own_zookeeper_each_has_a_chroot(self, two):
+        stores = Stores.of(two, {"ZOOKEEPER_HOSTS": "zk:2181/sluice"})
+        assert stores.zookeeper_of(two, 1) == ("zk:2181", "/sluice")
+        assert stores.zookeeper_of(two, 2) == ("zk:2181", "/sluice-2")
+        with pytest.raises(ValueError, match="must end with a chroot"):
+            Stores.of(two, {"ZOOKEEPER_HOSTS": "zk:2181"})
+
+    def test_the_second_is_registered_before_anybody_is_served(self, two):
+        programs = {program.name: program for program in plan.programs(two, Stores.of(two, {}))}
+        assert {"zookeeper-2", "broker-6", "master-4", "register-second"} <= set(programs)
+        assert all(need in programs for program in programs.values() for need in program.needs)
+        step = programs["register-second"]
+        assert step.answers is None
+        assert step.command[2:] == (
+            "cluster_register",
+            "second",
+            "127.0.0.1:24003",
+            "--if-absent",
+            "--reason",
+            "make up",
+        )
+        assert {"migrate", "zookeeper-2"} <= set(step.needs)
+        for name in ("web", "worker", "beat"):
+            assert "register-second" in programs[name].needs
+        assert programs["broker-4"].needs == ("zookeeper-2",)
+
+    def test_each_has_a_meter(self, two, monkeypatch):
+        monkeypatch.setattr(plan.metering, "absence", lambda: "")
+        programs = {program.name: program for program in plan.programs(two, Stores.of(two, {}))}
+        told = dict(programs["metering-2"].environment)
+        assert told["SLUICE_METERED_CLUSTER"] == "second"
+        assert told["SLUICE_BROKERS"] == "127.0.0.1:24014,127.0.0.1:24015,127.0.0.1:24016"
+        assert "SLUICE_BROKERS" not in dict(programs["metering"].environment)
+        environment = process_environment(two, Stores.of(two, {}), {})
+        assert environment["SLUICE_BROKERS"] == "127.0.0.1:24011,127.0.0.1:24012,127.0.0.1:24013"
+
+    def test_all_have_certificates_of_one_authority(self, two):
+        give_secrets(two, ensure_secrets(two.secrets_file))
+        give_certificates(two)
+        write_configuration(two, Stores.of(two, {}))
+        assert broker_config.load(str(two.config / "broker-6.toml")).tls_folder
+        assert master_config.load(two.config / "master-4.toml").tls is not None
+
+    def test_what_runs_is_said_by_cluster(self, two):
+        found = report.stack_document(two, Stores.of(two, {}), {})["clusters"]
+        assert [(each["name"], each["brokers"]) for each in found] == [("default", [1, 2, 3]), ("second", [4, 5, 6])]

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from controlplane.admission import purchases
 from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, page_of, renamed
-from controlplane.ckafka_api.actions.places import ZONE, zones_check
+from controlplane.ckafka_api.actions.places import zone_numbers, zones_wished
 from controlplane.ckafka_api.actions.policies import disk_policy_shown, disk_policy_wanted
 from controlplane.ckafka_api.actions.routes import addresses_of, hosts_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
@@ -66,12 +66,14 @@ def buy(call: Call) -> dict[str, Any]:
         asked,
         {
             "InstanceNum": (1,), "SpecificationsType": (KIND,), "DiskType": ("CLOUD_SSD", "CLOUD_PREMIUM"),
-            "KafkaVersion": VERSIONS, "MultiZoneFlag": (False,), "ElasticBandwidthSwitch": (0,), "StoreQuantityType": (0,),
+            "KafkaVersion": VERSIONS, "MultiZoneFlag": (False, True), "ElasticBandwidthSwitch": (0,), "StoreQuantityType": (0,),
             "PublicNetworkMonthly": (0,), "Tags": ([],), "CustomSSLCertId": ("",), "InstanceType": (), "ClusterId": (),
             "MsgRetentionTime": (),
         },
     )  # fmt: skip
-    zones_check(asked)
+    zones = zones_wished(asked)
+    if asked.get("MultiZoneFlag", False) and len(zones) < 2:
+        raise CkafkaError(Code.INVALID_VALUE, "MultiZoneFlag wants two or more zones in ZoneIds.")
     sizes = {**DEFAULT_SIZE, **renamed(asked, SIZES)}
     if asked.get("TopicNum", 0) > sizes["partitions"]:
         raise CkafkaError(
@@ -82,6 +84,7 @@ def buy(call: Call) -> dict[str, Any]:
         actor=call.caller.actor,
         name=asked.get("InstanceName", DEFAULT_NAME),
         whitelist=[],
+        placement={"zones": zones} if zones else None,
         confirm_price=asked.get("ConfirmPrice", False),
         **sizes,
     )
@@ -269,8 +272,8 @@ def _common(instance: Instance, addresses: list[dict[str, str]], health: Health 
         "VipList": addresses,
         "Bandwidth": round(instance.bandwidth_mib_per_s * MBPS_OF_A_MIB_PER_S),
         "DiskSize": math.ceil(instance.storage_gib),
-        "ZoneId": ZONE,
-        "ZoneIds": [ZONE],
+        "ZoneId": zone_numbers(instance.cluster.zones)[0],
+        "ZoneIds": zone_numbers(instance.cluster.zones),
         "Healthy": HEALTHY[health.state] if health else failed,
         "HealthyMessage": "; ".join(reason.detail for reason in health.reasons) if health else instance.problem,
         "CreateTime": int(instance.created_at.timestamp()),

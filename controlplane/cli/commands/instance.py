@@ -20,6 +20,7 @@ LISTED = columns(
     "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
 )
 SCHEDULED = columns("id", "at", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "actor", "problem")
+ZONES = columns("name", "takes_new")
 EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
 
 Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
@@ -80,6 +81,13 @@ def history(
     )
 
 
+@app.add("zones")
+def zones(ctx: typer.Context) -> None:
+    """Zones that a new instance can be wished into; none where this service tells of none."""
+    session = of(ctx)
+    session.output.pages([session.call(ops.ZONES)], ZONES)
+
+
 @app.add("create")
 def create(
     ctx: typer.Context,
@@ -90,6 +98,13 @@ def create(
     cidrs: Cidrs = None,
     deletion_protection: Annotated[
         bool | None, typer.Option("--deletion-protection", help="Nobody deletes it until that is switched off.")
+    ] = None,
+    zones: Annotated[
+        list[str] | None, typer.Option("--zone", help="Its cluster has brokers there; again for more: in each of them.")
+    ] = None,
+    apart_from: Annotated[
+        list[str] | None,
+        typer.Option("--apart-from", help="An instance whose cluster it must not share; again for more."),
     ] = None,
     confirm_price: ConfirmPrice = None,
     dry_run: DryRun = False,
@@ -104,6 +119,8 @@ def create(
         partitions=partitions,
         whitelist=cidrs or [],
         deletion_protection=deletion_protection,
+        placement=said(zones=zones or None, apart_from=[session.instance_id(each) for each in apart_from or ()] or None)
+        or None,
         confirm_price=confirm_price,
     )
     answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)

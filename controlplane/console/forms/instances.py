@@ -44,7 +44,7 @@ class PricedForm(ConsoleForm):
     def refuse(self, error: SluiceError) -> None:
         """The box stands beside the reason."""
         self.is_price_unconfirmed = error.code == "price_unconfirmed"
-        if error.code in ("cluster_full", "organisation_cap"):
+        if error.code in ("cluster_full", "organisation_cap", "no_place"):
             self.add_error(None, said(error))  # whole: some of it may be about what is in no field
         else:
             super().refuse(error)
@@ -198,12 +198,60 @@ class InstanceConfigForm(ConsoleForm):
 
 
 class InstanceCreateForm(InstanceSettingsForm, PricedForm):
-    """Everything that an instance is created with; sizes and whitelist are checked as REST does."""
+    """Everything that an instance is created with; sizes and whitelist are checked as REST does.
+
+    What can be wished of the place is asked for only where there is a choice: `zones` are those that new instances may be in,
+    `others` ids and names of the instances that it can be kept apart from.
+    """
 
     whitelist = CidrsField(
         label="Who may connect",
         help_text="Addresses or blocks, one a line. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",
     )
+    zones = forms.MultipleChoiceField(
+        label="Zones",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Its brokers are in each zone that you choose. None chosen: wherever there is room. It cannot be moved later.",
+    )
+    apart_from = forms.MultipleChoiceField(
+        label="Not on the same brokers as",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="So that what happens to the brokers of one does not happen to the other.",
+    )
+
+    def __init__(
+        self, *args: Any, zones: Iterable[str] = (), others: Iterable[tuple[str, str]] = (), **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        for name, choices in (
+            ("zones", [(zone, zone) for zone in zones]),
+            ("apart_from", [(key, f"{title} ({key})") for key, title in others]),
+        ):
+            self.fields[name].choices = choices  # type: ignore[attr-defined]
+            if not choices:
+                del self.fields[name]
+
+    @property
+    def bought(self) -> dict[str, Any]:
+        """As `admission.purchases` takes it."""
+        found = dict(self.cleaned_data)
+        wished = {name: found.pop(name, []) for name in ("zones", "apart_from")}
+        return {**found, "placement": {name: chosen for name, chosen in wished.items() if chosen}}
+
+    def refuse(self, error: SluiceError) -> None:
+        """A wish that nobody fulfils is said beside it."""
+        beside = [
+            (problem.field.removeprefix("placement."), problem.detail)
+            for problem in error.errors
+            if problem.field.startswith("placement.")
+        ]
+        if beside and all(name in self.fields for name, _ in beside):
+            for name, detail in beside:
+                self.add_error(name, sentence(detail))
+        else:
+            super().refuse(error)
 
 
 class WhitelistForm(ConsoleForm):

@@ -9,10 +9,19 @@ from django import forms
 
 from controlplane.clusters.services import cluster_list
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.rebalancing.automatic import (
+    LEAST_LASTING_MINUTES,
+    LEAST_REST_HOURS,
+    LEAST_SKEW_PERCENT,
+    LONGEST_REASON,
+    MEMBERS,
+    MOST_LASTING_MINUTES,
+    MOST_REST_HOURS,
+    MOST_SKEW_PERCENT,
+)
+from controlplane.rebalancing.models import DEFAULT_AT_ONCE, DEFAULT_THROTTLE_BYTES_PER_S, BalanceMode
 from controlplane.rebalancing.planner.model import DEFAULT_GOALS, Goal
 from controlplane.rebalancing.services import (
-    DEFAULT_AT_ONCE,
-    DEFAULT_THROTTLE_BYTES_PER_S,
     LEAST_THROTTLE_BYTES_PER_S,
     MARGIN_PERCENT,
     MOST_AT_ONCE,
@@ -85,6 +94,61 @@ class PaceForm(ConsoleForm):
             "throttle_bytes_per_s": round(self.cleaned_data["throttle_mib_per_s"] * MIB),
             "at_once": self.cleaned_data["at_once"],
         }
+
+
+MODES = {
+    BalanceMode.OFF: "Never",
+    BalanceMode.PROPOSE: "Propose: there is a proposal, and operators have it carried out",
+    BalanceMode.CARRY_OUT: "Propose and carry out",
+}
+
+
+class BalanceRuleForm(PaceForm):
+    """When a cluster is rebalanced by itself."""
+
+    mode = forms.ChoiceField(
+        label="By itself",
+        choices=[(str(mode), title) for mode, title in MODES.items()],
+        widget=forms.RadioSelect,
+        help_text="Where an operator has to approve proposals, nothing is carried out before.",
+    )
+    new_brokers = forms.BooleanField(label="Where a broker has no replicas yet", required=False)
+    skew_percent = forms.IntegerField(
+        label="Where a broker is above the average by",
+        required=False,
+        min_value=LEAST_SKEW_PERCENT,
+        max_value=MOST_SKEW_PERCENT,
+        help_text="Of leaders, flow, replicas or disk, where there is enough of it to matter. Empty: never.",
+        widget=_whole(LEAST_SKEW_PERCENT, MOST_SKEW_PERCENT),
+    )
+    lasting_minutes = forms.IntegerField(
+        label="And has been for",
+        min_value=LEAST_LASTING_MINUTES,
+        max_value=MOST_LASTING_MINUTES,
+        widget=_whole(LEAST_LASTING_MINUTES, MOST_LASTING_MINUTES),
+    )
+    rest_hours = forms.IntegerField(
+        label="And the last rebalance ended before",
+        min_value=LEAST_REST_HOURS,
+        max_value=MOST_REST_HOURS,
+        widget=_whole(LEAST_REST_HOURS, MOST_REST_HOURS),
+    )
+    in_windows = forms.BooleanField(
+        label="Only in the maintenance windows of instances that have one",
+        required=False,
+        help_text="A window comes once a week: until the last one the rebalance is under way, and no other can begin.",
+    )
+    reason = forms.CharField(
+        label="Reason",
+        max_length=LONGEST_REASON,
+        help_text="It stays on record with your name.",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """As `rule_set` takes them."""
+        return {name: value for name, value in {**self.cleaned_data, **self.pace}.items() if name in MEMBERS}
 
 
 class RebalanceForm(PaceForm):

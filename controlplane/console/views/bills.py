@@ -24,7 +24,7 @@ from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.pricing.what_if import what_if_document
 from controlplane.billing.services import plan_choose
 from controlplane.billing.verification import invoice_verify
-from controlplane.billing.waiting import months_waiting, waiting_instances
+from controlplane.billing.waiting import months_waiting, waiting_ids
 from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.commandline import command_of
@@ -68,7 +68,7 @@ def usage(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "sums": _row("", hours),
         "most": max((max(row["produced_bytes"], row["consumed_bytes"]) for row in rows), default=0),
         "whole": _whole(metering.instance_hours(instance=instance, start=span.start, end=span.end).values()),
-        "meter": metering.status(),
+        "meter": metering.status_of(instance.cluster.name),
     }
     return render(request, "console/instance_usage.html", context)
 
@@ -212,7 +212,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     months = months_waiting(organisation=caller.organisation, now=now)
     # Of each instance the newest month that waits: the notice above names all of them.
     shown_ids = [instance.id for instance in instances]
-    waits = {each.id: month for month in months[-1:] for each in waiting_instances(month).filter(pk__in=shown_ids)}
+    waits = {name: month for month in months[-1:] for name in waiting_ids(month, shown_ids)}
     month = Month.of(now)
     known = costs.cost_list(organisation=caller.organisation, month=month).filter(instance__in=instances)
     by_instance = {row.instance_id: row for row in known}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Q
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.admission import installed, rules, selectors
 from controlplane.admission.services import CAPS_SET, caps_set, room_set
-from controlplane.clusters.services import cluster_ensure
+from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.console.forms.admission import CapsForm, RoomForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import staff_page, tenant_page
@@ -45,8 +47,9 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
 def capacity(request: HttpRequest) -> HttpResponse:
-    """What may be sold of the cluster and what is; and every organisation with what it has."""
-    cluster = cluster_ensure()
+    """What may be sold of a cluster and what is; and every organisation with what it has. `?cluster=`: not of the oldest one."""
+    clusters, named = cluster_list(), request.GET.get("cluster")
+    cluster = cluster_named(named) if named else clusters[0]
     form = RoomForm(request.POST or None)
     if form.is_valid():
         try:
@@ -55,7 +58,8 @@ def capacity(request: HttpRequest) -> HttpResponse:
             form.refuse(error)
         else:
             messages.success(request, "Set. It counts for what is bought from now on; what is sold stays sold.")
-            return redirect("console:fleet_capacity")
+            address = reverse("console:fleet_capacity")
+            return redirect(f"{address}?{urlencode({'cluster': cluster.name})}" if named else address)
     search = searched(request)
     organisations = Organisation.objects.order_by("name", "pk")
     if search:
@@ -65,6 +69,7 @@ def capacity(request: HttpRequest) -> HttpResponse:
     taken = selectors.sizes_by_organisation(found)
     context = {
         "cluster": cluster,
+        "clusters": clusters,
         "brokers": selectors.hosts_of(cluster),
         "rows": _rows(selectors.cluster_use(cluster)),
         "form": form,

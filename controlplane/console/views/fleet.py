@@ -16,7 +16,7 @@ from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
 from controlplane.console.forms.billing import WaiverForm
@@ -85,7 +85,7 @@ def allocation(request: HttpRequest) -> HttpResponse:
 def invoices(request: HttpRequest) -> HttpResponse:
     """Which invoices wait or fail, and why; a month or an instance may be told not to wait for metering."""
     months = waiting(SYSTEM_CLOCK.now())
-    form = WaiverForm(request.POST or None, months=[str(each.month) for each in months])
+    form = WaiverForm(request.POST or None, months=list(dict.fromkeys(str(each.month) for each in months)))
     if form.is_valid():
         month, instance_id = form.cleaned_data["month"], form.cleaned_data["instance"] or None
         try:
@@ -105,7 +105,7 @@ def invoices(request: HttpRequest) -> HttpResponse:
             )
             messages.success(request, f"{what} for metering: within ten minutes the closer writes what it can.")
             return redirect("console:fleet_invoices")
-    rows = [(instance, each) for each in months for instance in waiting_instances(each.month)]
+    rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
     context = {
         "months": months,
         "owed": [(each.month, one) for each in months for one in each.brokers],
@@ -113,7 +113,7 @@ def invoices(request: HttpRequest) -> HttpResponse:
         "listing": listing(request, rows),
         "failures": invoice_failures(),
         "waivers": waivers()[:20],
-        "counted_until": metering.complete_to(),
+        "counted_until": metering.complete_to_everywhere(),
         "form": form,
     }
     return render(request, "console/fleet_invoices.html", context)
@@ -122,8 +122,10 @@ def invoices(request: HttpRequest) -> HttpResponse:
 @require_safe
 @staff_page
 def brokers(request: HttpRequest) -> HttpResponse:
-    """The brokers' table alone: it comes again every 2 s."""
-    return render(request, "console/parts/fleet_brokers.html", _brokers())
+    """The brokers' table alone: it comes again every 2 s. Of one cluster, where its page asks."""
+    name = request.GET.get("cluster")
+    context = {"clusters": [brokers_of(cluster_named(name))], "cluster": cluster_named(name)} if name else _brokers()
+    return render(request, "console/parts/fleet_brokers.html", context)
 
 
 @require_safe
@@ -160,10 +162,11 @@ def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:
 
 def _brokers() -> dict[str, Any]:
     """Of every cluster; one that does not answer takes nothing from what the others show."""
-    return {"clusters": [_brokers_of(cluster) for cluster in cluster_list()]}
+    return {"clusters": [brokers_of(cluster) for cluster in cluster_list()]}
 
 
-def _brokers_of(cluster: PhysicalCluster) -> dict[str, Any]:
+def brokers_of(cluster: PhysicalCluster) -> dict[str, Any]:
+    """Of one, for parts/fleet_brokers.html."""
     found = brokers_get(cluster)
     cluster_away = None
     if any(broker["is_registered"] is None for broker in found) or not found:

@@ -13,10 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from controlplane.admission import purchases, scheduling
 from controlplane.admission.models import ScheduledState
+from controlplane.admission.places import zones_offered
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
 from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
+from controlplane.clusters.services import cluster_list
 from controlplane.console.advice import said
 from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
+MOST_OTHERS = 50
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
 
@@ -93,18 +96,25 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @tenant_page
 def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Choose a size, see the price, create."""
-    form = InstanceCreateForm(request.POST or None, initial={**FIRST_SIZE, "name": ""})
+    form = InstanceCreateForm(request.POST or None, initial={**FIRST_SIZE, "name": ""}, **_places_to_choose(caller))
     if request.method == "POST" and form.is_valid():
         try:
-            instance, _ = purchases.instance_buy(
-                organisation=caller.organisation, actor=caller.actor, **form.cleaned_data
-            )
+            instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
         except SluiceError as error:
             form.refuse(error)
         else:
             return redirect("console:instance", caller.organisation.id, instance.id)
     context = {"form": form, "address": request.META.get("REMOTE_ADDR"), **_estimate(caller, form, form.initial)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
+
+
+def _places_to_choose(caller: Caller) -> dict[str, Any]:
+    """Zones and instances that a wish can name; nothing where there is one cluster and no zone."""
+    zones = [name for name, takes_new in zones_offered().items() if takes_new]
+    if len(cluster_list()) == 1:
+        return {"zones": zones}
+    rows = selectors.instance_list(organisation=caller.organisation).order_by("-created_at", "pk")
+    return {"zones": zones, "others": list(rows.values_list("pk", "name")[:MOST_OTHERS])}
 
 
 @require_safe

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.billing.services import broker_waive
+from controlplane.clusters.services import cluster_named
 from controlplane.console.page import staff_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering import finality, selectors, services
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpRequest, HttpResponse
+
+    from controlplane.metering.selectors import MeteringStatus, PartitionProgress
 
 
 RUNS_SHOWN, DIFFERENCES_SHOWN = 10, 50
@@ -35,14 +40,9 @@ def shown(request: HttpRequest) -> HttpResponse:
         services.loss_settle(loss_id=int(named), actor=actor)
         messages.success(request, "Settled: usage no longer waits for it.")
         return redirect("console:fleet_metering")
-    meter, partitions = selectors.status(), selectors.partitions()
-    now = SYSTEM_CLOCK.now()
+    partitions = selectors.partitions()
     context = {
-        "meter": meter,
-        "brokers": [(broker, broker.waits(now)) for broker in finality.broker_hours(selectors.complete_to())],
-        "batch_s": f"{(meter.batch_ms or 0) / 1000:.2f}",
-        "partitions": partitions,
-        "lag": sum(row.lag for row in partitions),
+        "meters": [_meter(meter, partitions) for meter in selectors.statuses()],
         "losses": selectors.losses_open(),
         "settled": selectors.losses_settled(),
         "waivers": selectors.broker_waivers(),
@@ -53,11 +53,26 @@ def shown(request: HttpRequest) -> HttpResponse:
     return render(request, "console/fleet_metering.html", context)
 
 
+def _meter(meter: MeteringStatus, partitions: Sequence[PartitionProgress]) -> dict[str, Any]:
+    """Of one cluster."""
+    now = SYSTEM_CLOCK.now()
+    own = [row for row in partitions if row.cluster == meter.cluster]
+    hours = finality.broker_hours(selectors.complete_to(meter.cluster), meter.cluster)
+    return {
+        "meter": meter,
+        "brokers": [(broker, broker.waits(now)) for broker in hours],
+        "batch_s": f"{(meter.batch_ms or 0) / 1000:.2f}",
+        "partitions": own,
+        "lag": sum(row.lag for row in own),
+    }
+
+
 def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:
     if not (named.isascii() and named.isdigit() and len(named) < 10):
         raise NotFound("there is no such broker")
+    cluster = cluster_named(request.POST.get("cluster")).name
     try:
-        broker_waive(broker=int(named), reason=request.POST.get("reason", ""), actor=actor)
+        broker_waive(cluster=cluster, broker=int(named), reason=request.POST.get("reason", ""), actor=actor)
         messages.success(request, f"Usage no longer waits for broker {int(named)}.")
     except Invalid:
         messages.error(request, "Say why usage shall not wait for the broker.")

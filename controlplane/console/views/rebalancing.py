@@ -10,17 +10,18 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.console.advice import said
-from controlplane.console.forms.rebalancing import PaceForm, RebalanceForm
+from controlplane.console.forms.rebalancing import BalanceRuleForm, PaceForm, RebalanceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import staff_page
 from controlplane.console.templatetags.console import amount, in_bytes, rate
 from controlplane.core.errors import SluiceError
-from controlplane.rebalancing import selectors, services
+from controlplane.rebalancing import automatic, selectors, services
+from controlplane.rebalancing.causes import Cause
 from controlplane.rebalancing.kept import seen_last
 from controlplane.rebalancing.metrics import skew_percent
-from controlplane.rebalancing.models import OVER, UNDER_WAY, Rebalance, RebalanceState
+from controlplane.rebalancing.models import OVER, UNDER_WAY, BalanceMode, Rebalance, RebalanceState
 from controlplane.rebalancing.planner.model import Goal
 from controlplane.rebalancing.summaries import MIB, returned
 
@@ -51,6 +52,15 @@ EVENTS = {
     "cancel": "Cancelled",
     "pace": "Pace changed",
     "roll_back": "Proposed to roll back",
+}
+MODES = {
+    BalanceMode.OFF: "Nothing begins by itself.",
+    BalanceMode.PROPOSE: "Proposals are made by themselves.",
+    BalanceMode.CARRY_OUT: "Rebalances begin by themselves.",
+}
+CAUSES = {
+    Cause.NEW_BROKER: "A broker without replicas",
+    Cause.SKEW: "A broker above the average",
 }
 COUNTED = (Goal.LEADERS, Goal.REPLICAS)
 STORED = (Goal.DISK,)
@@ -126,9 +136,16 @@ def overview(request: HttpRequest) -> HttpResponse:
             form.refuse(error)
         else:
             return redirect("console:fleet_rebalance", row.id)
+    modes = automatic.modes()
     shown = listing(request, selectors.rebalance_list().order_by("-created_at", "-pk"))
     context = {
-        "clusters": [_balance(cluster.name, seen_last(cluster)) for cluster in cluster_list()],
+        "clusters": [
+            {
+                **_balance(cluster.name, seen_last(cluster)),
+                "by_itself": MODES[BalanceMode(modes.get(cluster.pk, "off"))],
+            }
+            for cluster in cluster_list()
+        ],
         "goals": GOALS.values(),
         "listing": shown,
         "rows": list(shown.page.object_list),
@@ -173,6 +190,40 @@ def now(request: HttpRequest, rebalance_id: str) -> HttpResponse:
     if request.GET.get("seen", row.state) != row.state:
         response.headers["HX-Refresh"] = "true"
     return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page
+def by_itself(request: HttpRequest, cluster: str) -> HttpResponse:
+    """When a cluster is rebalanced by itself, and what it waits for."""
+    found = cluster_named(cluster)
+    rule = automatic.rule_of(found)
+    now = {name: getattr(rule, name) for name in automatic.MEMBERS}
+    form = BalanceRuleForm(
+        request.POST or None, initial={**now, "throttle_mib_per_s": f"{rule.throttle_bytes_per_s / MIB:.6g}"}
+    )
+    if form.is_valid():
+        try:
+            automatic.rule_set(
+                cluster=found,
+                actor=request.user.email,  # type: ignore[union-attr]  # staff_page has looked
+                changes=form.changes,
+                reason=form.cleaned_data["reason"],
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "Set. It holds from now on; what is under way goes on.")
+            return redirect("console:fleet_by_itself", found.name)
+    context = {
+        "cluster": found,
+        "rule": rule,
+        "mode": MODES[BalanceMode(rule.mode)],
+        "waits_for": CAUSES[Cause(rule.waiting_for)] if rule.waiting_for else "",
+        "only_proposes": automatic.only_proposes(rule),
+        "form": form,
+    }
+    return render(request, "console/fleet_by_itself.html", context, status=422 if form.errors else 200)
 
 
 def _progress(row: Rebalance) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The rows that say how far the stream has come, and what it can never read (models `Progress` and `Loss`).
+"""The rows that say how far the stream of a cluster has come, and what it can never read (models `Progress` and `Loss`).
 
 A batch notes its offsets in the transaction of its data (`advance`). All else is the running thread's: it makes the rows when
 a query begins (`begin`), and every few seconds writes what Kafka said and what follows from it (`note_look`). Rows of another
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 PROGRESS_TABLE = "metering_progress"
 LOSS_TABLE = "metering_loss"
-COLUMNS = "partition, topic_id, next_offset, end_offset, looked_at_ms"
+COLUMNS = "cluster, partition, topic_id, next_offset, end_offset, looked_at_ms"
 
 
 def positions(database: Database, cursor: Any) -> dict[int, Position]:
     """How far each partition has been read."""
-    database.run(cursor, f"SELECT partition, topic_id, next_offset, end_offset FROM {PROGRESS_TABLE}")  # noqa: S608
+    statement = f"SELECT partition, topic_id, next_offset, end_offset FROM {PROGRESS_TABLE} WHERE cluster = ?"  # noqa: S608
+    database.run(cursor, statement, (database.cluster,))
     return {partition: Position(*rest) for partition, *rest in cursor.fetchall()}
 
 
@@ -35,21 +36,22 @@ def begin(
     now_ms: int,
 ) -> None:
     """A query begins: at the given offsets, or (None) where the rows say; partitions without a row at their first record."""
-    database.run(cursor, f"DELETE FROM {PROGRESS_TABLE} WHERE topic_id <> ?", (topic.id,))  # noqa: S608
+    gone = f"DELETE FROM {PROGRESS_TABLE} WHERE cluster = ? AND topic_id <> ?"  # noqa: S608
+    database.run(cursor, gone, (database.cluster, topic.id))
     for partition, first in topic.first.items():
         at = first if offsets is None else offsets[partition]
         database.run(
             cursor,
-            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (partition) DO "  # noqa: S608
+            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (cluster, partition) DO "  # noqa: S608
             + ("NOTHING" if offsets is None else "UPDATE SET next_offset = excluded.next_offset"),
-            (partition, topic.id, at, topic.end[partition], now_ms),
+            (database.cluster, partition, topic.id, at, topic.end[partition], now_ms),
         )
     for loss in losses:
         database.run(
             cursor,
-            f"INSERT INTO {LOSS_TABLE} (kind, partition, start_offset, end_offset, topic_id, sentence, found_at_ms)"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (loss.kind, loss.partition, loss.start, loss.end, topic.id, loss.sentence, now_ms),
+            f"INSERT INTO {LOSS_TABLE} (cluster, kind, partition, start_offset, end_offset, topic_id, sentence, found_at_ms)"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (database.cluster, loss.kind, loss.partition, loss.start, loss.end, topic.id, loss.sentence, now_ms),
         )
 
 
@@ -58,10 +60,10 @@ def advance(database: Database, cursor: Any, topic_id: str, next_offsets: Mappin
     for partition, offset in sorted(next_offsets.items()):
         database.run(
             cursor,
-            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, 0) ON CONFLICT (partition) DO UPDATE"  # noqa: S608
+            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, ?, 0) ON CONFLICT (cluster, partition) DO UPDATE"  # noqa: S608
             f" SET next_offset = excluded.next_offset WHERE {PROGRESS_TABLE}.topic_id = excluded.topic_id"
             f" AND {PROGRESS_TABLE}.next_offset < excluded.next_offset",
-            (partition, topic_id, offset, offset),
+            (database.cluster, partition, topic_id, offset, offset),
         )
 
 
@@ -75,16 +77,17 @@ def note_look(
     for partition, end in sorted(topic.end.items()):
         database.run(
             cursor,
-            f"UPDATE {PROGRESS_TABLE} SET end_offset = ?, looked_at_ms = ? WHERE partition = ? AND topic_id = ?",  # noqa: S608
-            (end, at_ms, partition, topic.id),
+            f"UPDATE {PROGRESS_TABLE} SET end_offset = ?, looked_at_ms = ? WHERE cluster = ? AND partition = ? AND topic_id = ?",  # noqa: S608
+            (end, at_ms, database.cluster, partition, topic.id),
         )
     for partition, complete_to_ms in sorted(complete.items()):
         database.run(
             cursor,
-            f"UPDATE {PROGRESS_TABLE} SET complete_to_ms = ? WHERE partition = ? AND topic_id = ?"  # noqa: S608
+            f"UPDATE {PROGRESS_TABLE} SET complete_to_ms = ? WHERE cluster = ? AND partition = ? AND topic_id = ?"  # noqa: S608
             " AND (complete_to_ms IS NULL OR complete_to_ms < ?)",
-            (complete_to_ms, partition, topic.id, complete_to_ms),
+            (complete_to_ms, database.cluster, partition, topic.id, complete_to_ms),
         )
-    database.run(cursor, f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}")  # noqa: S608
+    counted = f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE} WHERE cluster = ?"  # noqa: S608
+    database.run(cursor, counted, (database.cluster,))
     rows, known, least = cursor.fetchone()
     return int(least) if rows and rows == known else None

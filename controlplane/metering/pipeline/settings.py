@@ -3,7 +3,8 @@
 ===================== ========================================================= ================================
 variable              meaning                                                   default
 ===================== ========================================================= ================================
-SLUICE_BROKERS        internal listeners, ``host:port,host:port``               ``127.0.0.1:20011``
+SLUICE_METERED_CLUSTER  whose usage the job reads, by the name it is registered with  ``default``
+SLUICE_BROKERS        internal listeners of its brokers, ``host:port,host:port``  ``127.0.0.1:20011``
 SLUICE_SECRETS_FILE   JSON with ``credentials``: ``{"metering": "…"}``          ``<stack dir>/secrets.json``
 SLUICE_CLUSTER_SECURITY, SLUICE_CLUSTER_TLS  as of controlplane/env.py; the folder has to be  ``sasl_plaintext``
                       where Spark's executors are as well
@@ -19,21 +20,26 @@ SLUICE_SPARK_SUBMIT   how the runner starts jobs, in words of a shell:          
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.env import Environment
+from controlplane.env import Environment, EnvironmentProblem
 from quota.contracts.identity import METERING
 from quota.tls.material import AUTHORITIES, COMBINED
 
 USER = METERING.name
+DEFAULT_CLUSTER = "default"
+"""The one of an installation that has registered no other; and of rows from before there were several."""
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What one job is told by its environment."""
 
+    cluster: str
     brokers: str
     environment: Environment = field(repr=False)
     master: str
@@ -45,6 +51,7 @@ class Settings:
     def read(cls, variables: Mapping[str, str]) -> Settings:
         environment = Environment.read(variables)
         return cls(
+            cluster=_cluster(variables),
             brokers=variables.get("SLUICE_BROKERS") or "127.0.0.1:20011",
             environment=environment,
             master=variables.get("SPARK_MASTER") or "local[2]",
@@ -52,6 +59,11 @@ class Settings:
             trigger_s=int(variables.get("SLUICE_USAGE_TRIGGER_S") or 5),
             home=environment.stack_dir / "metering",
         )
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's, of this cluster's stream."""
+        return self.home / ("checkpoint" if self.cluster == DEFAULT_CLUSTER else f"checkpoint-{self.cluster}")
 
     @property
     def is_local(self) -> bool:
@@ -94,3 +106,10 @@ class Settings:
 
     def _tls_folder(self) -> Path | None:
         return self.environment.cluster_tls if self.environment.cluster_security.connects_with_tls else None
+
+
+def _cluster(variables: Mapping[str, str]) -> str:
+    name = variables.get("SLUICE_METERED_CLUSTER") or DEFAULT_CLUSTER
+    if not _NAME.fullmatch(name):
+        raise EnvironmentProblem(f"SLUICE_METERED_CLUSTER must be the name of a cluster, not {name!r}")
+    return name

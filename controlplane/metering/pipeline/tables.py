@@ -13,6 +13,9 @@ The exception are caps (model `Cap`): what operators have ruled out is lowered b
 
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
+
+A job reads the topic of one cluster, and what it says of itself has the cluster's name: broker ids and partitions of `__usage`
+are others in each. Maxima need none: an instance is on one cluster, and a boot is one broker's.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Boot, Statement, superseded
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
@@ -51,7 +55,10 @@ class Database:
     PostgreSQL lets either commit what the other has half done. `patience_s`: how long a statement waits for a lock.
     """
 
-    def __init__(self, environment: Environment, *, patience_s: float = LOCK_PATIENCE_S) -> None:
+    def __init__(
+        self, environment: Environment, *, cluster: str = DEFAULT_CLUSTER, patience_s: float = LOCK_PATIENCE_S
+    ) -> None:
+        self.cluster = cluster  # whose rows of the job are read and written
         self._settings = environment.database()
         self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
         self._patience_s = patience_s
@@ -141,18 +148,19 @@ class Database:
             f"UPDATE {STATUS_TABLE} SET records = records + ?, bad_records = bad_records + ?,"  # noqa: S608
             " early_records = early_records + ?, query = ?, batch = ?,"
             " last_record_at_ms = CASE WHEN ? > COALESCE(last_record_at_ms, 0) THEN ? ELSE last_record_at_ms END"
-            " WHERE id = 1 AND (query <> ? OR batch < ?)",
-            (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
+            " WHERE cluster = ? AND (query <> ? OR batch < ?)",
+            (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, self.cluster, query, batch),
         )
 
     def statements_note(self, cursor: Any, topic_id: str, rows: Iterable[Sequence[Any]]) -> None:
         """(broker, hour, boot, after, said at in ms, partition, offset): what brokers say of whole hours, in their order."""
         statement = (
-            f"INSERT INTO {STATEMENT_TABLE} (broker, hour, boot, after, said_at_ms, source_partition, source_offset, topic_id)"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_id, source_partition, source_offset) DO NOTHING"
+            f"INSERT INTO {STATEMENT_TABLE}"  # noqa: S608
+            " (broker, hour, boot, after, said_at_ms, source_partition, source_offset, topic_id, cluster)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_id, source_partition, source_offset) DO NOTHING"
         )
         for row in sorted((tuple(row) for row in rows), key=lambda row: row[-2:]):
-            self.run(cursor, statement, (*row, topic_id))
+            self.run(cursor, statement, (*row, topic_id, self.cluster))
 
     def boots_note(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
         """(broker, boot, first hour, last hour, first written at in ms): boots that have told usage, in any order and again."""
@@ -162,19 +170,19 @@ class Database:
             for name, sign in extremes
         )
         statement = (
-            f"INSERT INTO {BOOT_TABLE} (broker, boot, first_hour, last_hour, first_at_ms, is_told) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608
-            f" ON CONFLICT (broker, boot) DO UPDATE SET {', '.join(taken)}"
+            f"INSERT INTO {BOOT_TABLE} (broker, boot, first_hour, last_hour, first_at_ms, is_told, cluster)"  # noqa: S608
+            f" VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (cluster, broker, boot) DO UPDATE SET {', '.join(taken)}"
         )
         for row in sorted(tuple(row) for row in rows):
-            self.run(cursor, statement, (*row, False))
+            self.run(cursor, statement, (*row, False, self.cluster))
 
     def _boots(self, cursor: Any) -> dict[int, list[Boot]]:
         """Those that no statement accounts for that was dropped, by broker."""
         self.run(
             cursor,
-            f"SELECT broker, boot, first_hour, last_hour, first_at_ms FROM {BOOT_TABLE} WHERE is_told = ?"  # noqa: S608
-            " ORDER BY broker, first_at_ms, boot",
-            (False,),
+            f"SELECT broker, boot, first_hour, last_hour, first_at_ms FROM {BOOT_TABLE}"  # noqa: S608
+            " WHERE cluster = ? AND is_told = ? ORDER BY broker, first_at_ms, boot",
+            (self.cluster, False),
         )
         boots = [Boot(*row) for row in cursor.fetchall()]
         return {broker: list(some) for broker, some in groupby(boots, key=lambda boot: boot.broker)}
@@ -184,7 +192,8 @@ class Database:
 
         Which boots it accounted for is kept.
         """
-        self.run(cursor, f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} ORDER BY broker, id")  # noqa: S608
+        statement = f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
+        self.run(cursor, f"{statement} ORDER BY broker, id", (self.cluster,))
         rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
@@ -193,8 +202,8 @@ class Database:
             certain, ids = superseded(list(of_broker), read_to_ms, judged, boots.get(broker, ()))
             for boot in boots.get(broker, ()):
                 if boot.boot in certain.accounted:
-                    told = f"UPDATE {BOOT_TABLE} SET is_told = ? WHERE broker = ? AND boot = ?"  # noqa: S608
-                    self.run(cursor, told, (True, broker, boot.boot))
+                    told = f"UPDATE {BOOT_TABLE} SET is_told = ? WHERE cluster = ? AND broker = ? AND boot = ?"  # noqa: S608
+                    self.run(cursor, told, (True, self.cluster, broker, boot.boot))
             if ids:
                 assert certain.last is not None
                 self.run(cursor, f"UPDATE {STATEMENT_TABLE} SET hour = ? WHERE id = ?", (certain.hour, certain.last.id))  # noqa: S608
@@ -203,19 +212,19 @@ class Database:
 
     def movement_note(self, cursor: Any, moved: Moved) -> None:
         """What Spark said of the query."""
-        values = (moved.at_ms, moved.batch_ms, moved.batch_records)
+        values = (moved.at_ms, moved.batch_ms, moved.batch_records, self.cluster)
         what = "moved_at_ms = ?, batch_ms = ?, batch_records = ?"
-        self.run(cursor, f"UPDATE {STATUS_TABLE} SET {what} WHERE id = 1", values)  # noqa: S608
+        self.run(cursor, f"UPDATE {STATUS_TABLE} SET {what} WHERE cluster = ?", values)  # noqa: S608
 
     def sign_of_life(self, cursor: Any, *, now_ms: int, problem: str = "", started: bool = False) -> None:
         """Say that the job is there, or what keeps it from working."""
         self.run(
             cursor,
-            f"INSERT INTO {STATUS_TABLE} (id, query, batch, records, bad_records, started_at_ms, seen_at_ms, problem)"  # noqa: S608
-            " VALUES (1, '', -1, 0, 0, ?, ?, ?)"
-            " ON CONFLICT (id) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, problem = excluded.problem,"
+            f"INSERT INTO {STATUS_TABLE} (cluster, query, batch, records, bad_records, started_at_ms, seen_at_ms, problem)"  # noqa: S608
+            " VALUES (?, '', -1, 0, 0, ?, ?, ?)"
+            " ON CONFLICT (cluster) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, problem = excluded.problem,"
             f" started_at_ms = CASE WHEN ? THEN excluded.started_at_ms ELSE {STATUS_TABLE}.started_at_ms END",
-            (now_ms, now_ms, problem, started),
+            (self.cluster, now_ms, now_ms, problem, started),
         )
 
     def _dialect(self, statement: str) -> str:

@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.rebalancing import kept
 from controlplane.rebalancing.metrics import rebalancing_text
-from controlplane.rebalancing.models import Rebalance, RebalanceState
+from controlplane.rebalancing.models import BalanceRule, Rebalance, RebalanceState
 from tests.controlplane.conftest import run_to_the_end
 from tests.controlplane.rebalancing.rows import rebalance_row
 
 from .conftest import text_of
 
+RULE = {
+    "mode": "propose", "new_brokers": "on", "skew_percent": "70", "lasting_minutes": "20", "rest_hours": "6",
+    "throttle_mib_per_s": "7.5", "at_once": "3", "reason": "nights",
+}  # fmt: skip
 FORM = {"goals": ["leaders"], "margin_percent": 10, "throttle_mib_per_s": 50, "at_once": 20}
 
 
@@ -158,3 +163,53 @@ def test_one_that_left_moves_out_does_not_look_done(at_staff, instance):
     Rebalance.objects.update(problem="2 of 3 moves could not be made: each says why")
     for address in ("/fleet/rebalancing", f"/fleet/rebalancing/{row.id}"):
         assert "Done in part" in text_of(at_staff.get(address))
+
+
+class TestByItself:
+    ADDRESS = "/fleet/clusters/default/rebalancing"
+
+    def test_it_is_set_and_on_record(self, at_staff, instance):
+        assert "Nothing begins by itself." in text_of(at_staff.get("/fleet/rebalancing"))
+        assert "Nothing begins by itself." in text_of(at_staff.get(self.ADDRESS))
+        page = at_staff.post(self.ADDRESS, RULE)
+        assert (page.status_code, page["Location"]) == (302, self.ADDRESS)
+        rule = BalanceRule.objects.get()
+        assert (rule.mode, rule.new_brokers, rule.skew_percent, rule.in_windows) == ("propose", True, 70, False)
+        assert (rule.throttle_bytes_per_s, rule.at_once) == (7.5 * 2**20, 3)
+        assert "Proposals are made by themselves." in text_of(at_staff.get("/fleet/rebalancing"))
+        assert "Set by admin@example.com" in text_of(at_staff.get(self.ADDRESS))
+        assert "Rebalancing by itself: off \N{RIGHTWARDS ARROW} propose" in text_of(
+            at_staff.get("/fleet/clusters/default")
+        )
+
+    def test_without_a_threshold_skew_does_not_count(self, at_staff, instance):
+        at_staff.post(self.ADDRESS, {**RULE, "skew_percent": ""})
+        assert BalanceRule.objects.get().skew_percent is None
+
+    @pytest.mark.parametrize(
+        "wrong", [{"reason": ""}, {"skew_percent": "5"}, {"mode": "always"}, {"throttle_mib_per_s": "0"}]
+    )
+    def test_what_makes_no_sense_is_not_set(self, at_staff, instance, wrong):
+        assert at_staff.post(self.ADDRESS, {**RULE, **wrong}).status_code == 422
+        assert not BalanceRule.objects.exists()
+
+    def test_the_page_says_what_it_waits_for_and_that_it_only_proposes(self, at_staff, instance):
+        at_staff.post(self.ADDRESS, {**RULE, "mode": "carry_out"})
+        now = SYSTEM_CLOCK.now()
+        BalanceRule.objects.update(waiting_for="skew", waiting_since=now)
+        assert "A broker above the average since" in text_of(at_staff.get(self.ADDRESS))
+        rebalance_row(instance.cluster, state=RebalanceState.FAILED)
+        Rebalance.objects.update(cause="x", begun_at=now, finished_at=now)
+        assert "Set this again to have it go on." in text_of(at_staff.get(self.ADDRESS))
+
+    def test_a_proposal_that_nobody_has_asked_for_says_why_it_is_there(self, at_staff, instance):
+        row = rebalance_row(instance.cluster)
+        Rebalance.objects.update(cause="broker 4 has no replicas yet", created_by="system")
+        assert "By itself Broker 4 has no replicas yet" in text_of(at_staff.get("/fleet/rebalancing"))
+        text = text_of(at_staff.get(f"/fleet/rebalancing/{row.id}"))
+        assert "Nobody has asked for this: broker 4 has no replicas yet." in text
+        assert "Proposed by itself" in text
+
+    def test_nobody_else_sees_it(self, at_alice, instance):
+        assert at_alice.client.get(self.ADDRESS).status_code == 404
+        assert at_alice.client.post(self.ADDRESS, RULE).status_code == 404

@@ -93,6 +93,8 @@ def address(alice, instance, admin):
         "budget_id": budget_row(alice.organisation, instance=instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
+        "cluster": instance.cluster.name,
+        "broker": 1,
         "change_id": change_row(instance).id,
         "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",

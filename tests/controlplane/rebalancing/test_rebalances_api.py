@@ -147,3 +147,42 @@ def test_flow_falls_on_what_an_instance_leads_by_size(admin, api, place, instanc
 @pytest.mark.parametrize("path", ["balance", "rebalances"])
 def test_it_is_for_operators(alice, instance, path):
     assert alice.api.get(f"{V1}/{path}").status_code == 403
+
+
+class TestByItself:
+    ADDRESS = f"{V1}/clusters/default/rebalancing"
+
+    def test_nothing_does_until_an_operator_says_so(self, api):
+        shown = api.get(self.ADDRESS).json()
+        assert (shown["cluster"], shown["mode"], shown["waiting_for"], shown["changed_at"]) == (
+            "default",
+            "off",
+            "",
+            None,
+        )
+        changed = api.patch(self.ADDRESS, {"mode": "propose", "skew_percent": None, "reason": "nights"})
+        assert changed.status_code == 200, changed.content
+        shown = api.get(self.ADDRESS).json()
+        assert (shown["mode"], shown["skew_percent"], shown["new_brokers"]) == ("propose", None, True)
+        assert (shown["changed_by"], shown["only_proposes"]) == ("charlie@example.com", False)
+        (event,) = api.get(f"{V1}/clusters/default/events").json()
+        assert (event["action"], event["reason"]) == ("rebalancing", "nights")
+
+    @pytest.mark.parametrize(
+        ("change", "field"),
+        [({"mode": "always"}, "mode"), ({"skew_percent": 5}, "skew_percent"), ({"rest_hours": 1.5}, "rest_hours"),
+         ({"lasts": 5}, "lasts"), ({"new_brokers": "yes"}, "new_brokers")],
+    )  # fmt: skip
+    def test_what_makes_no_sense_is_refused_by_name(self, api, change, field):
+        response = api.patch(self.ADDRESS, {**change, "reason": "x"})
+        assert response.status_code == 400
+        assert [each["field"] for each in response.json()["errors"]] == [field]
+
+    def test_a_change_wants_a_reason_and_something_that_changes(self, api):
+        assert api.patch(self.ADDRESS, {"mode": "propose"}).status_code == 400
+        assert api.patch(self.ADDRESS, {"reason": "x"}).status_code == 400
+
+    def test_it_is_of_a_cluster_that_is_there_and_for_operators(self, api, alice):
+        assert api.get(f"{V1}/clusters/other/rebalancing").status_code == 404
+        assert alice.api.get(self.ADDRESS).status_code == 403
+        assert alice.api.patch(self.ADDRESS, {"mode": "propose", "reason": "x"}).status_code == 403

@@ -11,6 +11,7 @@ from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.verification import organisation_verify
 from controlplane.billing.waiting import waiting
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError
 from controlplane.tenants.models import Organisation
@@ -43,8 +44,10 @@ class Command(BaseCommand):
 
     def _waiting(self, options: dict[str, Any]) -> None:
         del options
+        several = len(cluster_list()) > 1
         for each in waiting(SYSTEM_CLOCK.now()):
-            self.stdout.write(f"{each.month}: {each.invoices} wait: {each.why}")
+            of_cluster = f" on cluster {each.cluster}" if several else ""
+            self.stdout.write(f"{each.month}{of_cluster}: {each.invoices} wait: {each.why}")
             for one in each.brokers:
                 start = "the beginning" if one.start is None else f"{one.start:%Y-%m-%d %H:%M}"
                 boots = f", boots {', '.join(one.boots)}" if one.boots else ""

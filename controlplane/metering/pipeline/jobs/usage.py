@@ -1,4 +1,4 @@
-"""The job: `python -m controlplane.metering.pipeline.jobs.usage` (or spark-submit); settings.py says what it reads.
+"""The job, of one cluster: `python -m controlplane.metering.pipeline.jobs.usage` (or spark-submit); settings.py has its words.
 
 Runs until SIGTERM. Two loops: the outer one brings Spark up again where its JVM has died, the inner one the query where
 a batch has failed (database away, topic not there yet, brokers gone). Neither loses anything: the checkpoint says where
@@ -32,7 +32,7 @@ from controlplane.metering.pipeline.listener import Listener
 from controlplane.metering.pipeline.positions import Looks, TopicState, reaching_back, starting
 from controlplane.metering.pipeline.raw_table import RawTable
 from controlplane.metering.pipeline.schemas import MAXIMA
-from controlplane.metering.pipeline.settings import Settings
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.metering.pipeline.tables import Database
 from controlplane.spark.errors import first_line
 
@@ -63,8 +63,10 @@ class UsageJob:
         self._settings = settings
         self._spark = spark
         self._raw = raw
-        self._database = Database(settings.environment)  # of batches, which come on py4j's threads
-        self._signs = Database(settings.environment, patience_s=LIFE_S)  # of the thread that runs the job
+        # Of batches, which come on py4j's threads.
+        self._database = Database(settings.environment, cluster=settings.cluster)
+        # Of the thread that runs the job.
+        self._signs = Database(settings.environment, cluster=settings.cluster, patience_s=LIFE_S)
         self._listener = Listener()
         self._kafka: source.UsageTopic | None = None
         self._tls_files = settings.tls_files()
@@ -132,11 +134,11 @@ class UsageJob:
 
     @property
     def _checkpoint(self) -> Path:
-        return self._settings.home / "checkpoint"
+        return self._settings.checkpoint
 
     def _set_checkpoint_aside(self) -> None:
         if self._checkpoint.exists():
-            aside = self._checkpoint.with_name("checkpoint-before")
+            aside = self._checkpoint.with_name(f"{self._checkpoint.name}-before")
             shutil.rmtree(aside, ignore_errors=True)
             self._checkpoint.rename(aside)
 
@@ -243,7 +245,9 @@ class UsageJob:
         """That this run goes on: in a row that it makes when it can."""
         run = self._run
         if run is None:
-            return runs.Current(runs.begin(self._signs, cursor, job=JOB, what="", at_ms=now_ms))
+            cluster = self._settings.cluster
+            what = "" if cluster == DEFAULT_CLUSTER else cluster
+            return runs.Current(runs.begin(self._signs, cursor, job=JOB, what=what, at_ms=now_ms))
         run.rows = self.records
         runs.seen(self._signs, cursor, run, now_ms)
         return run
@@ -357,7 +361,7 @@ def main() -> int:
 
 
 def _say(settings: Settings, problem: str) -> None:
-    database = Database(settings.environment)
+    database = Database(settings.environment, cluster=settings.cluster)
     try:
         with database.transaction() as cursor:
             database.sign_of_life(cursor, now_ms=_now_ms(), problem=problem)
