@@ -19,6 +19,7 @@ from tests.support.ports import free_port
 
 REPORTED = (
     "history.Minute", "history.RolledUp", "quotas.RecordedInterval", "quotas.QuotaDay", "quotas.QuotaDayStaged",
+    "clusters.PhysicalCluster",
 )  # fmt: skip
 """Other apps' tables that jobs read and write."""
 

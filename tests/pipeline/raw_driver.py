@@ -74,8 +74,8 @@ def plant(kill: str | None) -> None:
         if kill == "while it writes":
             die_when_there_is_another_file(Path(table.uri))
         if kill == "another job is first":
-            table._newest()  # what it knows before the other one writes
-            APPEND(RawTable(table._spark, str(Path(table.uri).parent), table._environment), *values)
+            table._newest(values[1])  # what it knows before the other one writes
+            APPEND(RawTable(table._spark, str(Path(table.uri).parent), table._environment, table._cluster), *values)
         count = APPEND(table, *values)
         if kill in ("after the lake", "while it writes"):
             die()

@@ -66,6 +66,25 @@ def read_to(database, moment: datetime):
         )
 
 
+def test_a_cluster_that_is_switched_off_is_waited_for_no_more(database, reconciled):
+    read_to(database, datetime(2026, 5, 9, 0, 30, tzinfo=UTC))
+    with database.transaction() as cursor:
+        progress = (
+            "INSERT INTO metering_progress"
+            " (cluster, partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
+            " VALUES ('east', 0, 'e', 1, 1, 0, ?)"
+        )
+        database.run(cursor, progress, [int(datetime(2026, 5, 3, 0, 30, tzinfo=UTC).timestamp() * 1000)])
+    assert reconciled.last_day() == date(2026, 5, 2), "the slower one says how far"
+    assert reconciled.topics() == [("default", "t"), ("east", "e")]
+    with database.transaction() as cursor:
+        columns = "name, capacity, zones, state, zookeeper_hosts"
+        values = "('east', 1, '[]', 'retired', 'z:2181')"
+        database.run(cursor, f"INSERT INTO clusters_physicalcluster ({columns}) VALUES {values}")
+    assert reconciled.last_day() == date(2026, 5, 8)
+    assert reconciled.topics() == [("default", "t")]
+
+
 def test_executors_read_hours_as_differences_within_the_range(environment, database):
     raised(database, row(ONE, "09", 100), row(ONE, "11", 150), row(TWO, "09", 9))
     found = list(reconcile_tables.used_read(environment, "2026-05-01T10:00:00Z", END, ONE))

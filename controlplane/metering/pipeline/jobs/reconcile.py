@@ -195,7 +195,7 @@ def _make(
 ) -> list[Compared]:  # fmt: skip
     spark = session.open_batch_session(settings, APP, with_delta=True)
     try:
-        begins = raw_table.RawTable(spark, settings.lake, settings.environment).begins()
+        begins = _begins(spark, settings, known)
         for hours in asked:
             if begins is None or hours.start < begins:
                 raise NoTableError(
@@ -218,6 +218,15 @@ def _make(
         return done
     finally:
         session.close_session(spark)
+
+
+def _begins(spark: SparkSession, settings: Settings, known: Reconciled) -> str | None:
+    """From which hour on the table has all that was told, of every cluster; None: there is none yet."""
+    begin = (
+        raw_table.RawTable(spark, settings.lake, settings.environment, cluster).begins(topic_id)
+        for cluster, topic_id in known.topics()
+    )
+    return max((each for each in begin if each is not None), default=None)
 
 
 def _due_ranges(
