@@ -34,6 +34,7 @@ class Command(BaseCommand):
         waive = actions.add_parser("waive", help="let invoices of a month no longer wait for metering")
         waive.add_argument("month", help="such as 2026-05")
         waive.add_argument("--instance", help="this instance's only")
+        waive.add_argument("--cluster", default="", help="only of instances on this cluster")
         waive.add_argument("--actor", required=True, help="who says so, for the audit trail: an email")
         waive.add_argument("--reason", required=True, help="why, for the audit trail")
 
@@ -64,7 +65,11 @@ class Command(BaseCommand):
             raise CommandError(f"month {error}") from error
         try:
             waiver = services.metering_waive(
-                month=month, instance_id=options["instance"], actor=options["actor"], reason=options["reason"]
+                month=month,
+                instance_id=options["instance"],
+                cluster=options["cluster"],
+                actor=options["actor"],
+                reason=options["reason"],
             )
         except SluiceError as error:
             raise CommandError(error.detail) from error
