@@ -198,6 +198,11 @@ urlpatterns = [
     path(f"{INSTANCE}/talkers", connections.TalkersApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
+    path(f"{INSTANCE}/hanging-transactions", transactions.HangingTransactionsApi.as_view()),
+    path(
+        f"{INSTANCE}/hanging-transactions/<str:topic>/<int:partition>/<int:offset>",
+        transactions.HangingTransactionApi.as_view(),
+    ),
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),

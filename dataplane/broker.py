@@ -53,6 +53,7 @@ from dataplane.tenancy.proxies import Proxies
 from dataplane.tenancy.registry import Registry
 from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.transactions.coordinator import TransactionCoordinator
+from dataplane.transactions.limits import UNLIMITED, Allowed
 from dataplane.transactions.producer_ids import ProducerIds
 from dataplane.transactions.settings import transaction_settings
 from dataplane.transactions.verification import Verifier
@@ -157,6 +158,7 @@ class Broker:
             self.producer_ids,
             self.metadata,
             self.marker_peers.call,
+            self._transactions_allowed,
         )
         self.replicas.roles.on_leadership(self.transactions.on_leadership)
         self.verifier = Verifier(
@@ -203,6 +205,7 @@ class Broker:
             self.metadata,
             self.groups,
             doors.loop,
+            self.transactions,
             forgotten_producers=self.logs.producer_budgets.forgotten,
             refused_sessions=self.fetch_sessions.refused,
             failed_logins=self._failed_logins,
@@ -315,6 +318,15 @@ class Broker:
     def _transactions_partitions(self) -> int:
         settings = self.config.settings
         return len(self.metadata.partitions(TRANSACTIONS_TOPIC)) or settings.transaction_state_log_num_partitions
+
+    def _transactions_allowed(self, key: str) -> Allowed:
+        """What an instance may have of transactions, and what it has on other brokers."""
+        instance = self.registry.by_key(key)
+        if instance is None:
+            return UNLIMITED
+        limits = instance.spec.limits
+        is_open, ids = self.agent.transactions_elsewhere(instance.spec.id)
+        return Allowed(limits.open_transactions, limits.transactional_ids, limits.transaction_timeout_ms, is_open, ids)
 
     def _directory_failed(self, path: str, error: str, keys: list[tuple[str, int]]) -> None:
         self.log(f"data directory {path} is OFFLINE until the next start, with {len(keys)} replicas: {error}")

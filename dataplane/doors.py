@@ -236,6 +236,8 @@ class Loop(Protocol):
     """Scheduling and sockets."""
 
     clock: Clock
+    turn_number: int
+    """Of the turn that is running, for what is done so often in a turn: callbacks at its end bring more callbacks at its end."""
 
     def call_later(self, delay_s: float, callback: Callback) -> Timer:
         """Run once, `delay_s` seconds of monotonic time from now or a little later."""

@@ -81,7 +81,7 @@ class Slices:
         self._closing: deque[Job[Any]] = deque()  # that were given up
         self._last: str | None = None  # who had the slice before
         self._is_scheduled = False
-        self._at_once_s = 0.0  # spent in this turn
+        self._at_once_s, self._at_once_in = 0.0, -1  # spent at once, and in which turn
 
     def run(self, owner: str, steps: Steps[T], *, at_once: bool = True) -> Job[T]:
         """The future has what the steps return or raise; it is done already where they did not take long.
@@ -93,14 +93,14 @@ class Slices:
             self._waiting.setdefault(owner, deque()).append(job)
             return job
         self._begin(job)
+        if self._at_once_in != self._loop.turn_number:
+            self._at_once_s, self._at_once_in = 0.0, self._loop.turn_number
         if not at_once or self._at_once_s >= AT_ONCE_S:
             self._later(job)
             return job
-        if not self._at_once_s:
-            self._loop.at_turn_end(self._turn_ends)
         since = self._clock()
         self._run_slice(job, since + SLICE_S)
-        self._at_once_s += max(self._clock() - since, 1e-9)
+        self._at_once_s += self._clock() - since
         return job
 
     def drop(self, job: Job[Any]) -> None:
@@ -116,9 +116,6 @@ class Slices:
         job.fail(CancelledError())  # where it waits in a line, it is passed over when its turn comes
 
     # --- slices -------------------------------------------------------------------------------------------------------
-
-    def _turn_ends(self) -> None:
-        self._at_once_s = 0.0
 
     def _turn(self) -> None:
         """One slice, shared by those who do not need a whole one; the others in later turns."""

@@ -32,6 +32,7 @@ _INSTANCE = "/instances/{instance_id}"
 _TOPIC = f"{_INSTANCE}/topics/{{topic}}"
 _GROUP = f"{_INSTANCE}/groups/{{group}}"
 _TRANSACTION = f"{_INSTANCE}/transactions/{{transactional_id}}"
+_HANGING = f"{_INSTANCE}/hanging-transactions"
 _USER = f"{_INSTANCE}/users/{{user}}"
 _ROUTE = f"{_INSTANCE}/routes/{{route_id}}"
 _RULE = f"{_INSTANCE}/throttle-rules/{{rule_id}}"
@@ -118,6 +119,8 @@ TALKERS = Call("GET", f"{_INSTANCE}/talkers")
 TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
 TRANSACTION = Call("GET", _TRANSACTION)
 TRANSACTION_END = Call("DELETE", _TRANSACTION)
+HANGING_TRANSACTIONS = Call("GET", _HANGING)
+HANGING_TRANSACTION_END = Call("DELETE", f"{_HANGING}/{{topic}}/{{partition}}/{{offset}}")
 
 USERS = Call("GET", f"{_INSTANCE}/users")
 USER_CREATE = Call("POST", f"{_INSTANCE}/users")

@@ -94,6 +94,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "transactions": ("transactions list", _I),
     "transaction": ("transactions show", _I, "transactional_id"),
     "transaction_end": ("transactions end", _I, "transactional_id"),
+    "hanging_transactions": ("transactions hanging", _I),
+    "hanging_transaction_end": ("transactions end-hanging", _I, "topic", "partition", "offset"),
     "operations": ("operation list",),
     "operation": ("operation show", "operation_id"),
     "bills": ("bill invoices",),

@@ -107,6 +107,12 @@ def broker_time_of(document: dict[str, Any]) -> dict[str, Any] | None:
     return found and found | {"used": round(sum(broker["flow"] for broker in found["brokers"]), 1)}
 
 
+def transactions_of(document: dict[str, Any]) -> dict[str, Bar] | None:
+    """Open transactions and transactional ids against their limits; None: not known."""
+    found: dict[str, Any] | None = document.get("transactions")
+    return found and {name: bar(found[name], found[f"{name}_limit"]) for name in ("open", "ids")}
+
+
 def bar(used: int | None, limit: int | None, *, fills: bool = True) -> Bar:
     """With its percentage."""
     used = used or 0

@@ -177,6 +177,12 @@ urlpatterns = [
     path(f"{INSTANCE}/transactions", transactions.listed, name="transactions"),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.shown, name="transaction"),
     path(f"{INSTANCE}/transaction-end/<name:transactional_id>", transactions.end, name="transaction_end"),
+    path(f"{INSTANCE}/hanging-transactions", transactions.hanging, name="hanging_transactions"),
+    path(
+        f"{INSTANCE}/hanging-transactions/<str:topic>/<int:partition>/<int:offset>/end",
+        transactions.end_hanging,
+        name="hanging_transaction_end",
+    ),
     path(f"{ORG}/palette", palette.shown, name="palette"),
     path(f"{ORG}/operations", operations.listed, name="operations"),
     path(f"{ORG}/operations/<id:operation_id>", operations.shown, name="operation"),

@@ -56,6 +56,8 @@ CODES = (
     "cluster_unknown",
     "metering_behind",
 )
+OF_FLOW = ("storage_full", "partitions_without_leader", "storage_nearly_full", "partitions_under_replicated")
+"""What only the flow master knows."""
 
 
 @dataclass(frozen=True, slots=True)

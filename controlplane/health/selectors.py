@@ -13,7 +13,17 @@ from controlplane.clusters.selectors import ports_by_owner
 from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.models import HealthReason
-from controlplane.health.rules import Facts, Flow, Health, HealthState, Listener, Reason, health_of, health_with
+from controlplane.health.rules import (
+    OF_FLOW,
+    Facts,
+    Flow,
+    Health,
+    HealthState,
+    Listener,
+    Reason,
+    health_of,
+    health_with,
+)
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instances_by_cluster
 from controlplane.metering import selectors as metering
@@ -57,22 +67,27 @@ def health_get(
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
     metering_problems = {cluster.pk: _metering_problem(cluster.name) for cluster, _ in instances_by_cluster(running)}
-    since: dict[str, dict[str, Any]] = {}
+    stored: dict[str, list[HealthReason]] = {name: [] for name in names}
     for row in HealthReason.objects.filter(instance__in=names):
-        since.setdefault(row.instance, {})[row.code] = row.since
+        stored[row.instance].append(row)
     healths = {}
     for instance in running:
+        document = figures.documents.get(instance.id)
+        is_learning = document is not None and bool(document.get("learning"))
         away = figures.problems.get(instance.id)
         facts = Facts(
             storage_limit_bytes=round(instance.storage_gib * GIB),
-            flow=_flow(figures.documents.get(instance.id)),
+            flow=None if is_learning else _flow(document),
             flow_problem=away.detail if away is not None and away.code != NOT_YET else "",
             listeners=listeners[instance.id],
             throttled_under_limit_ms=throttled.get(instance.id, 0),
             change_problem=instance.problem.rstrip("."),
             metering_problem=metering_problems[instance.cluster_id],
         )
-        healths[instance.id] = health_of(facts).known_since(since.get(instance.id, {}), now)
+        health, before = health_of(facts), stored[instance.id]
+        if is_learning:  # it says 0 of what it has not heard yet: what was the matter stays until it knows
+            health = health_with([*health.reasons, *(_reason(row) for row in before if row.code in OF_FLOW)])
+        healths[instance.id] = health.known_since({row.code: row.since for row in before}, now)
     return healths
 
 
@@ -81,7 +96,11 @@ def health_remembered(instance: Instance) -> Health | None:
     if instance.state != InstanceState.RUNNING:
         return None
     rows = HealthReason.objects.filter(instance=instance.id)
-    return health_with([Reason(row.code, HealthState(row.state), row.title, row.detail, row.since) for row in rows])
+    return health_with([_reason(row) for row in rows])
+
+
+def _reason(row: HealthReason) -> Reason:
+    return Reason(row.code, HealthState(row.state), row.title, row.detail, row.since)
 
 
 def _flow(document: Mapping[str, Any] | None) -> Flow | None:

@@ -321,6 +321,14 @@ class OperatorsLimitsSerializer(StrictSerializer):
     broker_time_ms_per_s = OperatorsLimitField(
         required=False, help_text="over all brokers; by default as much as its bandwidth needs"
     )
+    open_transactions = OperatorsLimitField(
+        required=False, help_text="at a time, over all brokers; by default by its bandwidth"
+    )
+    transactional_ids = OperatorsLimitField(required=False, help_text="over all brokers; by default by its bandwidth")
+    transaction_timeout_ms = OperatorsLimitField(
+        required=False,
+        help_text="the longest that a producer may ask for; by default 15 minutes; null: the brokers' own",
+    )
 
 
 class LimitsSerializer(serializers.Serializer[Any]):
@@ -331,6 +339,16 @@ class LimitsSerializer(serializers.Serializer[Any]):
     broker_time_ms_per_s = serializers.IntegerField(
         allow_null=True,
         help_text="milliseconds a second that all brokers together may work for the instance; its requests wait beyond it",
+    )
+    open_transactions = serializers.IntegerField(
+        allow_null=True, help_text="at a time, over all brokers; one too many does not begin (POLICY_VIOLATION)"
+    )
+    transactional_ids = serializers.IntegerField(
+        allow_null=True, help_text="over all brokers; a new one too many is refused (POLICY_VIOLATION)"
+    )
+    transaction_timeout_ms = serializers.IntegerField(
+        allow_null=True,
+        help_text="the longest transaction.timeout.ms (INVALID_TRANSACTION_TIMEOUT beyond it); null: the brokers' own",
     )
 
 
@@ -460,6 +478,15 @@ class BrokerTimeSerializer(serializers.Serializer[Any]):
     brokers = BrokerTimeShareSerializer(many=True)
 
 
+class TransactionCountsSerializer(serializers.Serializer[Any]):
+    """Transactions and transactional ids over all brokers, a second or two ago."""
+
+    open = serializers.IntegerField(help_text="transactions that have begun and have not ended in every partition")
+    open_limit = serializers.IntegerField(allow_null=True, help_text="null: unlimited")
+    ids = serializers.IntegerField(help_text="transactional ids: they go when nobody has used them for 7 days")
+    ids_limit = serializers.IntegerField(allow_null=True, help_text="null: unlimited")
+
+
 class AllocationSerializer(serializers.Serializer[Any]):
     """How the limit is shared out now, as the active master tells it."""
 
@@ -471,3 +498,4 @@ class AllocationSerializer(serializers.Serializer[Any]):
     partitions_under_replicated = serializers.IntegerField(allow_null=True, help_text="null: an older master")
     connections = serializers.IntegerField()
     broker_time = BrokerTimeSerializer(allow_null=True, help_text="null: there is no limit of it, or an older master")
+    transactions = TransactionCountsSerializer(allow_null=True, help_text="null: an older master")

@@ -38,7 +38,6 @@ from controlplane.instances.selectors import (
     routes_wanted,
     spec_wanted,
 )
-from controlplane.instances.spec import OPERATORS_LIMITS
 from quota.contracts.instance import ContractError
 from quota.contracts.instance import InstanceState as SpecState
 
@@ -146,6 +145,10 @@ def _ensure_certificates(instance: Instance, spec: InstanceSpec) -> None:
         certificates.ensure_for(instance)
 
 
+_ONCE_IN_ZOOKEEPER = ("topics", "requests_per_s", "loop_ms_per_s")
+"""Limits that operators set there."""
+
+
 def _adopt_limits(tree: Tree, instance_id: str) -> None:
     """While specs were of version 1, operators set limits in ZooKeeper, which were kept there. Now the row keeps them."""
     try:
@@ -154,7 +157,7 @@ def _adopt_limits(tree: Tree, instance_id: str) -> None:
         return
     if stored is None or stored[0].whitelists_of is not None:
         return
-    limits = {name: getattr(stored[0].limits, name) for name in OPERATORS_LIMITS}
+    limits = {name: getattr(stored[0].limits, name) for name in _ONCE_IN_ZOOKEEPER}
     found = {name: limit for name, limit in limits.items() if limit is not None}
     instance = instance_fresh(instance_id)
     if found and not instance.operators_limits:

@@ -31,6 +31,9 @@ CONNECTIONS_PER_S = 200
 LEAST_LOOP_MS_PER_S = 300
 LOOP_MS_PER_MIB = 60
 MOST_LOOP_MS_PER_S_AND_BROKER = 900
+OPEN_TRANSACTIONS, MOST_OPEN_TRANSACTIONS = (200, 50), 10_000  # at least, for each MiB/s, and at most
+TRANSACTIONAL_IDS, MOST_TRANSACTIONAL_IDS = (10_000, 2_000), 100_000
+TRANSACTION_TIMEOUT_MS = 900_000  # Kafka's own
 DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType(
     {
         "auto_create_topics": False,
@@ -43,7 +46,14 @@ DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType(
     }
 )
 """What holds for an instance as long as its tenant has said nothing else."""
-OPERATORS_LIMITS = ("topics", "requests_per_s", "loop_ms_per_s")
+OPERATORS_LIMITS = (
+    "topics",
+    "requests_per_s",
+    "loop_ms_per_s",
+    "open_transactions",
+    "transactional_ids",
+    "transaction_timeout_ms",
+)
 """Which plans do not sell, by their names in `Limits`: there is a default, and an operator may set another."""
 
 
@@ -99,11 +109,32 @@ def loop_ms_default(bandwidth_mib_per_s: float, brokers: int) -> int:
     return min(by_bandwidth, MOST_LOOP_MS_PER_S_AND_BROKER * max(1, brokers))
 
 
+def transactions_default(bandwidth_mib_per_s: float) -> dict[str, int]:
+    """What an instance may have of transactions for which no operator has set something else; how many, over all brokers.
+
+    A transaction that is open costs coordinators memory, and a record for each change. A program has one open for each of its
+    threads, and seldom more than fifty threads for a MiB/s. A transactional id is kept in memory for seven days after its last
+    use; and some programs take a new one for each of their checkpoints: ten in a minute are 100,000 in that time. What each
+    partition of the brokers' topic holds of one instance (`transactional_ids_per_instance`) may be reached before.
+    """
+
+    def between(amounts: tuple[int, int], most: int) -> int:
+        least, per_mib = amounts
+        return min(max(least, round(per_mib * bandwidth_mib_per_s)), most)
+
+    return {
+        "open_transactions": between(OPEN_TRANSACTIONS, MOST_OPEN_TRANSACTIONS),
+        "transactional_ids": between(TRANSACTIONAL_IDS, MOST_TRANSACTIONAL_IDS),
+        "transaction_timeout_ms": TRANSACTION_TIMEOUT_MS,
+    }
+
+
 def operators_limits(
     bandwidth_mib_per_s: float, *, operators: Mapping[str, int | None], brokers: int
 ) -> dict[str, int | None]:
     """What is in force of OPERATORS_LIMITS: what an operator has set, or the default."""
-    defaults = {"loop_ms_per_s": loop_ms_default(bandwidth_mib_per_s, brokers)}
+    loop_ms = loop_ms_default(bandwidth_mib_per_s, brokers)
+    defaults = {"loop_ms_per_s": loop_ms, **transactions_default(bandwidth_mib_per_s)}
     return {name: operators.get(name, defaults.get(name)) for name in OPERATORS_LIMITS}
 
 

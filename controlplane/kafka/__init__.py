@@ -19,5 +19,6 @@ patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names
 groups      an instance's consumer groups by their tenant's names
 transactions  an instance's transactions by their tenant's names
+hanging     those of them that no coordinator knows
 connections  an instance's connections, likewise
 """

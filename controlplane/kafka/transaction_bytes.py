@@ -1,7 +1,8 @@
 """What is asked about transactions, as bytes. Pure.
 
-    ListTransactions v1, DescribeTransactions v0 (KIP-664), DescribeProducers v0      flexible (`flexible`)
-    InitProducerId v1                                                                 the last version without tags that is needed
+    ListTransactions v1, DescribeTransactions v0 (KIP-664),
+    DescribeProducers v0, WriteTxnMarkers v1                     flexible (`flexible`)
+    InitProducerId v1                                            the last version without tags that is needed
 
 confluent_kafka has no call for any of them. What is read of answers is what is shown; an answer that ends early raises
 struct.error, which `transaction_door` takes for a broker that does not answer. https://kafka.apache.org/protocol
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.kafka.flexible import NO_TAGS, Reader, array, by_topic, string
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from controlplane.kafka.flexible import Place
 
-INIT_PRODUCER_ID, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 22, 61, 65, 66
+INIT_PRODUCER_ID, WRITE_TXN_MARKERS, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 22, 27, 61, 65, 66
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,16 @@ class Transaction:
     timeout_ms: int
     started_ms: int
     partitions: tuple[Place, ...]
+
+
+class OpenProducer(NamedTuple):
+    """Whose transaction is open in a partition, as its leader's log has it. `written_ms`: when it last wrote there."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int  # of the last marker; -1: there was none
+    written_ms: int
+    first_offset: int
 
 
 def list_request(states: Sequence[str], open_for_ms: int | None) -> bytes:
@@ -94,22 +105,28 @@ def producers_request(places: Iterable[Place]) -> bytes:
 
 def open_producers(data: bytes) -> dict[Place, Mapping[int, int]]:
     """By partition, without those that have an error: where the open transaction of each producer id begins."""
+    return {place: {each.producer_id: each.first_offset for each in rows} for place, rows in producers(data).items()}
+
+
+def producers(data: bytes) -> dict[Place, tuple[OpenProducer, ...]]:
+    """By partition, without those that have an error: who has a transaction open there."""
     answer = Reader(data, 4)
-    found: dict[Place, Mapping[int, int]] = {}
+    found: dict[Place, tuple[OpenProducer, ...]] = {}
     for _ in range(answer.count()):
         topic = answer.string()
         for _ in range(answer.count()):
             number, error = answer.int32(), answer.int16()
             answer.string()  # why
-            starts = {}
+            rows = []
             for _ in range(answer.count()):
-                producer_id = answer.int64()
-                answer.skip(4 + 4 + 8 + 4)  # epoch, sequence, timestamp, coordinator's epoch
-                starts[producer_id] = answer.int64()
+                producer_id, epoch = answer.int64(), answer.int32()
+                answer.skip(4)  # the sequence
+                written_ms, coordinator_epoch = answer.int64(), answer.int32()
+                rows.append(OpenProducer(producer_id, epoch, coordinator_epoch, written_ms, answer.int64()))
                 answer.tags()
             answer.tags()
             if not error:
-                found[topic, number] = {producer_id: at for producer_id, at in starts.items() if at >= 0}
+                found[topic, number] = tuple(row for row in rows if row.first_offset >= 0)
         answer.tags()
     return found
 
@@ -123,3 +140,25 @@ def fence_request(transactional_id: str, timeout_ms: int) -> bytes:
 def fenced(data: bytes) -> int:
     """The error code."""
     return int(struct.unpack_from(">h", data, 4)[0])
+
+
+def abort_request(place: Place, producer: OpenProducer) -> bytes:
+    """WriteTxnMarkers v1: what this producer has open in this partition is aborted."""
+    topic, number = place
+    partitions = string(topic) + array([struct.pack(">i", number)]) + NO_TAGS
+    marker = struct.pack(">qh?", producer.producer_id, producer.producer_epoch, False) + array([partitions])
+    marker += struct.pack(">i", max(producer.coordinator_epoch, 0)) + NO_TAGS
+    return array([marker]) + NO_TAGS
+
+
+def aborted(data: bytes) -> int:
+    """The error code of the one partition."""
+    answer = Reader(data)
+    for _ in range(answer.count()):
+        answer.int64()
+        for _ in range(answer.count()):
+            answer.string()
+            for _ in range(answer.count()):
+                answer.int32()
+                return answer.int16()
+    raise struct.error("the answer names no partition")

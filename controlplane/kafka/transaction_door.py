@@ -24,14 +24,24 @@ if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
     from controlplane.clusters.identification import Identification
     from controlplane.kafka.flexible import Place
+    from controlplane.kafka.transaction_bytes import OpenProducer
 
     Found = TypeVar("Found")
 
 ROUND_S = 3.0
 FENCED_WITHIN_S, FENCE_EVERY_S = 5.0, 0.1
+PRODUCERS_AT_ONCE = 500
+"""Partitions in one question: a leader may have to read for each who has written to it."""
 TRANSACTIONS_TOPIC = "__transaction_state"
+UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, NOT_ENOUGH_REPLICAS = 3, 5, 6, 19
+NOT_ENOUGH_REPLICAS_AFTER_APPEND, TIMED_OUT, STORAGE_ERROR = 20, 7, 56
+PRODUCER_EPOCH, COORDINATOR_FENCED = 47, 52
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 CONCURRENT_TRANSACTIONS, NOT_FOUND = 51, 105
+_MOVING = (
+    *(UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, TIMED_OUT),
+    *(NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, STORAGE_ERROR),
+)
 _PASSING = (COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS)
 
 Address = tuple[str, int]
@@ -59,8 +69,23 @@ class TransactionDoor(Protocol):
         """By partition: where the open transaction of each producer id begins. Without partitions whose leader does not say."""
         ...
 
+    def producers(self, places: Iterable[Place]) -> dict[Place, tuple[OpenProducer, ...]]:
+        """By partition: who has a transaction open there. Without those that have no leader, or whose leader does not say."""
+        ...
+
+    def coordinators(self) -> tuple[int, ...]:
+        """Who coordinates, by partition of transactional ids.
+
+        Raises ClusterChanging where nobody does: what is in that partition is not in `listed`.
+        """
+        ...
+
     def fence(self, found: Coordinated) -> None:
         """Abort what is open, and keep its producer from going on."""
+        ...
+
+    def abort(self, place: Place, producer: OpenProducer) -> None:
+        """Abort what a producer has open in one partition, past all coordinators."""
         ...
 
 
@@ -85,7 +110,8 @@ class KafkaTransactions:
     def described(self, transactional_ids: Sequence[str]) -> dict[str, Coordinated]:
         """See TransactionDoor. A broker that is away hides nothing that another one coordinates."""
         found: dict[str, Coordinated] = {}
-        unknown, failure = set(transactional_ids), NOBODY_COORDINATES
+        unknown = set(transactional_ids)
+        failure: ClusterUnavailable | None = None
         request = wire.describe_request(sorted(unknown))
         for address in self._brokers().values():
             if not unknown:
@@ -102,8 +128,8 @@ class KafkaTransactions:
                     unknown.discard(name)
                 elif code != NOT_COORDINATOR:
                     failure = problem_of(code)
-        if unknown and (failure is not NOBODY_COORDINATES or self._has_coordinators()):
-            raise failure
+        if unknown and (failure is not None or self._has_coordinators()):
+            raise failure or problem_of(NOT_COORDINATOR)
         return found
 
     def _has_coordinators(self) -> bool:
@@ -112,21 +138,54 @@ class KafkaTransactions:
 
     def open_producers(self, places: Iterable[Place]) -> dict[Place, Mapping[int, int]]:
         """See TransactionDoor."""
+        found = self.producers(places)
+        return {place: {each.producer_id: each.first_offset for each in rows} for place, rows in found.items()}
+
+    def producers(self, places: Iterable[Place]) -> dict[Place, tuple[OpenProducer, ...]]:
+        """See TransactionDoor."""
+        found: dict[Place, tuple[OpenProducer, ...]] = {}
+        for address, led in self._by_leader(places).items():
+            for first in range(0, len(led), PRODUCERS_AT_ONCE):
+                request = wire.producers_request(led[first : first + PRODUCERS_AT_ONCE])
+                try:
+                    found |= _read(wire.producers, self._ask(address, wire.DESCRIBE_PRODUCERS, 0, request))
+                except ClusterUnavailable:  # one partition without a leader hides no other
+                    break
+        return found
+
+    def _by_leader(self, places: Iterable[Place]) -> dict[Address, list[Place]]:
         asked = list(places)
         brokers = self._brokers()
         layouts = client.admin(self._cluster).layouts(sorted({topic for topic, _ in asked}))
         leaders = {(each.name, row.partition): row.leader for each in layouts for row in each.partitions}
-        found: dict[Place, Mapping[int, int]] = {}
-        for broker, address in brokers.items():
-            led = [place for place in asked if leaders.get(place) == broker]
-            if not led:
-                continue
-            try:
-                answer = self._ask(address, wire.DESCRIBE_PRODUCERS, 0, wire.producers_request(led))
-                found |= _read(wire.open_producers, answer)
-            except ClusterUnavailable:  # one partition without a leader hides no other
-                continue
+        found: dict[Address, list[Place]] = {}
+        for place in asked:
+            address = brokers.get(leaders.get(place, -1))
+            if address is not None:
+                found.setdefault(address, []).append(place)
         return found
+
+    def coordinators(self) -> tuple[int, ...]:
+        """See TransactionDoor."""
+        brokers = self._brokers()
+        layout = client.admin(self._cluster).layout(TRANSACTIONS_TOPIC)
+        found = []
+        for row in () if layout is None else layout.partitions:
+            if row.leader is None or row.leader not in brokers:
+                raise problem_of(NOT_COORDINATOR)
+            found.append(row.leader)
+        return tuple(found)
+
+    def abort(self, place: Place, producer: OpenProducer) -> None:
+        """See TransactionDoor."""
+        leader = next(iter(self._by_leader([place])), None)
+        if leader is None:
+            raise problem_of(NOT_LEADER)
+        error = _read(wire.aborted, self._ask(leader, wire.WRITE_TXN_MARKERS, 1, wire.abort_request(place, producer)))
+        if error in (PRODUCER_EPOCH, COORDINATOR_FENCED):
+            raise client.ClusterChanging("the transaction has changed meanwhile: look again")
+        if error:
+            raise problem_of(error)
 
     def fence(self, found: Coordinated) -> None:
         """See TransactionDoor. The coordinator says CONCURRENT_TRANSACTIONS until every partition has its marker."""
@@ -163,17 +222,16 @@ def _read(read: Callable[[bytes], Found], answer: bytes) -> Found:
 
 
 def problem_of(code: int) -> ClusterUnavailable:
-    """What is said of Kafka's error code: the coordinator cannot answer now."""
+    """What is said of Kafka's error code: the coordinator, or the leader of a partition, cannot answer now."""
     if code == CONCURRENT_TRANSACTIONS:
         return client.ClusterChanging("the transaction is being ended: look again in a few seconds")
     if code in _PASSING:
         return client.ClusterChanging(
             "the broker that coordinates the transaction is changing: try again in a few seconds"
         )
+    if code in _MOVING:
+        return client.ClusterChanging("the broker that leads the partition is changing: try again in a few seconds")
     return ClusterUnavailable(f"the cluster cannot do this now (Kafka's error {code})")
-
-
-NOBODY_COORDINATES = problem_of(NOT_COORDINATOR)
 
 
 def door(cluster: ClusterAddress) -> TransactionDoor:

@@ -30,6 +30,7 @@ SHOWN = (
     "partitions_under_replicated",
     "connections",
     "broker_time",
+    "transactions",
 )
 
 

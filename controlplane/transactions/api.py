@@ -12,6 +12,9 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.api import pagination
 from controlplane.transactions import selectors, services
 from controlplane.transactions.serializers import (
+    HangingQuerySerializer,
+    HangingTransactionPageSerializer,
+    HangingTransactionSerializer,
     TransactionPageSerializer,
     TransactionQuerySerializer,
     TransactionSerializer,
@@ -67,5 +70,45 @@ class TransactionApi(APIView):
             actor=caller.actor,
             instance_id=instance_id,
             transactional_id=transactional_id,
+        )
+        return Response(status=204)
+
+
+class HangingTransactionsApi(APIView):
+    """/api/v1/instances/{id}/hanging-transactions."""
+
+    @extend_schema(
+        responses=HangingTransactionPageSerializer,
+        parameters=[HangingQuerySerializer, *pagination.PARAMETERS],
+        tags=TAGS,
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Transactions that no coordinator knows, looked for in all partitions: readers at read_committed stand still at them."""
+        query = HangingQuerySerializer(
+            data={name: value for name, value in request.query_params.items() if name not in PAGING}
+        )
+        query.is_valid(raise_exception=True)
+        seen = selectors.hanging_transactions(
+            organisation=caller_of(request).organisation, instance_id=instance_id, **query.validated_data
+        )
+        page, following = pagination.items_page(request, seen.found, lambda view: view.key)
+        body = pagination.body(list(HangingTransactionSerializer(page, many=True).data), following)
+        return Response({**body, "unknown_partitions": seen.unknown_partitions})
+
+
+class HangingTransactionApi(APIView):
+    """/api/v1/instances/{id}/hanging-transactions/{topic}/{partition}/{offset}."""
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, topic: str, partition: int, offset: int) -> Response:
+        """Abort the one that begins at this offset of the partition: readers at read_committed pass over what it wrote."""
+        caller = caller_of(request)
+        services.hanging_transaction_end(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            instance_id=instance_id,
+            topic=topic,
+            partition=partition,
+            offset=offset,
         )
         return Response(status=204)

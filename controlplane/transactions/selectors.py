@@ -3,6 +3,9 @@
 A list is two rounds: which ids there are, and how those on the page stand. For one, the leaders of its
 partitions are asked as well: where it begins, and whether it is the first that is open there. That is where readers at
 read_committed stand.
+
+Transactions that hang are looked for in all partitions of the instance when somebody asks, not on every look at the list: each
+leader has to say who writes to each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import TYPE_CHECKING
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.instances.selectors import instance_get
-from controlplane.kafka import transactions
+from controlplane.kafka import hanging, topics, transactions
+from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 SECOND_MS = 1000
+IDLE_S = 900
+"""As `kafka-transactions find-hanging` has it: no transaction may be open for longer, unless brokers are told otherwise."""
+LEAST_TOO_MANY, NO_OFFSET = 2**31, 2**63
+"""No partition has this number, and no record this offset: they do not fit into a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,86 @@ def transaction_get(
     return TransactionView(
         **{field: getattr(summary, field) for field in TransactionSummary.__dataclass_fields__},
         partitions=tuple(_partition(place, found.producer_id, starts.get(place)) for place in found.partitions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HangingView:
+    """A transaction that no coordinator knows, in one partition."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    producer_id: int
+    producer_epoch: int
+    written_at: datetime  # the last that came of it
+    idle_seconds: float
+    holds_back: bool  # whether readers at read_committed stand at it
+
+    @property
+    def key(self) -> str:
+        """By which it is sorted."""
+        return f"{self.topic} {self.partition:010} {self.first_offset:020}"
+
+
+@dataclass(frozen=True, slots=True)
+class HangingViews:
+    """Those of an instance, and of how many partitions no leader said anything."""
+
+    found: list[HangingView]
+    unknown_partitions: int
+
+
+def hanging_transactions(
+    *, organisation: Organisation, instance_id: str, idle_seconds: int = IDLE_S, clock: Clock = SYSTEM_CLOCK
+) -> HangingViews:
+    """Of producers that have written nothing for so long, sorted by partition. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    there = topics.list_all(instance.cluster.address, instance.id)
+    places = [(topic.name, each.partition) for topic in there for each in topic.layout]
+    seen = hanging.look(instance.cluster.address, instance.id, places, idle_s=idle_seconds, clock=clock)
+    views = [_hanging(each, clock) for each in seen.found]
+    return HangingViews(sorted(views, key=lambda view: view.key), seen.unknown)
+
+
+def hanging_transaction_get(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    clock: Clock = SYSTEM_CLOCK,
+) -> HangingView:
+    """The one that begins at this offset. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    if not can_hang(topic, partition, offset):
+        raise hanging.missing(topic, partition, offset)
+    address, places = instance.cluster.address, [(topic, partition)]
+    seen = hanging.look(address, instance.id, places, idle_s=IDLE_S, clock=clock)
+    for each in seen.found:
+        if each.producer.first_offset == offset:
+            return _hanging(each, clock)
+    raise hanging.missing(topic, partition, offset)
+
+
+def can_hang(topic: str, partition: int, offset: int) -> bool:
+    """Whether a cluster can be asked about it."""
+    return topic_name_problem(topic) is None and partition < LEAST_TOO_MANY and offset < NO_OFFSET
+
+
+def _hanging(found: hanging.HangingTransaction, clock: Clock) -> HangingView:
+    producer = found.producer
+    written = datetime.fromtimestamp(producer.written_ms / SECOND_MS, UTC)
+    return HangingView(
+        found.topic,
+        found.partition,
+        producer.first_offset,
+        producer.producer_id,
+        producer.producer_epoch,
+        written,
+        max(0.0, round((clock.now() - written).total_seconds(), 1)),
+        found.holds_back,
     )
 
 

@@ -46,6 +46,13 @@ def _deleted_records(row: Any) -> Iterable[Outcome]:
     return (Outcome("TOPIC", row.name, next((code for code in codes if code), 0)),)
 
 
+def _ended_transactions(row: Any) -> Iterable[Outcome]:
+    """Of each topic of a marker; producers and partitions are numbers."""
+    for topic in row.topics[:_LOOKED_AT]:
+        codes = (partition.error_code for partition in topic.partitions[:_LOOKED_AT])
+        yield Outcome("TOPIC", topic.name, next((code for code in codes if code), 0))
+
+
 def _deleted_acls(row: Any) -> Iterable[Outcome]:
     if row.error_code or not row.matching_acls:
         return _unnamed(row)
@@ -61,6 +68,7 @@ AUDITED: dict[int, Audited] = {
     ApiKey.DELETE_TOPICS: Audited("responses", _named("TOPIC", "name")),
     ApiKey.CREATE_PARTITIONS: Audited("results", _named("TOPIC", "name")),
     ApiKey.DELETE_RECORDS: Audited("topics", _deleted_records),
+    ApiKey.WRITE_TXN_MARKERS: Audited("markers", _ended_transactions),
     ApiKey.ALTER_CONFIGS: Audited("responses", _config),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Audited("responses", _config),
     ApiKey.DELETE_GROUPS: Audited("results", _named("GROUP", "group_id")),

@@ -14,28 +14,25 @@ if TYPE_CHECKING:
 class Portions:
     """Calls of one kind, `at_once` of them in a turn; the others wait."""
 
-    __slots__ = ("_at_once", "_done", "_is_scheduled", "_loop", "_waiting")
+    __slots__ = ("_at_once", "_done", "_done_in", "_is_scheduled", "_loop", "_waiting")
 
     def __init__(self, loop: Loop, at_once: int) -> None:
         self._loop = loop
         self._at_once = at_once
-        self._done = 0  # in this turn
+        self._done, self._done_in = 0, -1  # how many, and in which turn
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_scheduled = False
 
     def run(self, call: Callable[[], None]) -> None:
         """Now, or in a later turn."""
+        if self._done_in != self._loop.turn_number:
+            self._done, self._done_in = 0, self._loop.turn_number
         if self._waiting or self._done >= self._at_once:
             self._waiting.append(call)
             self._schedule()
             return
-        if not self._done:
-            self._loop.at_turn_end(self._turn_ends)
         self._done += 1
         call()
-
-    def _turn_ends(self) -> None:
-        self._done = 0
 
     def _schedule(self) -> None:
         if self._waiting and not self._is_scheduled:

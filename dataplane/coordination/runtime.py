@@ -75,11 +75,16 @@ class Runtime(Generic[C, E]):
         self._replies = Portions(loop, REPLIES_AT_ONCE)
         self._passing = Portions(loop, PASSED_AT_ONCE)
         self._on_loaded: Callable[[Shard[C]], None] = lambda _shard: None
+        self._on_resigned: Callable[[Shard[C]], None] = lambda _shard: None
         self._on_begin: Callable[[Shard[C], E, Any], None] | None = None
 
     def on_loaded(self, call: Callable[[Shard[C]], None]) -> None:
         """Called for each shard when it begins to serve."""
         self._on_loaded = call
+
+    def on_resigned(self, call: Callable[[Shard[C]], None]) -> None:
+        """Called for each shard that is led here no more, when everybody who waited is answered."""
+        self._on_resigned = call
 
     def on_begin(self, call: Callable[[Shard[C], E, Any], None]) -> None:
         """Called with the work of each `Begin`."""
@@ -109,6 +114,7 @@ class Runtime(Generic[C, E]):
         shard = self._shards.pop(index, None)
         if shard is not None:
             shard.close(ErrorCode.NOT_COORDINATOR)
+            self._on_resigned(shard)
 
     def _elect(self, index: int, leader_epoch: int) -> None:
         shard = Shard(index, leader_epoch, self._machine.new_contents(self._new_timers))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
     from dataplane.throttle.rules import InstanceRules
+    from dataplane.transactions.coordinator import TransactionCoordinator
 
 
 Counts = Callable[[], dict[str, int]]
@@ -37,6 +38,7 @@ class FlowFacts:
         metadata: Metadata,
         groups: GroupCoordinator,
         loop: Loop,
+        transactions: TransactionCoordinator,
         *,
         forgotten_producers: Counts,
         refused_sessions: Counts,
@@ -45,7 +47,7 @@ class FlowFacts:
     ) -> None:
         self._broker = broker
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
-        self._loop = loop
+        self._loop, self._transactions = loop, transactions
         self._forgotten_producers, self._refused_sessions = forgotten_producers, refused_sessions
         self._failed_logins, self._refused_in_transactions = failed_logins, refused_in_transactions
 
@@ -56,6 +58,7 @@ class FlowFacts:
         is_controller = self._metadata.controller_id == self._broker  # every broker knows it, and one tells
         for instance in self._registry.all():
             key = instance.names.key
+            transactions = self._transactions.counts.of(key)
             leaderless, behind = self._metadata.trouble_of(key) if is_controller else (0, 0)
             whole = InstanceFacts(
                 leaders=leaders.get(key, 0),
@@ -64,6 +67,7 @@ class FlowFacts:
                 connections=len(instance.connections),
                 leaderless=leaderless,
                 behind=behind,
+                transactions=(transactions.is_open, transactions.ids),
             )
             yield instance.spec.id, whole
             if instance.request_bucket is not None:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.pending import Transaction
     from dataplane.protocol.errors import ErrorCode
-    from dataplane.records.steps import Steps
+    from dataplane.records.steps import Pace, Steps
     from dataplane.tasks import Future
+
+_LOOK_US = 1
 
 
 class Entry:
@@ -88,11 +90,16 @@ class Forgetting:
         if spared:
             self._spared.setdefault(group_id, {}).update(dict.fromkeys(spared))
 
-    def of(self, entry: Entry) -> list[TopicPartition]:
+    def of(self, entry: Entry, pace: Pace) -> Steps[list[TopicPartition]]:
         """Which offsets of a group have to go. Looks at the fewer of the two: there may be many of either."""
-        if len(self.deleted) < entry.offsets.count():
-            return [key for key in self.deleted if entry.offsets.has(key)]
-        return [key for key in entry.offsets.all_keys() if key in self.deleted]
+        are_fewer = len(self.deleted) < entry.offsets.count()
+        found = []
+        for key in list(self.deleted if are_fewer else entry.offsets.all_keys()):
+            if pace.over(_LOOK_US):
+                yield None
+            if entry.offsets.has(key) if are_fewer else key in self.deleted:
+                found.append(key)
+        return found
 
     def spares(self, entry: Entry, key: TopicPartition) -> bool:
         """Whether it was committed since."""

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.offsets import TopicPartition, expired
-from dataplane.groups.removal import Paced, bury, remove_offsets
+from dataplane.groups.removal import TOMBSTONES_PER_BATCH, Paced, bury, remove_offsets
 from dataplane.groups.shard import Entry, Forgetting, GroupShard
 from dataplane.protocol.errors import ErrorCode
+from dataplane.records.steps import Pace
 from dataplane.tasks import Future, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dataplane.doors import Loop, Timer
     from dataplane.groups.consumer.model import Group as ConsumerGroup
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dataplane.slices import Slices
 
 GROUPS_PER_PAUSE = 50
+_GROUP_US = 2
 RETRY_S = 1.0
 _FORGETTING, _EXPIRED = "offsets of deleted topics", "expired offsets"
 
@@ -81,14 +83,9 @@ class Sweeper:
 
     async def _forget_once(self, shard: GroupShard, forgetting: Forgetting) -> bool:
         """Whether all are gone."""
-        for entry in await self._slices.run(_FORGETTING, who_has(shard, forgetting)):
-            keys = [key for key in forgetting.of(entry) if not forgetting.spares(entry, key)]
-            if shard.closed or not keys:
-                continue
-            still = (key for key in keys if not forgetting.spares(entry, key))
-            removed: Future[ErrorCode] = Future()
-            remove_offsets(shard, entry, still, self._log, removed.resolve)
-            if await removed != ErrorCode.NONE:
+        for entry, keys in await self._slices.run(_FORGETTING, who_has(shard, forgetting)):
+            still = (key for key in keys if entry.offsets.has(key) and not forgetting.spares(entry, key))
+            if not shard.closed and await self._removed(shard, entry, still) != ErrorCode.NONE:
                 return False
         return True
 
@@ -98,23 +95,27 @@ class Sweeper:
         """What the log does not take is tried again by the next sweep, if it is due then."""
         now_ms, retention_ms = self._loop.clock.now_ms(), self._settings.offsets_retention_ms
         for seen in await self._slices.run(_EXPIRED, look(shard, now_ms, retention_ms)):
-            entry = seen.entry
-            if (
-                shard.closed
-                or shard.contents.entries.get(seen.group.group_id) is not entry
-                or entry.group is not seen.group
-                or entry.consumer is not seen.consumer
-            ):
-                continue
-            removed: Future[ErrorCode] = Future()
-            if _is_left_with_nothing(seen):
-                bury(shard, entry, self._log, removed.resolve)
-            elif gone := [key for key in seen.gone if _is_still(seen, key)]:
-                remove_offsets(shard, entry, gone, self._log, removed.resolve)
-            else:
-                continue
-            if await removed != ErrorCode.NONE:
+            if _is_as_seen(shard, seen) and await self._expire(shard, seen) != ErrorCode.NONE:
                 return
+
+    async def _expire(self, shard: GroupShard, seen: Look) -> ErrorCode:
+        """What was seen to be over, and the group where that leaves nothing."""
+        few = seen
+        if len(seen.gone) > TOMBSTONES_PER_BATCH:  # too many to look at at once, which has to be done to end a group
+            error = await self._removed(shard, seen.entry, (key for key in seen.gone if _is_still(seen, key)))
+            few = seen._replace(gone={})
+            if error != ErrorCode.NONE or not _is_as_seen(shard, few):
+                return error
+        if not _is_left_with_nothing(few):
+            return await self._removed(shard, few.entry, [key for key in few.gone if _is_still(few, key)])
+        buried: Future[ErrorCode] = Future()
+        bury(shard, few.entry, self._log, buried.resolve)
+        return await buried
+
+    async def _removed(self, shard: GroupShard, entry: Entry, keys: Iterable[TopicPartition]) -> ErrorCode:
+        removed: Future[ErrorCode] = Future()
+        remove_offsets(shard, entry, keys, self._log, removed.resolve)
+        return await removed
 
 
 class Look(NamedTuple):
@@ -126,17 +127,16 @@ class Look(NamedTuple):
     gone: dict[TopicPartition, object]
 
 
-def who_has(shard: GroupShard, forgetting: Forgetting) -> Steps[list[Entry]]:
-    """The groups that have offsets to forget."""
-    found = []
-    for number, entry in enumerate(list(shard.contents.entries.values()), 1):
+def who_has(shard: GroupShard, forgetting: Forgetting) -> Steps[list[tuple[Entry, list[TopicPartition]]]]:
+    """The groups that have offsets to forget, and which."""
+    found, pace = [], Pace()
+    for entry in list(shard.contents.entries.values()):
         if shard.closed:
             break
-        if forgetting.of(entry):
-            found.append(entry)
+        if pace.over(_GROUP_US):
             yield None
-        elif number % GROUPS_PER_PAUSE == 0:
-            yield None
+        if keys := (yield from forgetting.of(entry, pace)):
+            found.append((entry, keys))
     return found
 
 
@@ -156,6 +156,13 @@ def look(shard: GroupShard, now_ms: int, retention_ms: int) -> Steps[list[Look]]
         if number % GROUPS_PER_PAUSE == 0:
             yield None
     return found
+
+
+def _is_as_seen(shard: GroupShard, seen: Look) -> bool:
+    entry = seen.entry
+    if shard.closed or shard.contents.entries.get(seen.group.group_id) is not entry:
+        return False
+    return entry.group is seen.group and entry.consumer is seen.consumer
 
 
 def _is_left_with_nothing(seen: Look) -> bool:

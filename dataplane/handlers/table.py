@@ -117,7 +117,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), adding.handle_add_offsets_to_txn),
         _row(ApiKey.END_TXN, (0, 5), ending.handle_end_txn),
         _row(ApiKey.TXN_OFFSET_COMMIT, (0, 5), txn_offsets.handle_txn_offset_commit),
-        _row(ApiKey.WRITE_TXN_MARKERS, (0, 2), txn_markers.handle_write_txn_markers, tenant=False),
+        _row(ApiKey.WRITE_TXN_MARKERS, (0, 2), txn_markers.handle_write_txn_markers, high_of_tenants=1),
         _row(ApiKey.DESCRIBE_ACLS, (0, 3), acls.handle_describe_acls),
         _row(ApiKey.CREATE_ACLS, (0, 3), acls.handle_create_acls),
         _row(ApiKey.DELETE_ACLS, (0, 3), acls.handle_delete_acls),

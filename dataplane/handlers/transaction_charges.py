@@ -13,6 +13,7 @@ from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
+    from quota.core.bucket import TokenBucket
 
 _RECORD_BYTES, _PARTITION_BYTES, MARKER_BYTES = 100, 8, 78
 """A record with its batch; a partition with its part of a topic's name; a marker."""
@@ -26,6 +27,16 @@ def charge(ctx: RequestContext, transactional_id: str, *, records: int = 1, adde
     found = ctx.broker.transactions.find(transactional_id)
     partitions = 0 if isinstance(found, ErrorCode) else len(found.partitions)
     one = _RECORD_BYTES + len(transactional_id) + partitions * _PARTITION_BYTES
-    markers = added * MARKER_BYTES
-    now = ctx.broker.doors.clock.monotonic()
-    ctx.broker.debt_queues.charge(instance.group_bucket, ctx.sender, ctx.size + records * one + markers, now)
+    _charge(ctx, instance.group_bucket, records * one + added * MARKER_BYTES)
+
+
+def charge_markers(ctx: RequestContext, count: int) -> None:
+    """For so many markers that a tenant has written itself."""
+    instance = ctx.session.instance
+    if instance is not None and instance.group_bucket is not None:
+        _charge(ctx, instance.group_bucket, count * MARKER_BYTES)
+
+
+def _charge(ctx: RequestContext, bucket: TokenBucket, size: int) -> None:
+    """With the request itself."""
+    ctx.broker.debt_queues.charge(bucket, ctx.sender, ctx.size + size, ctx.broker.doors.clock.monotonic())

@@ -60,7 +60,7 @@ class Nobody:
         """None."""
         return ()
 
-    def read(self, instance_id: str) -> Reading | None:
+    def read(self, instance_id: str) -> None:
         """Nothing."""
         del instance_id
 

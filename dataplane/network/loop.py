@@ -216,6 +216,7 @@ class EpollLoop:
         self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
         self.accounts = Accounts(clock.monotonic, self._broken)
         self.turns = Turns(self.report)
+        self.turn_number = 0
         self.refusals = Refusals(clock.monotonic, self.report)
         self.watch(self._wake, _IN, self._woken)
 
@@ -393,6 +394,7 @@ class EpollLoop:
         while self._running:
             events_of = poll(self._patience())
             began = clock()
+            self.turn_number += 1
             for fd, events in events_of:
                 handler = handlers.get(fd)
                 if handler is not None:

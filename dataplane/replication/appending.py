@@ -93,11 +93,13 @@ class Appending:
         *,
         is_checked: bool = False,
         is_transactional: bool = False,
+        begins_with_0: bool = False,
     ) -> Appended:
         """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
 
         `is_checked`: the code that prepared it from what a producer sent has checked it against the topic's rules.
-        `is_transactional`: the producer may write under the transactional id that it names.
+        `is_transactional`: the producer may write under the transactional id that it names. `begins_with_0`: it has an epoch for
+        each transaction (`Producers.check_transaction`).
         """
         state = partition.state
         if not state.is_leader:
@@ -120,7 +122,7 @@ class Appending:
                 producers = producing.producers_of(log)
                 verdict = producers.check(header)
                 if verdict is None and (header.attributes & TRANSACTIONAL or log.transactions.open):
-                    verdict = self._check_transaction(producers, header, is_transactional=is_transactional)
+                    verdict = self._check_transaction(producers, header, is_transactional, begins_with_0)
                 if verdict is not None:
                     if isinstance(verdict, Duplicate):
                         base = verdict.base_offset
@@ -145,12 +147,16 @@ class Appending:
         return _new(Appended, (_NONE, base, base + header.last_offset_delta, -1, log.start_offset, False))
 
     def _check_transaction(
-        self, producers: Producers, header: BatchHeader, *, is_transactional: bool
+        self,
+        producers: Producers,
+        header: BatchHeader,
+        is_transactional: bool,
+        begins_with_0: bool,
     ) -> ErrorCode | None:
         is_a_clients = header.base_sequence >= 0
         if is_a_clients and header.is_transactional and not is_transactional:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return producers.check_transaction(header, verifies=self._verifies())
+        return producers.check_transaction(header, verifies=self._verifies(), begins_with_0=begins_with_0)
 
     def append_marker(
         self, partition: Partition, batch: memoryview, coordinator_epoch: int, *, is_above: bool = False

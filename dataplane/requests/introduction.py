@@ -54,6 +54,8 @@ class Introduced(Served, Protocol):
 
     def lately(self, now_s: float) -> tuple[float, Counters]: ...
 
+    def tell_traffic(self) -> None: ...
+
 
 class Introduction:
     """Of one connection. `strangers`: those of the internal listener, where it is one of them."""

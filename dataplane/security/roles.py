@@ -65,7 +65,7 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.UPDATE_METADATA: _BROKERS,
     ApiKey.CONTROLLED_SHUTDOWN: _BROKERS,
     ApiKey.ALTER_PARTITION: _BROKERS,
-    ApiKey.WRITE_TXN_MARKERS: _BROKERS | _OPERATORS,  # who end a transaction that its coordinator does not know
+    ApiKey.WRITE_TXN_MARKERS: _BROKERS | _ADMINS,  # these end a transaction that no coordinator knows
     # topics: a broker asks the controller for those that something needs
     ApiKey.CREATE_TOPICS: _ADMINS | _BROKERS,
     ApiKey.DELETE_TOPICS: _ADMINS,

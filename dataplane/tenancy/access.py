@@ -213,6 +213,13 @@ def is_kept_from(session: Session, physical: str) -> bool:
     return session.instance is not None and session.instance.topic_denied(physical, session.peer)
 
 
+def refusal_of_a_change(session: Session, physical: str) -> ErrorCode:
+    """Why who has the right on the cluster may not change this topic: its whitelist, or the service keeps it. NONE: nothing."""
+    is_kept = session.instance is not None and is_kept_by_the_service(physical)
+    is_refused = is_kept or is_kept_from(session, physical)
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_refused else ErrorCode.NONE
+
+
 def why(refusal: ErrorCode) -> str:
     """A refusal of `authorize` in a sentence, for answers that have room for one."""
     return _WHY[refusal]

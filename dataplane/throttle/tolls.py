@@ -7,7 +7,7 @@ JoinGroup, SyncGroup        what groups store; requests; loop time
 OffsetCommit                what groups store; requests
 TxnOffsetCommit             the same
 InitProducerId, EndTxn,     what groups store: transactions of the instance pay with it; requests; loop time
-Add…ToTxn
+Add…ToTxn, WriteTxnMarkers
 Heartbeat                   requests: it counts, and never waits
 ApiVersions, Sasl…          nothing: a connection introduces itself
 everything else             requests; loop time
@@ -29,6 +29,7 @@ _OF_TRANSACTIONS = (
     int(ApiKey.ADD_PARTITIONS_TO_TXN),
     int(ApiKey.ADD_OFFSETS_TO_TXN),
     int(ApiKey.END_TXN),
+    int(ApiKey.WRITE_TXN_MARKERS),
 )
 INTRODUCTIONS = (int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 

@@ -2,6 +2,7 @@
 
 coordinator       what is asked of transactional ids
 machine shard     transactional ids as the runtime in `dataplane.coordination` sees them; those of one partition
+counts limits     what each instance has at this coordinator; what it may have
 markers           telling every partition of a transaction that it is over
 model events      what a transactional id is; what happens to it, and what follows (pure)
 state ending      the state machine: `handle` decides; how a transaction ends (pure)

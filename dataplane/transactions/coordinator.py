@@ -3,10 +3,11 @@
 It serves the ids whose partition of ``__transaction_state`` the broker leads. Elections, loading, timers and the log are
 the runtime's (`dataplane.coordination.runtime`).
 
-How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. How many
-partitions its open transactions may have together is counted here, over all partitions of the topic and with what is on its way
-to their logs; the state machine judges by it, after who asks. What is one too many is told POLICY_VIOLATION: clients raise it
-to the program with the code's name, and do not ask again, as they would upon anything that passes.
+How many ids an instance may have is judged here, by partition of the topic as for groups, over all brokers where its
+specification says so (`limits`), and only of a new one. How many partitions its open transactions may have together is counted
+here, over all partitions of the topic and with what is on its way to their logs; the state machine judges by it, after who
+asks, and whether one more transaction may begin likewise. What is one too many is told POLICY_VIOLATION: clients raise it to
+the program with the code's name, and do not ask again, as they would upon anything that passes.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.coordination.runtime import Runtime
 from dataplane.doors import ZooKeeperError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, Task, resolved
+from dataplane.transactions.counts import Counts
 from dataplane.transactions.ending import needs_producer_id_to_go_on
 from dataplane.transactions.events import (
     AddPartitions,
@@ -31,6 +34,7 @@ from dataplane.transactions.events import (
     MarkersWritten,
     ProducerResult,
 )
+from dataplane.transactions.limits import Allow, Limits, unlimited
 from dataplane.transactions.machine import TransactionMachine
 from dataplane.transactions.markers import Call, Markers
 from dataplane.transactions.model import Partition, Transaction, TransactionState
@@ -70,14 +74,19 @@ class TransactionCoordinator:
         producer_ids: ProducerIds,
         metadata: Metadata,
         call: Call,
+        allow: Allow = unlimited,
     ) -> None:
         self.settings = settings
         self._partition_count = partition_count
         self._producer_ids = producer_ids
-        machine = TransactionMachine(settings, loop.clock.now_ms)
+        self.counts = Counts()
+        self._limits = Limits(self.counts, allow, loop.clock)
+        machine = TransactionMachine(settings, loop.clock.now_ms, self.counts, self._limits)
         self._runtime: Runtime[Transactions, Entry] = Runtime(loop, background, log, machine)
         self._markers = Markers(loop, self._runtime.slices, metadata, call)
         self._runtime.on_begin(self._write_markers)
+        self._runtime.on_loaded(lambda _shard: self._limits.moved())
+        self._runtime.on_resigned(lambda shard: shard.contents.leave())
         self._coming: dict[str, int] = {}  # partitions that are on their way to the log, by instance key
         self.refusals: Counter[str] = Counter()  # of ids and partitions that were too many, by instance key
 
@@ -89,6 +98,10 @@ class TransactionCoordinator:
 
     def on_leadership(self, topic: str, index: int, leader_epoch: int | None) -> None:
         """This broker leads a partition in an epoch, or (None) does not lead it any more."""
+        if topic != TRANSACTIONS_TOPIC:
+            return
+        if leader_epoch is not None and all(shard.index != index for shard in self._runtime.shards()):
+            self._limits.moved()  # and once more when it is loaded, which may take long
         self._runtime.on_leadership(topic, index, leader_epoch)
 
     def has_failed(self, index: int) -> bool:
@@ -130,9 +143,12 @@ class TransactionCoordinator:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def initialise(self, transactional_id: str, ask: Initialise) -> Future[ProducerResult]:
-        """InitProducerId."""
-        if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
+    def initialise(self, transactional_id: str, ask: Initialise, *, is_tenants: bool = True) -> Future[ProducerResult]:
+        """InitProducerId. The service itself, which ends what a tenant wants ended, may ask for the time-out that an id has."""
+        longest_ms = self.settings.max_timeout_ms
+        if is_tenants:
+            longest_ms = self._limits.longest_ms(transactional_id, longest_ms)
+        if not 0 < ask.timeout_ms <= longest_ms:
             return resolved(ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
         shard = self._shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
@@ -171,8 +187,11 @@ class TransactionCoordinator:
         if transactional_id in contents.entries:
             return False
         owner = split_physical(transactional_id)
-        owned = None if owner is None else contents.owned.get(owner[0])
-        if owner is None or owned is None or len(owned.entries) < self.settings.ids_per_instance:
+        if owner is None:
+            return False
+        owned = contents.owned.get(owner[0])
+        is_full = owned is not None and len(owned.entries) >= self.settings.ids_per_instance
+        if not is_full and self._limits.may_add(owner[0]):
             return False
         self.refusals[owner[0]] += 1
         return True
@@ -184,16 +203,11 @@ class TransactionCoordinator:
             return self._ask_of_known(transactional_id, ask)
         key, count = owner[0], len(ask.partitions)
         coming = self._coming.get(key, 0)
-        room = self.settings.partitions_per_instance - coming - self._partitions_of(key)
+        room = self.settings.partitions_per_instance - coming - self.counts.of(key).partitions
         self._coming[key] = coming + count
         answer = self._ask_of_known(transactional_id, replace(ask, room=room))
         answer.then(partial(self._came, key, count))
         return answer
-
-    def _partitions_of(self, key: str) -> int:
-        """Of all transactions of an instance that are open here, or are being ended."""
-        owned = (shard.contents.owned.get(key) for shard in self._runtime.shards())
-        return sum(one.partitions for one in owned if one is not None)
 
     def _came(self, key: str, count: int, answer: Future[ErrorCode]) -> None:
         """Partitions that were on their way are counted with their transaction from now on, or were refused."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
 from dataplane.protocol.errors import ErrorCode
 from dataplane.transactions.events import EndAndRaise, Expired, Initialise, ProducerResult, Stored, TimedOut
-from dataplane.transactions.model import FOLLOWS, IDLE, Transaction, TransactionState, durable_value
+from dataplane.transactions.model import FOLLOWS, IDLE, NO_ID, Transaction, TransactionState, durable_value
 
 if TYPE_CHECKING:
     from dataplane.transactions.events import Effect, Request
@@ -64,9 +64,14 @@ class Draft:
 
 
 def problem(transaction: Transaction, producer_id: int, epoch: int) -> ErrorCode:
-    """Why somebody may not speak for the transactional id."""
+    """Why somebody may not speak for the transactional id.
+
+    Whoever goes on with another producer id has heard of it with the end of the transaction before, and may begin while
+    markers still bear the old one.
+    """
     if producer_id != transaction.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        is_next = transaction.next_producer_id != NO_ID and (producer_id, epoch) == transaction.to_go_on_with
+        return ErrorCode.CONCURRENT_TRANSACTIONS if is_next else ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if epoch != transaction.producer_epoch:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.NONE if transaction.pending is None else ErrorCode.CONCURRENT_TRANSACTIONS

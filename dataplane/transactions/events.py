@@ -37,6 +37,7 @@ class AddPartitions:
     partitions: tuple[Partition, ...]
     is_of_group: bool = False  # of these there are few, and clients take a refusal for the producer's end
     room: int = 2**31 - 1  # how many more its instance may have in open transactions
+    may_begin: bool = True  # whether its instance may have one more transaction open
     version: int = 0  # of the transaction, where it begins with these
     token: int = -1
 

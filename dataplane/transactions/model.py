@@ -67,6 +67,8 @@ FOLLOWS: Mapping[TransactionState, frozenset[TransactionState]] = {
 PREPARED = frozenset({S.PREPARE_COMMIT, S.PREPARE_ABORT})
 IDLE = frozenset({S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT})
 """Nothing is open: a producer may begin, and the id may expire."""
+OPEN = frozenset({S.ONGOING, *PREPARED})
+"""Something is open: readers of what is stable wait somewhere for its markers."""
 COMPLETE_AFTER: Mapping[TransactionState, TransactionState] = {
     S.PREPARE_COMMIT: S.COMPLETE_COMMIT,
     S.PREPARE_ABORT: S.COMPLETE_ABORT,
@@ -100,6 +102,11 @@ class Transaction:
         if self.next_producer_id != NO_ID:
             return self.next_producer_id, 0
         return self.producer_id, self.producer_epoch
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun, or is about to, whose markers are not all written."""
+        return self.state in OPEN or self.pending in OPEN
 
     @property
     def is_exhausted(self) -> bool:

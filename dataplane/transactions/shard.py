@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.coordination.effects import SetTimer
 from dataplane.coordination.shard import Shard
+from dataplane.transactions.counts import Count, Counts
 from dataplane.transactions.draft import EXPIRY_TIMER, TIMEOUT_TIMER
 from dataplane.transactions.events import Expired, Resume, TimedOut
 from dataplane.transactions.model import PREPARED, Transaction, TransactionState, loaded
@@ -22,13 +23,25 @@ RESUME_TIMER = "resume"
 
 
 class Owned:
-    """What an instance has in this partition. `partitions` are those of its transactions that are open, or are being ended."""
+    """What an instance has in this partition; it counts for the coordinator's `counts` as well."""
 
-    __slots__ = ("entries", "partitions")
+    __slots__ = ("_counts", "_key", "count", "entries")
 
-    def __init__(self) -> None:
+    def __init__(self, key: str, counts: Counts) -> None:
+        self._key, self._counts = key, counts
         self.entries: dict[str, Entry] = {}
-        self.partitions = 0
+        self.count = Count()
+
+    def add(self, ids: int = 0, is_open: int = 0, partitions: int = 0) -> None:
+        """More; fewer where a number is negative."""
+        self.count.add(ids, is_open, partitions)
+        self._counts.add(self._key, ids, is_open, partitions)
+
+    def leave(self) -> None:
+        """Nothing of it counts any more, whatever comes of it yet."""
+        count = self.count
+        self.add(-count.ids, -count.is_open, -count.partitions)
+        self._counts = Counts()
 
 
 class Entry:
@@ -43,24 +56,38 @@ class Entry:
 
     def put(self, transaction: Transaction) -> None:
         """As it is now."""
+        before, self.transaction = self.transaction, transaction
         if self._owned is not None:
-            self._owned.partitions += len(transaction.partitions) - len(self.transaction.partitions)
-        self.transaction = transaction
+            is_open = transaction.is_open - before.is_open
+            partitions = len(transaction.partitions) - len(before.partitions)
+            if is_open or partitions:
+                self._owned.add(0, is_open, partitions)
 
 
 class Transactions:
     """By transactional id."""
 
     def __init__(
-        self, new_timers: Callable[[], Deadlines], settings: TransactionSettings, now_ms: Callable[[], int]
+        self,
+        new_timers: Callable[[], Deadlines],
+        settings: TransactionSettings,
+        now_ms: Callable[[], int],
+        counts: Counts,
     ) -> None:
+        self._counts = counts
         self.entries: dict[str, Entry] = {}
         self.owned: dict[str, Owned] = {}  # by instance key
         self._new_timers, self._settings, self._now_ms = new_timers, settings, now_ms
 
     def clear(self) -> None:
         """Know nothing again."""
+        self.leave()
         self.entries, self.owned = {}, {}
+
+    def leave(self) -> None:
+        """This broker leads the partition no more: what is in it counts for others."""
+        for owned in self.owned.values():
+            owned.leave()
 
     def all_entries(self) -> Iterable[Entry]:
         """In order of their first records."""
@@ -84,11 +111,18 @@ class Transactions:
         entry = self.entries.get(name)
         if entry is None:
             owner = split_physical(name)
-            owned = None if owner is None else self.owned.setdefault(owner[0], Owned())
+            owned = None if owner is None else self._owned_by(owner[0])
             entry = self.entries[name] = Entry(Transaction(name), self._new_timers(), owned)
             if owned is not None:
                 owned.entries[name] = entry
+                owned.add(ids=1)
         return entry
+
+    def _owned_by(self, key: str) -> Owned:
+        owned = self.owned.get(key)
+        if owned is None:
+            owned = self.owned[key] = Owned(key, self._counts)
+        return owned
 
     def apply(self, key: bytes, value: bytes | None) -> None:
         """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
@@ -121,6 +155,7 @@ class Transactions:
         if owner is not None:
             owned = self.owned[owner[0]]
             del owned.entries[name]
+            owned.add(ids=-1)
             if not owned.entries:
                 del self.owned[owner[0]]
 

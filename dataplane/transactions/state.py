@@ -163,6 +163,9 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
     if is_open and all(partition in transaction.partitions for partition in ask.partitions):
         draft.tell(ask, ErrorCode.NONE)
         return
+    if not (is_open or ask.may_begin):
+        draft.tell(ask, ErrorCode.POLICY_VIOLATION)
+        return
     partitions = {**transaction.partitions, **dict.fromkeys(ask.partitions)}
     are_too_many = len(partitions) > draft.settings.max_partitions
     if (are_too_many or len(partitions) - len(transaction.partitions) > ask.room) and not ask.is_of_group:

@@ -53,6 +53,8 @@ ADDED_WITHIN_S, PAUSE_S = 0.5, 0.01
 
 Errors = dict[Partition, ErrorCode]
 
+_ADDS_SINCE, _KNOWS_ABORTABLE_SINCE = 12, 11
+"""Versions of Produce."""
 _RETRIABLE = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -64,13 +66,21 @@ _RETRIABLE = frozenset(
 )
 _AS_TOLD = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,  # what producers expect of a log
-    ErrorCode.TRANSACTION_ABORTABLE: ErrorCode.INVALID_TXN_STATE,  # clients of these versions do not know it
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE,  # ours, and no business of a client's
 }
 
 
-def told_to_producers(code: ErrorCode) -> ErrorCode:
-    """An error of `Verifier.verify` as Produce says it: whatever passes is one that every client sends again after."""
+def told_to_producers(code: ErrorCode, version: int) -> ErrorCode:
+    """An error of `Verifier` as this version of Produce says it, as Kafka 4 does.
+
+    Whatever passes is told as one that every client sends again after; clients that have their partitions added know what it
+    means that the transaction before is being ended. That a partition is not in the transaction is told to those that know
+    TRANSACTION_ABORTABLE: they abort and go on.
+    """
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and version >= _ADDS_SINCE:
+        return code
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _KNOWS_ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
     return ErrorCode.NOT_ENOUGH_REPLICAS if code in _RETRIABLE else code
 
 

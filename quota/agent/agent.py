@@ -49,6 +49,7 @@ from quota.steps import ROWS_PER_STEP, Steps, run_through
 
 _new = tuple.__new__  # a third of the cost of a NamedTuple's constructor
 EARLY_REPORT_S = 0.1
+NO_TRANSACTIONS = (0, 0)
 NEVER = float("inf")
 NEVER_BEFORE = float("-inf")
 TOLERANCE_S = 0.001
@@ -69,6 +70,7 @@ class InstanceFacts(NamedTuple):
     members: tuple[tuple[str, str], ...] = ()  # (client id, address), of a rule's groups that this broker coordinates
     leaderless: int = 0  # partitions without a leader, and those with fewer replicas in sync than they have:
     behind: int = 0  # both are told by the controller's broker alone
+    transactions: tuple[int, int] = (0, 0)  # that are open, and transactional ids: those that this broker coordinates
 
 
 class _Direction:
@@ -183,6 +185,8 @@ class Agent:
         self._reported: dict[str, InstanceReport] = {}  # as the last report has it, or the ones before it
         self._gone: list[str] = []  # since the last report
         self._members: dict[str, frozenset[tuple[str, str]]] = {}  # by the row of a rule for groups
+        self._counted: dict[str, tuple[int, int]] = {}  # transactions and their ids, as the last report has them
+        self._elsewhere: dict[str, tuple[int, int]] = {}  # those of other brokers, under the lease
 
     # --- what the broker tells ----------------------------------------------------------------------------------------
 
@@ -205,6 +209,8 @@ class Agent:
         self._instances.pop(instance, None)
         self._held.pop(instance, None)
         self._reported.pop(instance, None)
+        self._counted.pop(instance, None)
+        self._elsewhere.pop(instance, None)
         self._gone.append(instance)  # said also where it comes back at once: that one holds no grant
 
     def set_leaders(self, instance: str, leaders: int, all_leaders: int, now: float) -> None:
@@ -251,6 +257,13 @@ class Agent:
         members = self._members.get(row)
         return members is not None and (client_id, address) in members
 
+    def transactions_elsewhere(self, instance: str) -> tuple[int, int]:
+        """What other brokers coordinate of it, as the master last said: open transactions, and transactional ids.
+
+        Nothing without a master: then each broker lets an instance have what it may have.
+        """
+        return self._elsewhere.get(instance, NO_TRANSACTIONS)
+
     # --- what the transport does --------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
@@ -265,6 +278,7 @@ class Agent:
             for entry in self._held.values():
                 _withdraw(entry, now)
             self._held.clear()
+            self._elsewhere.clear()
             self._lease_ends = NEVER
             self.begin_anew()  # a partial answer would renew what is not held any more
 
@@ -297,6 +311,9 @@ class Agent:
         rows: dict[str, InstanceReport] = {}
         members: dict[str, tuple[tuple[str, str], ...]] = {}
         trouble: dict[str, tuple[int, int]] = {}
+        counted = self._counted if partial else {}
+        transactions: dict[str, tuple[int, int]] = {}
+        counts: dict[str, tuple[int, int]] = {}
         for count, (instance, fact) in enumerate(facts):
             if count and not count % ROWS_PER_STEP:
                 yield
@@ -306,6 +323,10 @@ class Agent:
                     members[instance] = fact.members
                 if fact.leaderless or fact.behind:
                     trouble[instance] = (fact.leaderless, fact.behind)
+                if fact.transactions != counted.get(instance, NO_TRANSACTIONS):
+                    transactions[instance] = fact.transactions
+                if fact.transactions != NO_TRANSACTIONS:
+                    counts[instance] = fact.transactions
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
                 row = rows[instance] = _instance_report(self._instances[instance], fact, since, now)
                 if row.is_busy or row != before.get(instance):
@@ -313,8 +334,20 @@ class Agent:
         gone = (*removed, *(before.keys() - rows.keys())) if partial else ()
         for instance in self._gone:
             rows.pop(instance, None)  # while the report was made: the next one says so
-        self._reported = rows
-        return FlowReport(self._broker, self._boot, sequence, period_ms, named, members, partial, gone, trouble=trouble)
+            counts.pop(instance, None)
+        self._reported, self._counted = rows, counts
+        return FlowReport(
+            broker=self._broker,
+            boot=self._boot,
+            sequence=sequence,
+            period_ms=period_ms,
+            instances=named,
+            members=members,
+            partial=partial,
+            gone=gone,
+            trouble=trouble,
+            transactions=transactions,
+        )
 
     def apply(self, grants: Grants, now: float) -> bool:
         """Obey. False: the grants are of a master that was replaced, nothing has changed."""
@@ -337,6 +370,13 @@ class Agent:
             self._held[instance] = entry
             if moved:
                 entry.fence_moved()
+        if not grants.partial:
+            self._elsewhere.clear()
+        for instance, counts in grants.transactions.items():
+            if counts == NO_TRANSACTIONS:
+                self._elsewhere.pop(instance, None)
+            else:
+                self._elsewhere[instance] = counts
         self._lease_ends = now + grants.lease_ms / 1000
         return True
 

@@ -12,6 +12,10 @@ named are renewed as they are, and `gone` lists those that are not renewed.
 
 `members` are those that brokers reported, of rules for consumer groups within these instances; absent where there are none.
 
+`transactions` are those of other brokers, ``{"ins-k3v9x2qa": [3, 40]}``: open ones and transactional ids, so that each
+coordinator knows how much is left of its instance's limits. A partial answer names what has changed since the last one; older
+masters leave it out, and older brokers do not look at it.
+
 `epoch` is the master's election epoch: a broker refuses grants of a lower one than it has seen. `allocation` is in
 bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lease until a later grant lifts it.
 """
@@ -23,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
-from quota.contracts.report import Members, parse_members, to_bytes
+from quota.contracts.report import Members, Transactions, parse_members, parse_transactions, to_bytes
 
 VERSION = 3
 BLOCKED_STORAGE = "storage"
@@ -56,6 +60,7 @@ class Grants:
     members: Members = field(default_factory=dict)
     partial: bool = False
     gone: Sequence[str] = ()
+    transactions: Transactions = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -69,6 +74,8 @@ class Grants:
         }
         if self.members:
             document["members"] = self.members
+        if self.transactions:
+            document["transactions"] = self.transactions
         if self.partial:
             document |= {"partial": True, "gone": self.gone}
         return to_bytes(document)
@@ -92,6 +99,9 @@ class Grants:
                 members=parse_members(document),
                 partial=bool(document.get("partial")),
                 gone=tuple(map(str, document.get("gone", ()))),
+                transactions=parse_transactions(document),
             )
+        except ContractError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractError(f"grants: {type(error).__name__}: {error}") from error

@@ -5,7 +5,8 @@ The control plane writes it; brokers and the master read it. JSON, version 2::
     {"version": 2, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
      "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
                 "partitions": 60, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200,
-                "topics": 20, "requests_per_s": null, "loop_ms_per_s": 600},
+                "topics": 20, "requests_per_s": null, "loop_ms_per_s": 600, "open_transactions": 250,
+                "transactional_ids": 10000, "transaction_timeout_ms": 900000},
      "whitelists": 7, "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
      "authorizer": {"allow_everyone_if_no_acl_found": true, "super_users": ["User:admin"]},
      "routes": [{"id": "default", "security": "sasl_ssl", "mechanisms": ["SCRAM-SHA-256"], "allow_plain_in_clear": false,
@@ -30,9 +31,10 @@ some of its own: what holds for topics that do not say. What it leaves out is as
 It is still read, and stays what it is until the control plane writes it anew.
 
 A limit of null is "unlimited", 0 is "blocked": two different things. `loop_ms_per_s` is broker time: milliseconds a second
-that the loops of all brokers together may work for the instance (what Kafka calls a request percentage, KIP-124); missing
-in what older writers wrote, and then unlimited. A reader ignores members it does not know, so a newer writer may add some;
-it refuses a higher ``version``.
+that the loops of all brokers together may work for the instance (what Kafka calls a request percentage, KIP-124). The last
+three are of transactions: how many may be open at a time, and how many transactional ids there may be, over all coordinators;
+and for how long a producer may have one open. What older writers did not know is missing, and then unlimited. A reader ignores
+members it does not know, so a newer writer may add some; it refuses a higher ``version``.
 """
 
 from __future__ import annotations
@@ -101,9 +103,12 @@ class Limits:
     connections: int | None = None  # these three per broker
     connections_per_address: int | None = None
     connections_per_s: int | None = None  # that begin; a second's worth may begin at once
-    topics: int | None = None  # these three are an operator's to set
+    topics: int | None = None  # this and what follows is an operator's to set
     requests_per_s: int | None = None
     loop_ms_per_s: int | None = None  # broker time: of all brokers' loops together
+    open_transactions: int | None = None  # at a time, over all brokers
+    transactional_ids: int | None = None  # over all brokers
+    transaction_timeout_ms: int | None = None  # the longest that a producer may ask for; None: the brokers' own
 
     def rate(self, unit: Unit) -> int | None:
         """Of requests or of broker time, a second, as rows count it; None: there is no such limit."""

@@ -28,6 +28,10 @@ the instance has too many (`forgotten_producers`), fetches that found no place f
 that failed (`failed_logins`; "": at the internal listener), and requests of transactions that found no room for what they bring
 (`refused_in_transactions`). Older brokers leave out what they do not know.
 
+`transactions` counts what the broker coordinates: ``{"ins-k3v9x2qa": [3, 40]}`` are transactions that are open, or are being
+ended, and transactional ids. A report that names everything names all instances that have some, a partial one those whose
+numbers have changed, ``[0, 0]`` where nothing is left; a row that is gone takes its numbers along. Older brokers leave it out.
+
 `trouble` is what the broker that is the controller knows of all brokers: ``{"ins-k3v9x2qa": [1, 6]}`` are partitions without a
 leader, and partitions that have one and fewer replicas in sync than replicas. Only instances that have such are named, in
 partial reports too; other brokers, and older ones, leave it out. `absent`, by the same broker, is what the cluster lacks of other
@@ -59,6 +63,8 @@ DIRECTIONS = ("produce", "consume")
 
 Absent = Mapping[int, tuple[int, int, int]]
 """By broker: its replicas that are not in sync, those of partitions without a leader, and of these, those of groups."""
+Transactions = Mapping[str, tuple[int, int]]
+"""By instance: transactions that are open, and transactional ids."""
 Members = Mapping[str, Sequence[tuple[str, str]]]
 """Client id and address of the members of consumer groups, by the row of their rule."""
 
@@ -71,6 +77,16 @@ def parse_members(document: dict[str, Any]) -> Members:
     return {
         row: tuple((str(client_id), str(address)) for client_id, address in members) for row, members in rows.items()
     }
+
+
+def parse_transactions(document: dict[str, Any]) -> Transactions:
+    """Of a report or of grants. Raises ValueError, TypeError, AttributeError, ContractError."""
+    rows = document.get("transactions")
+    if not rows:
+        return {}
+    for counts in rows.values():
+        _check("transactions", counts)
+    return {str(instance): (is_open, ids) for instance, (is_open, ids) in rows.items()}
 
 
 class Flow(NamedTuple):
@@ -147,6 +163,7 @@ class FlowReport:
     loop: LoopLoad | None = None
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     absent: Absent = field(default_factory=dict)
+    transactions: Transactions = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -181,6 +198,8 @@ class FlowReport:
             document["loop"] = self.loop._asdict()
         if self.trouble:
             document["trouble"] = self.trouble
+        if self.transactions:
+            document["transactions"] = self.transactions
         if self.absent:
             document["absent"] = {str(broker): counts for broker, counts in self.absent.items()}
         if self.partial:
@@ -207,6 +226,7 @@ class FlowReport:
                 loop=LoopLoad.from_document(document["loop"]) if document.get("loop") is not None else None,
                 trouble=_trouble(document.get("trouble", {})),
                 absent=_absent(document.get("absent", {})),
+                transactions=parse_transactions(document),
             )
         except ContractError:
             raise

@@ -10,6 +10,8 @@ storage fence    up when an instance's storage over all brokers reaches what was
                  learning it can only go up: by what brokers report being blocked by, or by a sum that is already full
 ===============  =======================================================================================================
 
+Transactions and their ids are counted likewise, and each broker is told what the others have (`quota.core.transactions`).
+
 A broker that left still holds its replicas: its storage counts on for a while, so that a crash does not open the fence.
 Grants answer a report and name only instances that this broker leads something of. Time is monotonic seconds.
 
@@ -34,6 +36,7 @@ from quota.core.fence import Fences
 from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
 from quota.core.spread import Cells, Row, Spread
+from quota.core.transactions import NONE, TransactionCounts
 
 # Where a master looks at 200,000 rows a second, fields are read by their places: names cost twice as much, and a
 # NamedTuple's constructor three times what this does.
@@ -55,6 +58,7 @@ class Heard:
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # likewise
     absent: Absent = field(default_factory=dict)  # likewise
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
+    elsewhere: dict[str, tuple[int, int]] = field(default_factory=dict)  # transactions of others, as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
     answered_at: int = -1
 
@@ -76,6 +80,7 @@ class Ledger:
         self._members: dict[int, Members] = {}  # of groups with a rule, by the broker that coordinates them
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._fences = Fences()
+        self._transactions = TransactionCounts()
         self._change = 0  # the number of those that come now
         self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
@@ -129,6 +134,8 @@ class Ledger:
                 heard.rows[instance] = None
             if row is None or row[0][2] != entry[2] or entry[0][5] is not None:
                 self._look_at_storage(instance, broker, entry, now)
+        for instance, counts in report.transactions.items():
+            self._count_transactions(instance, broker, counts)
         return True
 
     def _begun(self, report: FlowReport, last: Heard | None, now: float) -> Heard:
@@ -137,6 +144,8 @@ class Ledger:
         if before is not None:
             for row in before.rows.keys() - report.instances.keys():
                 self._forget(row, report.broker, now)
+            for row in before.rows.keys() - report.transactions.keys():
+                self._count_transactions(row, report.broker, NONE)
         heard = Heard(report.boot, report.sequence, now, dict.fromkeys(report.instances), whole=True)
         self._heard[report.broker] = heard
         return heard
@@ -150,6 +159,7 @@ class Ledger:
         for row in report.gone:
             if row in last.rows:
                 del last.rows[row]
+                last.elsewhere.pop(row, None)
                 if last.granted.pop(row, None) is not None:
                     last.gone.append(row)
                 self._forget(row, report.broker, now)
@@ -163,6 +173,7 @@ class Ledger:
                 self._members.pop(broker, None)
                 for row in heard.rows:
                     self._drop(row, broker)
+                    self._count_transactions(row, broker, NONE)
         for broker, heard in list(self._left.items()):
             if now - heard.at > STORAGE_KEPT_S:
                 del self._left[broker]
@@ -186,14 +197,20 @@ class Ledger:
         self._look_who_is_silent(now)
         spreads, fences, rows = self._spreads, self._fences, list(heard.rows)
         if heard.whole:
-            heard.granted = {}
+            heard.granted, heard.elsewhere = {}, {}
         elif self._all_changed_at <= heard.answered_at:
             since = heard.answered_at
             rows = [row for row in rows if spreads[row].changed_at > since]
         named: dict[str, InstanceGrant] = {}
         before, gone = heard.granted, heard.gone
+        counted, told = self._transactions.counts, heard.elsewhere
+        transactions: dict[str, tuple[int, int]] = {}
         for row in rows:
             spread = spreads[row]
+            if row in counted or row in told:
+                elsewhere = self._transactions.elsewhere(row, broker, self._silent)
+                if elsewhere != told.get(row, NONE):
+                    transactions[row] = told[row] = elsewhere
             if spread.divided_at < spread.changed_at or spread.divided_at < self._all_changed_at:
                 self._divide(row, spread, now)
             place = spread.places.get(broker) if spread.places else None
@@ -211,7 +228,9 @@ class Ledger:
         heard.gone, heard.answered_at = [], self._change
         self._change += 1
         members = self._members_of(heard)
-        return Grants(self.epoch, heard.sequence, self.lease_ms, named, members, not heard.whole, tuple(gone))
+        return Grants(
+            self.epoch, heard.sequence, self.lease_ms, named, members, not heard.whole, tuple(gone), transactions
+        )
 
     def _members_of(self, heard: Heard) -> Members:
         """Of the rules for groups that the broker reports on; a member that moved may be known to two coordinators."""
@@ -264,6 +283,15 @@ class Ledger:
     def connections(self, instance: str) -> int:
         """Over all brokers."""
         return sum(entry.connections for entry, _ in self._rows(instance).values())
+
+    def transactions(self, instance: str, now: float) -> tuple[int, int]:
+        """Transactions that are open, and transactional ids, over all brokers that are heard."""
+        self._look_who_is_silent(now)
+        return self._transactions.total(instance, self._silent)
+
+    def with_transactions(self) -> list[str]:
+        """Instances that have transactional ids."""
+        return [instance for instance in sorted(self._transactions.counts) if instance in self.specs]
 
     def storage_full(self, instance: str) -> bool:
         """Whether the fence is up."""
@@ -364,9 +392,14 @@ class Ledger:
             spread.drop(broker)
             spread.changed_at = self._change
 
+    def _count_transactions(self, instance: str, broker: int, counts: tuple[int, int]) -> None:
+        if self._transactions.put(instance, broker, counts):
+            self._touch(instance)
+
     def _forget(self, instance: str, broker: int, now: float) -> None:
         """The broker has nothing of the instance any more."""
         self._drop(instance, broker)
+        self._count_transactions(instance, broker, NONE)
         if self._fences.forget(instance, broker):
             self._spreads.pop(instance, None)
         if instance in self.specs:

@@ -8,6 +8,7 @@
          "branch": "headroom", "explanation": "broker 1 carries …"}]},
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
      "partitions_without_leader": 0, "partitions_under_replicated": 2, "connections": 12,
+     "transactions": {"open": 3, "open_limit": 250, "ids": 40, "ids_limit": null},
      "broker_time": {"limit": 600, "branch": "headroom", "brokers": [{"broker": 1, "flow": 212.4, "allocation": 380.0}]}}
 
 Broker time is in milliseconds a second, and null where there is no limit of it.
@@ -47,6 +48,18 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         **_partitions(ledger.trouble(now), instance),
         "connections": ledger.connections(instance),
         "broker_time": _broker_time(ledger, instance, now),
+        "transactions": _transactions(ledger, instance, now),
+    }
+
+
+def _transactions(ledger: Ledger, instance: str, now: float) -> dict[str, int | None]:
+    is_open, ids = ledger.transactions(instance, now)
+    limits = ledger.specs[instance].limits
+    return {
+        "open": is_open,
+        "open_limit": limits.open_transactions,
+        "ids": ids,
+        "ids_limit": limits.transactional_ids,
     }
 
 
@@ -152,6 +165,7 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
             for instance in sorted(ledger.specs)
         ]
         lines += _partition_samples(ledger, now)
+        lines += _transaction_samples(ledger, now)
         lines += _loops(ledger, now)
         lines += ["# TYPE sluice_master_flow_bytes_per_second gauge", *_samples(ledger, "flow", now)]
         lines += ["# TYPE sluice_master_allocation_bytes_per_second gauge", *_samples(ledger, "allocation", now)]
@@ -180,6 +194,15 @@ def _partition_samples(ledger: Ledger, now: float) -> Iterator[str]:
         for instance, counts in found.items():
             if counts[place]:
                 yield f'sluice_master_partitions_{name}{{instance="{instance}"}} {counts[place]}'
+
+
+def _transaction_samples(ledger: Ledger, now: float) -> Iterator[str]:
+    """Of instances that have some: most have none."""
+    instances = ledger.with_transactions()
+    for place, name in enumerate(("open_transactions", "transactional_ids")):
+        yield f"# TYPE sluice_master_{name} gauge"
+        for instance in instances:
+            yield f'sluice_master_{name}{{instance="{instance}"}} {ledger.transactions(instance, now)[place]}'
 
 
 def _loops(ledger: Ledger, now: float) -> Iterator[str]:

@@ -131,6 +131,7 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-talkers": f"{one}/topics/orders/talkers",
         "transactions": f"{one}/transactions",
         "transaction": f"{one}/transactions/order-copier",
+        "hanging-transactions": f"{one}/hanging-transactions",
         "transaction-end": f"{one}/transaction-end/order-copier",
         "bills": f"{org}/bills",
         "budgets": f"{org}/budgets",

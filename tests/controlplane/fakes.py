@@ -24,7 +24,7 @@ from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGr
 from controlplane.kafka.message_door import Message, Taken
 from controlplane.kafka.placement_door import Placed
 from controlplane.kafka.placing import Disk, Ongoing
-from controlplane.kafka.transaction_bytes import Transaction
+from controlplane.kafka.transaction_bytes import OpenProducer, Transaction
 from controlplane.kafka.transaction_door import Coordinated
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
@@ -453,7 +453,16 @@ class FakeTransactions:
         self.admin = admin
         self.found: dict[str, Transaction] = {}
         self.starts: dict[Place, dict[int, int]] = {}
-        self.lost_answers = 0  # of attempts to fence that are carried out all the same
+        self.lost_answers = 0  # of attempts to fence or to abort that are carried out all the same
+        self.hanging: dict[Place, list[OpenProducer]] = {}  # beside those in `starts`
+        self.wrote_s: dict[int, float] = {}  # how long ago a producer of `starts` last wrote, if not this moment
+        self.silent: set[Place] = set()  # partitions whose leaders do not say
+        self.leaders = [(1, 2)]  # of the partitions of ids, as they are asked for one after the other; the last stays
+
+    def hang(self, place: Place, *, at: int = 7, producer_id: int = 9000, idle_s: float = 3600.0) -> None:
+        """A transaction that no coordinator knows."""
+        written = int(1000 * (time.time() - idle_s))
+        self.hanging.setdefault(place, []).append(OpenProducer(producer_id, 3, 5, written, at))
 
     def begin(self, transactional_id: str, *places: Place, age_s: float = 60.0, at: int = 7) -> Transaction:
         """A transaction that was begun so long ago, and has written to these partitions from this offset on."""
@@ -485,6 +494,32 @@ class FakeTransactions:
     def open_producers(self, places: Iterable[Place]) -> dict[Place, Mapping[int, int]]:
         self._check()
         return {place: self.starts[place] for place in places if place in self.starts}
+
+    def producers(self, places: Iterable[Place]) -> dict[Place, tuple[OpenProducer, ...]]:
+        self._check()
+        found: dict[Place, tuple[OpenProducer, ...]] = {}
+        for place in places:
+            if place not in self.silent:
+                ago = {number: 1000 * self.wrote_s.get(number, 0.0) for number in self.starts.get(place, {})}
+                found[place] = (
+                    *(
+                        OpenProducer(number, 0, -1, int(1000 * time.time() - ago[number]), at)
+                        for number, at in self.starts.get(place, {}).items()
+                    ),
+                    *self.hanging.get(place, []),
+                )
+        return found
+
+    def coordinators(self) -> tuple[int, ...]:
+        self._check()
+        return self.leaders.pop(0) if len(self.leaders) > 1 else self.leaders[0]
+
+    def abort(self, place: Place, producer: OpenProducer) -> None:
+        self._check()
+        self.hanging[place].remove(producer)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ClusterChanging("the brokers do not answer in time")
 
     def fence(self, found: Coordinated) -> None:
         self._check()

@@ -160,6 +160,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
+    admin.transactions.hang((f"{key}.orders", 0), at=0)
     return {
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,

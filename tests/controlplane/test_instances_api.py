@@ -215,12 +215,21 @@ def test_allocation_shows_the_masters_figures(alice, instance, flow_master):
         "instance": instance.id, "produce": direction, "consume": direction, "storage_used_bytes": 7, "connections": 2,
         "storage_full": False, "partitions_without_leader": 1, "partitions_under_replicated": 2,
         "broker_time": {"limit": 600.0, "branch": "initial", "brokers": [{"broker": 1, "flow": 2.5, "allocation": None}]},
+        "transactions": {"open": 3, "open_limit": 250, "ids": 40, "ids_limit": None},
     }  # fmt: skip
     answer = alice.api.get(f"{URL}/{instance.id}/allocation")
     assert answer.status_code == 200
     assert answer.json() == {
         name: told for name, told in flow_master.answers[instance.id].items() if name != "instance"
     }
+
+
+def test_an_older_master_says_nothing_of_transactions(alice, instance, flow_master):
+    direction = {"limit": None, "branch": "unlimited", "brokers": []}
+    flow_master.answers[instance.id] = {
+        "produce": direction, "consume": direction, "storage_used_bytes": 7, "connections": 2, "storage_full": False,
+    }  # fmt: skip
+    assert alice.api.get(f"{URL}/{instance.id}/allocation").json()["transactions"] is None
 
 
 def test_allocation_without_a_master_is_a_retriable_503(alice, instance):

@@ -1,4 +1,4 @@
-"""Limits that no plan sells: broker time by default, requests and topics where an operator says so. Tenants see them."""
+"""Limits that no plan sells: broker time and transactions by default, others where an operator says so. Tenants see them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from hypothesis import strategies as st
 
 from controlplane.accounts.models import User
 from controlplane.core.models import AuditEntry
-from controlplane.instances.spec import loop_ms_default
+from controlplane.instances.spec import loop_ms_default, transactions_default
 
 from .conftest import run_to_the_end
 from .test_instances_api import problem
 
-DEFAULTS = {"topics": None, "requests_per_s": None, "broker_time_ms_per_s": 600}
+DEFAULTS = {
+    "topics": None,
+    "requests_per_s": None,
+    "broker_time_ms_per_s": 600,
+    "open_transactions": 250,
+    "transactional_ids": 10_000,
+    "transaction_timeout_ms": 900_000,
+}
 
 
 @pytest.fixture
@@ -29,6 +36,9 @@ def in_force(tree, instance):
         "topics": limits.topics,
         "requests_per_s": limits.requests_per_s,
         "broker_time_ms_per_s": limits.loop_ms_per_s,
+        "open_transactions": limits.open_transactions,
+        "transactional_ids": limits.transactional_ids,
+        "transaction_timeout_ms": limits.transaction_timeout_ms,
     }
 
 
@@ -59,14 +69,41 @@ def test_who_buys_more_never_gets_less_broker_time(one, other, brokers):
     assert 300 <= loop_ms_default(less, brokers) <= loop_ms_default(more, brokers) <= loop_ms_default(more, brokers + 1)
 
 
-def test_every_instance_has_a_limit_of_broker_time_and_its_tenant_sees_it(tree, alice, instance):
+@pytest.mark.parametrize(
+    ("bandwidth", "is_open", "ids"),
+    [(0.5, 200, 10_000), (4, 200, 10_000), (5, 250, 10_000), (10, 500, 20_000), (1000, 10_000, 100_000)],
+)
+def test_transactions_go_with_the_bandwidth_between_a_floor_and_a_ceiling(bandwidth, is_open, ids):
+    assert transactions_default(bandwidth) == {
+        "open_transactions": is_open,
+        "transactional_ids": ids,
+        "transaction_timeout_ms": 900_000,
+    }
+
+
+@given(st.floats(0.001, 100_000), st.floats(0.001, 100_000))
+def test_who_buys_more_never_gets_fewer_transactions(one, other):
+    less, more = map(transactions_default, sorted((one, other)))
+    assert all(less[name] <= more[name] for name in less)
+
+
+def test_every_instance_has_limits_of_broker_time_and_transactions_and_its_tenant_sees_them(tree, alice, instance):
     assert in_force(tree, instance) == shown(alice, instance) == DEFAULTS
 
 
-def test_it_grows_with_the_bandwidth(tree, alice, instance):
+def test_they_grow_with_the_bandwidth(tree, alice, instance):
     answer = alice.api.patch(f"/api/v1/instances/{instance.id}", {"bandwidth_mib_per_s": 10})
     run_to_the_end(answer.json()["operation_id"])
-    assert in_force(tree, instance) == shown(alice, instance) == {**DEFAULTS, "broker_time_ms_per_s": 1200}
+    assert (
+        in_force(tree, instance)
+        == shown(alice, instance)
+        == {
+            **DEFAULTS,
+            "broker_time_ms_per_s": 1200,
+            "open_transactions": 500,
+            "transactional_ids": 20_000,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,6 +112,9 @@ def test_it_grows_with_the_bandwidth(tree, alice, instance):
         ({"topics": 7}, {**DEFAULTS, "topics": 7}),
         ({"requests_per_s": 0}, {**DEFAULTS, "requests_per_s": 0}),
         ({"broker_time_ms_per_s": None}, {**DEFAULTS, "broker_time_ms_per_s": None}),
+        ({"open_transactions": 0}, {**DEFAULTS, "open_transactions": 0}),
+        ({"transactional_ids": None}, {**DEFAULTS, "transactional_ids": None}),
+        ({"transaction_timeout_ms": 60_000}, {**DEFAULTS, "transaction_timeout_ms": 60_000}),
         ({"broker_time_ms_per_s": 50, "topics": None}, {**DEFAULTS, "broker_time_ms_per_s": 50}),
         ({}, DEFAULTS),
     ],
@@ -123,7 +163,11 @@ def test_a_tenant_may_not_and_a_stranger_finds_nothing(tree, alice, charlie, ins
 
 
 @pytest.mark.parametrize(
-    "body", [{"topics": -1}, {"topics": 1.5}, {"topics": "7"}, {"loop_ms_per_s": 7}, {"topics": True}]
+    "body",
+    [
+        *({"topics": -1}, {"topics": 1.5}, {"topics": "7"}, {"loop_ms_per_s": 7}, {"topics": True}),
+        *({"open_transactions": -1}, {"transactional_ids": "7"}, {"transaction_timeout_ms": 1.5}),
+    ],
 )
 def test_what_is_no_limit_is_refused(tree, operator, instance, body):
     problem(operator.api.put(f"/api/v1/instances/{instance.id}/limits", body), 400, "invalid")

@@ -165,6 +165,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
+    admin.transactions.hang((f"{key}.orders", 0), at=0)
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
         "organisation_id": instance.organisation_id,

@@ -3,8 +3,10 @@
 import pytest
 
 from dataplane import slices as slices_module
+from dataplane.clock import SystemClock
+from dataplane.network.loop import EpollLoop
 from dataplane.records.steps import resumed, run_through
-from dataplane.slices import INTERNAL, SLICE_S, STEPS_PER_SLICE, Slices
+from dataplane.slices import AT_ONCE_S, INTERNAL, SLICE_S, STEPS_PER_SLICE, Slices
 from dataplane.tasks import CancelledError
 from tests.support.memory_files import ImmediateBackground
 
@@ -15,16 +17,13 @@ class Turns:
     """A loop whose turns are counted by hand, and its clock, which moves when work is done."""
 
     def __init__(self):
-        self.callbacks, self.at_end, self.clock, self.seconds = [], [], self, 0.0
+        self.callbacks, self.clock, self.seconds, self.turn_number = [], self, 0.0, 1
 
     def monotonic(self):
         return self.seconds
 
     def call_soon(self, callback):
         self.callbacks.append(callback)
-
-    def at_turn_end(self, callback):
-        self.at_end.append(callback)
 
     def turn(self):
         callbacks, self.callbacks = self.callbacks, []
@@ -34,9 +33,7 @@ class Turns:
         return len(callbacks)
 
     def end(self):
-        at_end, self.at_end = self.at_end, []
-        for callback in at_end:
-            callback()
+        self.turn_number += 1
 
 
 @pytest.fixture
@@ -117,6 +114,30 @@ def test_what_begins_in_one_turn_is_bounded_as_well(slices, loop, work):
     loop.end()
     slices.run("e", work(seen, "e", 1))
     assert seen == ["a0", "b0", "e0"]
+
+
+def test_what_the_ends_of_one_turn_bring_one_after_the_other_is_part_of_it():
+    """As the portions of a large commit: each is over at the end of a turn, which begins the next."""
+    loop = EpollLoop(SystemClock())
+    slices, turns = Slices(loop, ImmediateBackground()), []
+
+    def busy():
+        yield None
+        until = loop.clock.monotonic() + AT_ONCE_S / 2
+        while loop.clock.monotonic() < until:
+            pass
+
+    def again(_=None):
+        turns.append(loop.turn_number)
+        if len(turns) == 40:
+            loop.stop()
+        else:
+            slices.run("x", busy()).then(lambda _: loop.at_turn_end(again))
+
+    loop.call_soon(again)
+    loop.run()
+    loop.close()
+    assert len(set(turns)) >= 13  # two at once, and one in the turn's slice
 
 
 def test_a_second_piece_of_an_owner_begins_when_the_first_is_over(slices, loop, work):

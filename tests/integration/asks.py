@@ -72,6 +72,9 @@ from dataplane.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
 )
 from dataplane.records.batch import Record, build_batch
 
@@ -177,6 +180,12 @@ def _create_partitions(topic: str) -> CreatePartitionsRequest:
     return CreatePartitionsRequest((CreatePartitionsTopic(topic, 100, None),), 10_000, validate_only=True)
 
 
+def _write_txn_markers(topic: str) -> WriteTxnMarkersRequest:
+    """Of a producer that has nothing open."""
+    topics = (WritableTxnMarkerTopic(topic, (0,)),)
+    return WriteTxnMarkersRequest((WritableTxnMarker(1, 0, transaction_result=False, topics=topics),))
+
+
 def _describe_producers(topic: str) -> DescribeProducersRequest:
     return DescribeProducersRequest((DescribeProducersRequestTopicRequest(topic, (0,)),))
 
@@ -231,6 +240,7 @@ ASKS: dict[str, Ask] = {
     "CreatePartitions": Ask(3, _create_partitions, "controller"),
     "DescribeProducers": Ask(0, _describe_producers, "leader"),
     "DescribeTopicPartitions": Ask(0, _describe_topic_partitions, "leader"),
+    "WriteTxnMarkers": Ask(1, _write_txn_markers, "leader"),
 }
 IN_COMPANY: dict[str, Ask] = {
     "AddPartitionsToTxn": Ask(3, _add_partitions, "leader"),

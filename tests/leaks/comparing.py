@@ -33,6 +33,7 @@ CHOSEN: Mapping[tuple[str, str], str] = {
     ("InitProducerIdResponse", "producer_id"): "the next of the broker's block",
     ("CreatableTopicResult", "topic_id"): "drawn for each topic",
     ("PartitionProduceResponse", "base_offset"): "the second of two batches lies behind the first",
+    ("WritableTxnMarkerResult", "producer_id"): "the one that was named, as it was named",
     ("ProducerState", "last_timestamp"): "the time of the answer, until its log is next looked through",
 }
 """By field, with the reason. A value that is the declaration's default (no session, no offset) stays as it is."""

@@ -111,7 +111,7 @@ _NOTHING = (
     "pattern_type_filter permission_type producer_epoch protocol_name protocol_type reason rebalance_timeout_ms remove "
     "replica_epoch replication_factor require_stable resource_pattern_type resource_type resource_type_filter "
     "response_partition_limit retention_time_ms salt salted_password session_epoch session_timeout_ms state_filters "
-    "states_filter strict "
+    "states_filter strict coordinator_epoch transaction_result transaction_version "
     "timeout_ms timestamp transaction_timeout_ms types_filter v3_and_below_producer_epoch validate_only verify_only "
     "allow_auto_topic_creation include_authorized_operations include_cluster_authorized_operations include_documentation "
     "include_synonyms include_topic_authorized_operations"

@@ -39,6 +39,7 @@ _QUOTA = (
     "reports_of_changes",
     "scram",
     "subject",
+    "transactions_everywhere",
     "what_is_known_of_an_instance",
 )
 
@@ -70,9 +71,20 @@ AREAS = {
         ),
     ),
     "transactions": Area(
-        tuple(f"dataplane/transactions/{name}.py" for name in ("state", "model", "records")),
         tuple(
-            f"tests/dataplane/transactions/test_{name}.py" for name in ("state", "promises", "records", "transcripts")
+            f"dataplane/transactions/{name}.py"
+            for name in ("state", "draft", "ending", "model", "records", "counts", "limits")
+        ),
+        tuple(
+            f"tests/dataplane/transactions/test_{name}.py"
+            for name in (
+                "state",
+                "every_request_in_every_state",
+                "promises",
+                "records",
+                "transcripts",
+                "limits",
+            )
         ),
     ),
     "transactions of a log": Area(

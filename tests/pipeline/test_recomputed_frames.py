@@ -67,7 +67,8 @@ def raw(spark):
             (record.value(), 0, offset, datetime.fromisoformat(record.hour)) for offset, record in enumerate(records)
         ]
         random.Random(seed).shuffle(rows)
-        return transforms.raw_rows(transforms.parsed(spark.createDataFrame(rows, SOURCE)), "t1", NOW)
+        parsed = transforms.parsed(spark.createDataFrame(rows, SOURCE))
+        return transforms.raw_rows(parsed, "t1", NOW).localCheckpoint()  # as a table has them: they are parsed once
 
     return make
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, date, datetime
 
 import pytest
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import reconcile_tables
+from controlplane.metering.pipeline import recompute, reconcile_tables
 from controlplane.metering.pipeline.jobs.reconcile import Range, _hour
 from controlplane.metering.pipeline.reconcile_tables import KEPT_MS, Compared, Found, Reconciled
 from controlplane.metering.pipeline.tables import Database
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 pytestmark = pytest.mark.integration
 START, END = "2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"
@@ -28,7 +30,7 @@ def environment(database_url):
 def database(environment):
     made = Database(environment)
     with made.transaction() as cursor:  # what the job reads of an invoice; its own app's table has much more
-        made.run(cursor, "CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs TEXT)")
+        made.run(cursor, "CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs JSONB)")
     yield made
     made.close()
 
@@ -83,6 +85,55 @@ def test_a_cluster_that_is_switched_off_is_waited_for_no_more(database, reconcil
         database.run(cursor, f"INSERT INTO clusters_physicalcluster ({columns}) VALUES {values}")
     assert reconciled.last_day() == date(2026, 5, 8)
     assert reconciled.topics() == [("default", "t")]
+
+
+def asked(database, statement: str, **about: str) -> list[tuple]:
+    names = re.findall(r":(\w+)", statement)
+    return sorted(database.read(re.sub(r":\w+", "?", statement), [about[name] for name in names]))
+
+
+def test_the_sql_that_recomputes_hours_runs_on_either_database(database):
+    counters = ", ".join(f"{name} BIGINT" for name in (*COUNTERS, *INSTANCE_COUNTERS))
+    with database.transaction() as cursor:
+        texts = ", ".join(
+            f"{name} VARCHAR(64)" for name in ("kind", "instance", "boot", "topic", "topic_uuid", "booked_hour")
+        )
+        database.run(cursor, f"CREATE TABLE usage_raw ({texts}, broker INTEGER, {counters})")
+        of_counters = ", ".join(f"{name} BIGINT" for name in COUNTERS)
+        database.run(
+            cursor, f"CREATE TABLE caps (instance VARCHAR(64), boot VARCHAR(64), topic VARCHAR(64), {of_counters})"
+        )
+        columns = f"kind, instance, boot, topic, topic_uuid, booked_hour, broker, {', '.join(COUNTERS)}"
+        database.run_many(
+            cursor,
+            f"INSERT INTO usage_raw ({columns}) VALUES ('usage', ?, 'b1', 'orders', ?, ?, 1, ?, 0, ?)",
+            [
+                (ONE, "uuid", "2026-04-30T23:00:00Z", 5, 0),
+                (ONE, None, "2026-05-01T07:00:00Z", 7, 2**62),
+                (ONE, "uuid", "2026-05-01T07:00:00Z", 6, 1),
+                (ONE, "uuid", "2026-05-01T08:00:00Z", 19, 2**62),
+                (TWO, "other", "2026-05-01T08:00:00Z", 1, 0),
+            ],
+        )
+        database.run(cursor, "INSERT INTO caps VALUES (?, 'b1', 'orders', 10, NULL, NULL)", [ONE])
+        columns = f"kind, instance, boot, booked_hour, {', '.join(INSTANCE_COUNTERS)}"
+        database.run_many(
+            cursor,
+            f"INSERT INTO usage_raw ({columns}) VALUES ('instance', ?, 'b1', ?, ?, 0, 0, 0, 0)",
+            [(ONE, "2026-05-01T07:00:00Z", 30), (ONE, "2026-05-01T09:00:00Z", 35)],
+        )
+    about = {"start": START, "end": END}
+    assert asked(database, recompute.since_sql("usage_raw"), **about) == [("2026-04-30T23:00:00Z",)]
+    about["since"] = "2026-04-30T23:00:00Z"
+    assert asked(database, recompute.hours_sql("usage_raw", "caps"), **about) == [
+        (ONE, "b1", "orders", "2026-05-01T07:00:00Z", 1, "uuid", 2, 0, 2**62),
+        (ONE, "b1", "orders", "2026-05-01T08:00:00Z", 1, "uuid", 3, 0, 0),
+        (TWO, "b1", "orders", "2026-05-01T08:00:00Z", 1, "other", 1, 0, 0),
+    ]
+    assert asked(database, recompute.instance_hours_sql("usage_raw"), **about) == [
+        (ONE, "b1", "2026-05-01T07:00:00Z", 30, 0, 0, 0, 0),
+        (ONE, "b1", "2026-05-01T09:00:00Z", 5, 0, 0, 0, 0),
+    ]
 
 
 def test_executors_read_hours_as_differences_within_the_range(environment, database):

@@ -169,6 +169,7 @@ def used(records: list[tuple[bytes, int, int, str]]) -> int:
     return sum(largest.values())
 
 
+@pytest.mark.long
 def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_database_has(driver):
     records = told(7)
     cut = list(batches(records, 40))
@@ -208,6 +209,7 @@ def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(drive
     assert driver.reconcile()["differences"] == 0
 
 
+@pytest.mark.long
 def test_what_the_database_lacks_is_found_and_put_back(driver):
     for batch in batches(told(8), 400):
         driver.take(batch)
@@ -221,6 +223,7 @@ def test_what_the_database_lacks_is_found_and_put_back(driver):
     assert driver.reconcile()["differences"] == 0
 
 
+@pytest.mark.long
 def test_what_was_invoiced_is_compared_and_late_usage_differs_until_it_is_adjusted(driver):
     records = told(9)
     for batch in batches(records, 400):
@@ -247,6 +250,7 @@ def test_what_was_invoiced_is_compared_and_late_usage_differs_until_it_is_adjust
     assert driver.reconcile()["differences"] == 0
 
 
+@pytest.mark.long
 def test_a_new_table_begins_with_what_the_database_knew(driver):
     """The stream ran before there was a table: the counters of a boot that lives on are known, and its next hour is right."""
     records = told(10)

@@ -390,4 +390,28 @@ HOLES: tuple[Hole, ...] = (
         '{"mechanisms": [mechanism.value for mechanism in wanted], "generated": password is None, "given": text}',
         ("tests/controlplane/access/test_users_api.py",),
     ),
+    Hole(
+        "abort-unasked",
+        "Whoever may log in aborts transactions of all others of the instance.",
+        "dataplane/handlers/internal/txn_markers.py",
+        "        self._refusal = self._ctx.cluster_refusal(Operation.ALTER)\n",
+        "        self._refusal = ErrorCode.NONE\n",
+        (EVERY_API, "-k", "WRITE_TXN_MARKERS"),
+    ),
+    Hole(
+        "marker-epoch",
+        "By a marker with a high epoch a coordinator is shut out, whose transactions then never end.",
+        "dataplane/handlers/internal/txn_markers.py",
+        "coordinator_epoch=min(marker.coordinator_epoch, known)",
+        "coordinator_epoch=max(marker.coordinator_epoch, known)",
+        ("tests/dataplane/handlers/test_write_txn_markers.py", "-k", "shuts_out_nobody"),
+    ),
+    Hole(
+        "markers-unbounded",
+        "A tenant fills disks with markers of producers that it invents.",
+        "dataplane/handlers/internal/txn_markers.py",
+        "        if marker.producer_id not in producers.transactions.open:\n            return ErrorCode.NONE\n",
+        "",
+        ("tests/dataplane/handlers/test_write_txn_markers.py", "-k", "leaves_no_trace"),
+    ),
 )

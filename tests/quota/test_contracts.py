@@ -30,7 +30,15 @@ SPEC = InstanceSpec(
     id=INSTANCE,
     generation=7,
     state=InstanceState.RUNNING,
-    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0, 500, 200, topics=20, requests_per_s=1000, loop_ms_per_s=600),
+    limits=Limits(
+        *(5_242_880, None, 10_737_418_240, 60, 0, 500, 200),
+        topics=20,
+        requests_per_s=1000,
+        loop_ms_per_s=600,
+        open_transactions=250,
+        transactional_ids=10_000,
+        transaction_timeout_ms=900_000,
+    ),
     whitelist=("10.0.0.0/8", "fd00::/8"),
     routes=(
         Route(
@@ -60,6 +68,7 @@ REPORT = FlowReport(
     loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}, {"": 2}, {INSTANCE: 4}),
     trouble={INSTANCE: (1, 6)},
     absent={3: (6, 1, 0)},
+    transactions={INSTANCE: (3, 40)},
 )
 GRANTS = Grants(
     epoch=3,
@@ -70,6 +79,7 @@ GRANTS = Grants(
             produce=Grant(1_747_626, "headroom", "storage"), consume=Grant(None, "unlimited"), storage_used_bytes=987
         )
     },
+    transactions={INSTANCE: (3, 40)},
 )
 APPLIED = Applied("6f1c", {INSTANCE: AppliedInstance(7), "ins-aaaaaaaa": AppliedInstance(1, "port 20100 is taken")})
 THROTTLED = ThrottledInterval(
@@ -176,6 +186,24 @@ def test_a_report_of_an_older_broker_counts_no_more_than_what_it_cut_off():
 
 
 @pytest.mark.parametrize("name", ["report", "grants"])
+def test_who_knows_nothing_of_transactions_leaves_them_out(name):
+    value, parse = CASES[name]
+    document = json.loads(value.to_json())
+    assert document.pop("transactions") == {INSTANCE: [3, 40]}
+    assert parse(json.dumps(document)).transactions == {}
+    assert "transactions" not in json.loads(replace(value, transactions={}).to_json())
+
+
+@pytest.mark.parametrize("name", ["report", "grants"])
+@pytest.mark.parametrize("counts", [[], [1], [1, 2, 3], [-1, 0], [1.5, 0], ["1", 0], [True, 0], 7, None])
+def test_transactions_are_counted_in_two_whole_numbers(name, counts):
+    value, parse = CASES[name]
+    document = {**json.loads(value.to_json()), "transactions": {INSTANCE: counts}}
+    with pytest.raises(ContractError):
+        parse(json.dumps(document))
+
+
+@pytest.mark.parametrize("name", ["report", "grants"])
 def test_rows_of_an_earlier_version_are_refused(name):
     value, parse = CASES[name]
     with pytest.raises(ContractError, match="older"):
@@ -239,10 +267,12 @@ def test_what_is_no_address_is_refused(text):
 
 def test_a_limit_that_an_older_writer_did_not_know_is_unlimited():
     document = json.loads(SPEC.to_json())
-    for name in ("topics", "requests_per_s", "loop_ms_per_s"):
+    names = ("topics", "requests_per_s", "loop_ms_per_s")
+    names += ("open_transactions", "transactional_ids", "transaction_timeout_ms")
+    for name in names:
         del document["limits"][name]
     limits = InstanceSpec.from_json(json.dumps(document).encode()).limits
-    assert (limits.topics, limits.requests_per_s, limits.loop_ms_per_s) == (None, None, None)
+    assert [getattr(limits, name) for name in names] == [None] * len(names)
     assert limits.partitions == 60
 
 

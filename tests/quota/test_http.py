@@ -285,6 +285,24 @@ def test_partitions_in_trouble_are_shown_as_the_controllers_broker_says_while_it
     assert json.loads(body)["partitions_under_replicated"] == 0
 
 
+def test_transactions_are_shown_as_all_brokers_have_them(service):
+    service.report(replace(report(1, flow(300), sequence=2), transactions={INSTANCE: (3, 40)}))
+    service.report(replace(report(2, flow(0), sequence=2), transactions={INSTANCE: (1, 2)}))
+    (_, body), (_, metrics) = ask(service, get(f"/v1/instances/{INSTANCE}/allocation"), get("/metrics"))
+    assert json.loads(body)["transactions"] == {"open": 4, "open_limit": None, "ids": 42, "ids_limit": None}
+    lines = metrics.decode().splitlines()
+    assert f'sluice_master_open_transactions{{instance="{INSTANCE}"}} 4' in lines
+    assert f'sluice_master_transactional_ids{{instance="{INSTANCE}"}} 42' in lines
+    service.report(report(1, flow(300), sequence=3))
+    service.report(report(2, flow(0), sequence=3))
+    limited = spec()
+    limits = replace(limited.limits, open_transactions=5, transactional_ids=0)
+    service.set_specs({INSTANCE: replace(limited, limits=limits)})
+    (_, body), (_, metrics) = ask(service, get(f"/v1/instances/{INSTANCE}/allocation"), get("/metrics"))
+    assert json.loads(body)["transactions"] == {"open": 0, "open_limit": 5, "ids": 0, "ids_limit": 0}
+    assert not any(line.startswith("sluice_master_open_transactions{") for line in metrics.decode().splitlines())
+
+
 def test_a_standby_answers_503_with_the_address_of_the_active_one(service):
     service.lost()
     current = Mastership(2, "127.0.0.1:1", "http://127.0.0.1:2", 7)

@@ -89,7 +89,7 @@ specs = st.builds(
     ),
     st.integers(1, 2**60),
     st.sampled_from(InstanceState),
-    st.lists(amounts, min_size=10, max_size=10),
+    st.lists(amounts, min_size=len(Limits.__slots__), max_size=len(Limits.__slots__)),
     whitelists,
     st.dictionaries(names, whitelists, max_size=4),
     rule_sets,

@@ -43,6 +43,10 @@ class World:
         self.agents[broker].remove(name)
         self.facts[broker].pop(name, None)
 
+    def count(self, broker, name, *counts):
+        if name in self.facts[broker]:
+            self.facts[broker][name] = self.facts[broker][name]._replace(transactions=counts)
+
     def flow(self, broker, name, size):
         bucket = self.agents[broker].bucket(name, "produce")
         if bucket and not bucket.blocked:
@@ -68,12 +72,18 @@ class World:
     def state(self):
         """All that a gate or a page would ask."""
         held = {
-            (broker, name): (agent.rate(name, "produce"), agent.rate(name, "consume"), agent.blocked(name))
+            (broker, name): (
+                *(agent.rate(name, "produce"), agent.rate(name, "consume"), agent.blocked(name)),
+                agent.transactions_elsewhere(name),
+            )
             for broker, agent in self.agents.items()
             for name in INSTANCES
         }
         shown = {
-            name: (self.ledger.allocation(name, "produce", self.now), self.ledger.storage_used_bytes(name))
+            name: (
+                *(self.ledger.allocation(name, "produce", self.now), self.ledger.storage_used_bytes(name)),
+                self.ledger.transactions(name, self.now),
+            )
             for name in self.ledger.specs
         }
         return held, shown, sorted(self.ledger.totals())
@@ -85,6 +95,7 @@ steps = st.one_of(
     st.tuples(st.just("exchange"), brokers),
     st.tuples(st.just("wait"), st.sampled_from([0.1, 1.0, 1.0, 3.0, 5.0])),
     st.tuples(st.just("lead"), brokers, names, st.integers(0, 3), st.sampled_from([0, 90, 100])),
+    st.tuples(st.just("count"), brokers, names, st.integers(0, 2), st.integers(0, 2)),
     st.tuples(st.just("remove"), brokers, names),
     st.tuples(st.just("flow"), brokers, names, st.sampled_from([50, 400, 3000])),
     st.tuples(st.just("specs"), st.dictionaries(names, st.sampled_from([None, 100]))),
@@ -154,6 +165,26 @@ def test_an_instance_that_comes_back_at_once_gets_its_grant_again(world):
     assert world.agents[1].rate(INSTANCE, "produce") != rate
     world.exchange(1)
     assert world.agents[1].rate(INSTANCE, "produce") == rate
+
+
+def test_transactions_are_said_when_their_number_changes_and_not_again(world):
+    def said(broker, counts):
+        world.count(broker, INSTANCE, *counts)
+        world.wait(1.0)
+        report = run_through(world.agents[broker].report_steps(world.facts[broker].items(), lambda: world.now))
+        world.ledger.report(report, world.now)
+        grants = world.ledger.grants(broker, world.now)
+        world.agents[broker].apply(grants, world.now)
+        return report.transactions, grants.transactions
+
+    assert said(1, (3, 40)) == ({INSTANCE: (3, 40)}, {})
+    assert said(1, (3, 40)) == ({}, {})
+    assert said(2, (0, 0)) == ({}, {INSTANCE: (3, 40)})
+    assert said(2, (1, 2)) == ({INSTANCE: (1, 2)}, {})
+    assert said(1, (0, 0)) == ({INSTANCE: (0, 0)}, {INSTANCE: (1, 2)})
+    assert said(2, (1, 2)) == ({}, {INSTANCE: (0, 0)})
+    assert world.agents[2].transactions_elsewhere(INSTANCE) == (0, 0)
+    assert world.agents[1].transactions_elsewhere(INSTANCE) == (1, 2)
 
 
 def test_when_the_lease_has_run_out_everything_is_said_anew(world):

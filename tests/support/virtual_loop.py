@@ -266,6 +266,10 @@ class VirtualLoop:
 
     # --- doors.Loop ---------------------------------------------------------------------------------------------------
 
+    @property
+    def turn_number(self) -> int:
+        return self.turns
+
     def call_later(self, delay_s: float, callback: Callback) -> VirtualTimer:
         timer = VirtualTimer(self, callback)
         self.network.at(self.network.clock.seconds + max(0.0, delay_s), timer.ring)

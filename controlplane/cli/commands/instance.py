@@ -362,11 +362,21 @@ def limits(
     topics: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
     requests_per_s: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
     broker_time_ms_per_s: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    open_transactions: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    transactional_ids: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    transaction_timeout_ms: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
     wait: Wait = True,
 ) -> None:
     """Limits that no plan sells. Operators of the service set them, all at once: what is left out gets its default."""
     session = of(ctx)
-    wanted = whole_or_null(topics=topics, requests_per_s=requests_per_s, broker_time_ms_per_s=broker_time_ms_per_s)
+    wanted = whole_or_null(
+        topics=topics,
+        requests_per_s=requests_per_s,
+        broker_time_ms_per_s=broker_time_ms_per_s,
+        open_transactions=open_transactions,
+        transactional_ids=transactional_ids,
+        transaction_timeout_ms=transaction_timeout_ms,
+    )
     if not wanted:
         session.output.document(session.call(ops.INSTANCE, instance_id=instance)["limits"])
         return

@@ -31,7 +31,7 @@ REPORT = columns(
 
 @app.add("allocation")
 def allocation(ctx: typer.Context, instance: Instance) -> None:
-    """How bandwidth and broker time are shared out between brokers at this moment, in bytes/s and ms/s."""
+    """How bandwidth and broker time are shared out between brokers now, in bytes/s and ms/s; transactions and their limits."""
     of(ctx).show(ops.ALLOCATION, instance_id=instance)
 
 

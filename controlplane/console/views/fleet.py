@@ -18,7 +18,7 @@ from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
 from controlplane.clusters.services import cluster_list, cluster_named, clusters_known
 from controlplane.console.broker_state import costs_of, state_of
-from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
+from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of, transactions_of
 from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_page
@@ -138,7 +138,8 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     """One instance of anyone's: how its limit is shared out, broker by broker."""
     found = instance_fresh(instance_id)
     figures = figures_get([found], allocation_of)
-    flow = flow_of(found, figures.documents.get(found.id, {}))
+    document = figures.documents.get(found.id, {})
+    flow = flow_of(found, document)
     ports = ports_of(found.id)
     context = {
         "instance": found,
@@ -148,6 +149,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "figures": figures,
         "bootstrap": bootstrap_of(routes_wanted(found.id), ports),
         "limits": limits_shown(found, ports),
+        "transactions": transactions_of(document),
     }
     return render(request, "console/fleet_instance.html", context)
 

@@ -20,7 +20,7 @@ from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.clusters.services import cluster_list
 from controlplane.console.advice import said
-from controlplane.console.flow import directions, flow_of
+from controlplane.console.flow import directions, flow_of, transactions_of
 from controlplane.console.forms.instances import (
     InstanceChangeForm,
     InstanceConfigForm,
@@ -154,6 +154,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "tab": "overview",
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
+        "transactions": transactions_of(document),
         "config": config_of(instance.config),
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from controlplane.console.flow import broker_time_of, directions, flow_of
+from controlplane.console.flow import broker_time_of, directions, flow_of, transactions_of
 from controlplane.console.page import tenant_page
 from controlplane.console.rules import whom
 from controlplane.console.waits import day_began, waited_days, whys
@@ -75,5 +75,6 @@ def _now(instance: Instance) -> dict[str, Any]:
         "health": health_get([instance], figures=figures).get(instance.id),
         "directions": directions(flow_of(instance, document)),
         "broker_time": broker_time_of(document),
+        "transactions": transactions_of(document),
         "figures": figures,
     }

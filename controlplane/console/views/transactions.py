@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.console.forms.transactions import EndingForm
+from controlplane.console.forms.transactions import EndingForm, HangingEndingForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError, Unavailable
@@ -94,3 +94,47 @@ def end(request: HttpRequest, caller: Caller, instance_id: str, transactional_id
             return redirect("console:transaction", caller.organisation.id, instance.id, transactional_id)
     context = {"instance": instance, "tab": "transactions", "view": view, "form": form}
     return render(request, "console/transaction_end.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@tenant_page
+def hanging(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Those that no coordinator knows. Every partition is looked at, so this is a page of its own."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    context = {"instance": instance, "tab": "transactions", "away": None}
+    try:
+        seen = selectors.hanging_transactions(organisation=caller.organisation, instance_id=instance_id)
+        context |= {"listing": listing(request, seen.found), "unknown_partitions": seen.unknown_partitions}
+    except Unavailable as error:
+        context["away"] = error
+    return render(request, "console/hanging_transactions.html", context, status=503 if context["away"] else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def end_hanging(
+    request: HttpRequest, caller: Caller, instance_id: str, topic: str, partition: int, offset: int
+) -> HttpResponse:
+    """Abort what hangs in a partition from an offset on, once the topic's name was typed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.hanging_transaction_get(
+        organisation=caller.organisation, instance_id=instance_id, topic=topic, partition=partition, offset=offset
+    )
+    form = HangingEndingForm(request.POST or None, name=topic)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.hanging_transaction_end(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                topic=topic,
+                partition=partition,
+                offset=offset,
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"What hung in partition {partition} of {topic} was ended.")
+            return redirect("console:hanging_transactions", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "transactions", "view": view, "form": form}
+    return render(request, "console/hanging_transaction_end.html", context, status=422 if form.errors else 200)

@@ -165,14 +165,18 @@ def raw_rows(rows: DataFrame, topic_id: str, now: datetime) -> DataFrame:
 
 
 def read_again(raw: DataFrame, now: datetime) -> DataFrame:
-    """Rows of `usage_raw` that were refused, as this release reads them: those that it knows by now, good, in columns RAW."""
+    """Rows of `usage_raw` that were refused, as this release reads them: those that it knows by now, good, in columns RAW.
+
+    They are few, and kept once they are parsed: into a plan that parses, Spark pushes every later filter, with as many copies of
+    all the checks as it mentions them, and planning takes longer than the work.
+    """
     refused = raw.where(F.col("kind") == BAD).select(
         F.col("raw").cast("binary").alias("value"),
         "partition",
         "offset",
         F.col("recorded_at").alias("timestamp"),
     )
-    return raw_rows(parsed(refused), "", now).where(F.col("kind") != BAD)
+    return raw_rows(parsed(refused).persist(), "", now).where(F.col("kind") != BAD)
 
 
 def _ended_before(now: datetime) -> Column:

@@ -21,6 +21,7 @@ from dataplane.coordination.effects import Producer
 from dataplane.groups.commits import Commit, Offset, told_producer
 from dataplane.handlers.groups.membership import has_no_name
 from dataplane.handlers.groups.rows import in_portions, partition_problem, told
+from dataplane.handlers.transaction_answers import for_offsets
 from dataplane.handlers.transaction_charges import charge
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -80,7 +81,7 @@ async def _problem(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Erro
     verified = (verifier.add if adds else verifier.verify)(*who, [partition])
     if adds and verified is not None:
         charge(ctx, request.transactional_id, added=1)
-    return ErrorCode.NONE if verified is None else told_producer((await verified)[partition])
+    return ErrorCode.NONE if verified is None else for_offsets(ctx, told_producer((await verified)[partition]))
 
 
 async def _append(ctx: RequestContext, request: TxnOffsetCommitRequest, rows: Rows) -> Errors:
@@ -95,7 +96,7 @@ async def _append(ctx: RequestContext, request: TxnOffsetCommitRequest, rows: Ro
         producer=Producer(request.producer_id, request.producer_epoch),
     )
     errors = await ctx.broker.groups.commit(request.group_id, ask)
-    return {key: _for_version(ctx.version, error) for key, error in errors.items()}
+    return {key: for_offsets(ctx, _for_version(ctx.version, error)) for key, error in errors.items()}
 
 
 def _for_version(version: int, error: ErrorCode) -> ErrorCode:

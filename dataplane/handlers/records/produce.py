@@ -66,6 +66,8 @@ _LEADER_HINTS_SINCE, _ADDS_SINCE = 10, 12
 _PARTITION_US, _REFUSAL_US, _LOOK_US = 25, 4, 1
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
+_NOT_VERIFIED = "the partition could not be verified to be in the transaction"
+_TOO_MUCH = "the instance has as many transactions open as it may, or as many partitions in them"
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 
@@ -231,9 +233,13 @@ class _Pending:
                 yield None
             error = errors.get((batch.partition.topic, batch.partition_index), ErrorCode.NONE)
             if error:
-                told = told_to_producers(error)
-                text = f"the partition could not be verified to be in the transaction: {error.name}"
+                told = told_to_producers(error, self._ctx.version)
+                text = _TOO_MUCH if error is ErrorCode.POLICY_VIOLATION else f"{_NOT_VERIFIED}: {error.name}"
                 batch.results[batch.place] = _result(batch.partition_index, told, text=text)
+                if told is ErrorCode.NOT_ENOUGH_REPLICAS and self._ctx.version < _ADDS_SINCE:
+                    header = read_header(batch.records)
+                    who = header.producer_id, header.producer_epoch
+                    batch.partition.log.transactions.told_to_come_again(*who, header.base_sequence)
             else:
                 self._take_batch(batch)
 
@@ -335,7 +341,12 @@ class _Pending:
         replicas = self._ctx.broker.replicas
         partition, index, _, results, place = batch
         appended = replicas.appending.append(
-            partition, records, self._acks, is_checked=made is not None, is_transactional=True
+            partition,
+            records,
+            self._acks,
+            is_checked=made is not None,
+            is_transactional=True,
+            begins_with_0=self._ctx.version >= _ADDS_SINCE,
         )
 
         def done(error: ErrorCode) -> None:

@@ -15,6 +15,7 @@ from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import topic_exists
 from dataplane.handlers.ownership import in_slices
+from dataplane.handlers.transaction_answers import for_offsets
 from dataplane.handlers.transaction_charges import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
@@ -210,4 +211,4 @@ async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTx
     charge(ctx, named, added=1)
     ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,), is_of_group=True)
     added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
-    return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))
+    return AddOffsetsToTxnResponse(error_code=for_offsets(ctx, as_the_version_says(ctx, await added)))

@@ -39,7 +39,8 @@ async def _new_id(ctx: RequestContext) -> InitProducerIdResponse:
 async def _next_epoch(ctx: RequestContext, named: str, request: InitProducerIdRequest) -> InitProducerIdResponse:
     charge(ctx, named)
     known = None if request.producer_id < 0 else (request.producer_id, request.producer_epoch)
-    result = await ctx.broker.transactions.initialise(named, Initialise(request.transaction_timeout_ms, known))
+    ask = Initialise(request.transaction_timeout_ms, known)
+    result = await ctx.broker.transactions.initialise(named, ask, is_tenants=ctx.session.instance is not None)
     return InitProducerIdResponse(
         error_code=as_the_version_says(ctx, result.error),
         producer_id=result.producer_id,

@@ -166,18 +166,31 @@ class Producers:
         verdict = self._verdict_on_stranger(header) if self._gone else None  # it may have had to go, and come again
         return verdict or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def check_transaction(self, header: BatchHeader, *, verifies: bool) -> ErrorCode | None:
+    def check_transaction(
+        self, header: BatchHeader, *, verifies: bool, begins_with_0: bool = False
+    ) -> ErrorCode | None:
         """The same where one of the two is true: the batch is transactional, or transactions are open in this log.
 
-        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890).
+        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890). Of a producer that
+        nothing is known of no batch is taken before one that was told to come again (`checkpoints.transactions`).
+        `begins_with_0`: it has an epoch for each transaction, so that its first batch has the sequence 0.
         """
         first = self.transactions.open.get(header.producer_id)
         if not header.is_transactional:
             return None if first is None else ErrorCode.INVALID_TXN_STATE
+        if header.base_sequence > 0 and header.producer_id not in self._by_id:
+            who = header.producer_id, header.producer_epoch
+            if begins_with_0 or self.transactions.awaits_before(*who, header.base_sequence):
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if not verifies or self.may_continue(header.producer_id, header.producer_epoch):
             return None
         is_verified = self.transactions.is_verified(header.producer_id, header.producer_epoch)
         return None if is_verified else ErrorCode.INVALID_TXN_STATE
+
+    def coordinator_epoch(self, producer_id: int) -> int:
+        """Of the last marker of a producer; -1: there is none, or no such producer."""
+        producer = self._by_id.get(producer_id)
+        return -1 if producer is None else producer.coordinator_epoch
 
     def may_continue(self, producer_id: int, epoch: int) -> bool:
         """Whether a transaction of the producer is open in which it writes with this epoch."""

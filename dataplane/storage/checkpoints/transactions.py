@@ -16,6 +16,9 @@ A *guard* says that somebody asks a producer's coordinator whether this partitio
 by a marker that comes meanwhile, as the answer may be of the transaction that has ended, and used up by the first batch. Each
 transactional id has its own: a log may be of many instances (``__consumer_offsets``), anybody may name a producer id, and
 who asks about another's must spoil nothing, and gain nothing by the answer that the other gets.
+
+A batch that was told to come again, since the coordinator could not say, is *awaited*: of a producer that the log knows nothing
+of, no later one is taken before it. Several are on their way at a time, and it could not come any more.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 UNKNOWN = -1
+MOST_AWAITED = 20
+"""Producers of one log, which a client may invent. Of those that are more the ones that have waited for longest are forgotten."""
 NEVER = 2**63 - 1
 """Instead of the first unstable offset."""
 
@@ -60,12 +65,13 @@ class Guard:
 class Transactions:
     """Those of one log. `first_unstable` is never too high, and exact after `stable_end`."""
 
-    __slots__ = ("_ended", "first_unstable", "guards", "open")
+    __slots__ = ("_awaited", "_ended", "first_unstable", "guards", "open")
 
     def __init__(self) -> None:
         self.open: dict[int, int] = {}  # first offsets by producer id, ascending: they come in the log's order
         self._ended: list[Ended] = []  # a heap
         self.guards: dict[int, dict[str, Guard]] = {}  # by producer id and transactional id
+        self._awaited: dict[int, tuple[int, int]] = {}  # by producer id: the epoch, and the lowest sequence
         self.first_unstable = NEVER
 
     def forget(self) -> None:
@@ -75,7 +81,7 @@ class Transactions:
 
     def clear(self) -> None:
         """There are none."""
-        self.open, self._ended, self.guards = {}, [], {}
+        self.open, self._ended, self.guards, self._awaited = {}, [], {}, {}
         self.first_unstable = NEVER
 
     def restore(self, opened: Iterable[tuple[int, int]], ended: Iterable[Ended]) -> None:
@@ -87,16 +93,14 @@ class Transactions:
 
     def continued(self, producer_id: int, offset: int) -> None:
         """A transactional batch at `offset`: its producer's transaction begins, if it is not open."""
-        if self.guards:
-            self.guards.pop(producer_id, None)
+        self._comes(producer_id)
         if producer_id not in self.open:
             self.open[producer_id] = offset
             self.first_unstable = min(self.first_unstable, offset)
 
     def ends(self, producer_id: int, marker_offset: int, *, aborted: bool) -> AbortedTransaction | None:
         """A marker. What it says to readers, if it aborts anything."""
-        if self.guards:
-            self.guards.pop(producer_id, None)
+        self._comes(producer_id)
         first = self.open.pop(producer_id, None)
         if first is None:
             return None
@@ -105,6 +109,13 @@ class Transactions:
             return None
         stable = next(iter(self.open.values()), marker_offset + 1)
         return AbortedTransaction(producer_id, first, marker_offset, stable)
+
+    def _comes(self, producer_id: int) -> None:
+        """Something of a producer: what was waited for is here, or comes no more."""
+        if self.guards:
+            self.guards.pop(producer_id, None)
+        if self._awaited:
+            self._awaited.pop(producer_id, None)
 
     def stable_end(self, high_watermark: int, start_offset: int) -> int:
         """The last stable offset of a log that begins at `start_offset`; UNKNOWN where that is not known."""
@@ -127,6 +138,24 @@ class Transactions:
     def ended(self) -> list[Ended]:
         """Those that may not be committed, for a snapshot."""
         return sorted(self._ended)
+
+    # --- batches that come again ----------------------------------------------------------------------------------------
+
+    def told_to_come_again(self, producer_id: int, epoch: int, sequence: int) -> None:
+        """A batch of a producer's transaction was: whether it may be taken was not known."""
+        known = self._awaited.get(producer_id)
+        if known is not None and known[0] == epoch:
+            sequence = min(known[1], sequence)
+        elif known is not None and known[0] > epoch:
+            return
+        self._awaited[producer_id] = (epoch, sequence)
+        if len(self._awaited) > MOST_AWAITED:
+            del self._awaited[next(iter(self._awaited))]
+
+    def awaits_before(self, producer_id: int, epoch: int, sequence: int) -> bool:
+        """Whether a batch in front of this one was told to come again."""
+        known = self._awaited.get(producer_id)
+        return known is not None and known[0] == epoch and known[1] < sequence
 
     # --- guards -------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,9 @@ A segment in use holds up to three: its file and the mappings of its two indexes
 that was opened longest ago and not used since gives its own back when there are too many; it opens them again when it is
 needed. Use only sets a flag, because an append is the hot path, so this is the clock algorithm and not an exact LRU.
 
-What an evicted segment's indexes have in memory and not in their files is written in the background, and forgotten then.
+What an evicted segment's indexes have in memory and not in their files is written in the background, and forgotten then: one
+segment after the other, because each file written there takes the interpreter from the loop some ten times. A request
+that writes to very many logs leaves many to be written; until then they stay in memory, a few hundred bytes each.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ class Descriptors:
     def __init__(self, limit: int, background: Background) -> None:
         self._limit, self._background = max(2, limit), background
         self._open: dict[Segment, None] = {}  # in the order of the clock's hand
+        self._unsaved: dict[Segment, None] = {}  # evicted, and to be written
+        self._is_saving = False
 
     def count(self) -> int:
         """Segments that are open."""
@@ -40,6 +44,7 @@ class Descriptors:
     def closed(self, segment: Segment) -> None:
         """It holds none any more."""
         self._open.pop(segment, None)
+        self._unsaved.pop(segment, None)  # its directory may be gone, or be another topic's of the same name
 
     def _evict(self) -> None:
         while True:
@@ -51,13 +56,26 @@ class Descriptors:
             self._open[oldest] = None
         oldest.release()
         if oldest.has_unsaved_index():
-            self._save(oldest)
+            self._unsaved[oldest] = None
+            self._save_next()
+
+    def _save_next(self) -> None:
+        while self._unsaved and not self._is_saving:
+            segment = next(iter(self._unsaved))
+            del self._unsaved[segment]
+            if (
+                segment not in self._open and segment.has_unsaved_index()
+            ):  # else it is evicted again, or saved elsewhere
+                self._save(segment)
 
     def _save(self, segment: Segment) -> None:
         def written(future: Future[None]) -> None:
+            self._is_saving = False
             if future.error is not None:
                 segment.index_not_saved()
             elif segment not in self._open:
                 segment.forget_index()
+            self._save_next()
 
+        self._is_saving = True
         self._background.run(segment.index_saver()).then(written)

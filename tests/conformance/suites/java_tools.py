@@ -191,6 +191,14 @@ TOOLS = (
         r"(?m)^Topic\s+Partition\s+ProducerId",
     ),
     Tool(
+        "transactions_abort",  # of a producer that has nothing open there
+        _TRANSACTIONS,
+        (
+            *(*_SERVER, "abort", "--topic", "{T}-2", "--partition", "0", "--producer-id", "1000000000"),
+            *("--producer-epoch", "0", "--coordinator-epoch", "0"),
+        ),
+    ),
+    Tool(
         "end_to_end_latency",
         "org.apache.kafka.tools.EndToEndLatency",
         ("{B}", "{T}-3", "200", "all", "100"),

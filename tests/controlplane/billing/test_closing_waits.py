@@ -198,7 +198,10 @@ class TestWaiving:
     def test_by_command(self, billed, monkeypatch, capsys):
         at(monkeypatch, 2026, 6, 2)
         call_command("invoices", "waiting")
-        assert capsys.readouterr().out == "2026-05: 2 wait: the meter has not said yet how far it has come\n"
+        assert capsys.readouterr().out.splitlines() == [
+            "2026-05: 2 wait: the meter has not said yet how far it has come",
+            *(f"  broker {broker}: hours from the beginning to 2026-06-01 01:00" for broker in (1, 2, 3)),
+        ]
         with pytest.raises(CommandError, match="month"):
             call_command("invoices", "waive", "may", "--actor", "ops@example.com", "--reason", REASON)
         call_command("invoices", "waive", "2026-05", "--actor", "ops@example.com", "--reason", REASON)

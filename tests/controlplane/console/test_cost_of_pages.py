@@ -89,6 +89,7 @@ def populate(organisation, admin, flow_master, instances: int, *, hours: int = 2
             admin.configs[name] = {}
             admin.groups.found[f"{name}-readers"] = FakeGroup({(name, 0): 0})
             admin.transactions.begin(f"{name}-copier", (name, 0))
+            admin.transactions.hang((name, 0), at=0)
     flow_master.answers = dict.fromkeys((instance.id for instance in made), flowing())
     for number in range(60):
         user = User.objects.create_user(f"member{number}@example.com")

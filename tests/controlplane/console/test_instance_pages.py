@@ -115,6 +115,20 @@ def test_a_list_without_a_master_says_so_and_shows_the_rest(at_alice, instance):
     assert "5 MiB/s" in text
 
 
+def test_the_page_of_one_shows_the_limits_of_transactions_with_what_is_used_where_it_is_known(
+    at_alice, instance, flow_master
+):
+    flow_master.answers[instance.id] = flowing()
+    text = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert "Open transactions 250 " in text
+    assert "Longest transaction time-out 15 min " in text
+    counts = {"open": 3, "open_limit": 250, "ids": 40, "ids_limit": 10_000}
+    flow_master.answers[instance.id] = flowing() | {"transactions": counts}
+    text = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert "Open transactions 3 of 250 " in text
+    assert "Transactional ids 40 of 10" in text
+
+
 def test_the_page_of_one_shows_use_against_limits_and_the_rule_in_words(at_alice, instance, flow_master):
     flow_master.answers[instance.id] = flowing()
     page = at_alice.get(f"instances/{instance.id}")

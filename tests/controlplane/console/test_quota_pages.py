@@ -200,6 +200,15 @@ def test_every_hour_has_its_bar_and_a_second_of_waiting_is_seen(clock):
     assert {bar.percent for bar in consume.hours} == {0.0}
 
 
+def test_transactions_are_shown_against_their_limits(at_alice, instance, flow_master):
+    counts = {"open": 3, "open_limit": 250, "ids": 40, "ids_limit": None}
+    flow_master.answers[instance.id] = {"transactions": counts}
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
+    assert "Open transactions 3 of 250 Transactional ids 40 · unlimited" in text
+    flow_master.answers[instance.id] = {}
+    assert "Open transactions" not in text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
+
+
 def test_broker_time_is_shown_with_what_each_broker_works_and_may_work(at_alice, instance, flow_master):
     shares = [{"broker": 1, "flow": 212.4, "allocation": 380.0}, {"broker": 2, "flow": 7.1, "allocation": None}]
     flow_master.answers[instance.id] = {"broker_time": {"limit": 600, "branch": "headroom", "brokers": shares}}

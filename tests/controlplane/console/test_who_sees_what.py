@@ -80,6 +80,7 @@ def address(alice, instance, admin):
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
+    admin.transactions.hang((f"{key}.orders", 0), at=0)
     admin.messages.write(f"{key}.orders", 0, b"a message")
     ids = {
         "partition": 0,
@@ -173,6 +174,7 @@ FORMS = {
     "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},
     "group_delete": {"confirmation": "readers"},
     "transaction_end": {"confirmation": "copier"},
+    "hanging_transaction_end": {"confirmation": "orders"},
     "alarm": {
         "name": "mine",
         "watch": "storage_full",

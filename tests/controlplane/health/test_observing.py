@@ -120,6 +120,23 @@ def test_since_is_when_it_was_first_seen_and_is_forgotten_with_the_reason(alice,
     assert HealthReason.objects.get().since == clock.now()
 
 
+def test_a_new_master_that_has_not_heard_of_every_broker_ends_nothing(alice, instance, well, clock):
+    """It says 0 of what it does not know yet: a disk that is full does not become well for some seconds."""
+    well |= {"storage_full": True, "storage_used_bytes": 10 * GIB, "partitions_without_leader": 2}
+    services.health_observe(clock=clock)
+    first = clock.now()
+    clock.advance(10)
+    well |= {"storage_full": False, "storage_used_bytes": 0, "partitions_without_leader": 0, "learning": True}
+    services.health_observe(clock=clock)
+    (health,) = health_get([instance], clock=clock).values()
+    assert [reason.code for reason in health.reasons] == ["storage_full", "partitions_without_leader"]
+    assert {row.since for row in HealthReason.objects.all()} == {first}
+    assert codes(alice, instance) == ["storage_full", "partitions_without_leader"]
+    well["learning"] = False
+    services.health_observe(clock=clock)
+    assert not HealthReason.objects.exists()
+
+
 def test_what_was_the_matter_with_an_instance_that_is_gone_is_forgotten(alice, instance, well):
     well["storage_full"] = True
     services.health_observe()

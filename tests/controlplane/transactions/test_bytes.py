@@ -63,6 +63,25 @@ def test_producers_are_asked_for_and_those_with_an_open_transaction_are_read():
     rows = (produce.PartitionResponse(0, 0, None, producers), produce.PartitionResponse(1, 6, "elsewhere", ()))
     answer = produce.DescribeProducersResponse(0, (produce.TopicResponse("k.orders", rows),))
     assert wire.open_producers(encode(answer, 0)) == {("k.orders", 0): {7: 55}}
+    assert wire.producers(encode(answer, 0)) == {("k.orders", 0): (wire.OpenProducer(7, 3, 1, 20, 55),)}
+
+
+@pytest.mark.parametrize(("known", "said"), [(5, 5), (-1, 0)])
+def test_an_abort_is_told_to_one_partition_by_what_its_log_knows(known, said):
+    request = wire.abort_request((LONG, 300), wire.OpenProducer(2**40, 3, known, 20, 55))
+    (marker,) = decode(transactions.WriteTxnMarkersRequest, 1, request).markers
+    assert (marker.producer_id, marker.producer_epoch, marker.transaction_result) == (2**40, 3, False)
+    assert marker.coordinator_epoch == said
+    assert [(topic.name, topic.partition_indexes) for topic in marker.topics] == [(LONG, (300,))]
+
+
+def test_what_came_of_an_abort_is_read():
+    row = transactions.WritableTxnMarkerPartitionResult(300, 47)
+    topic = transactions.WritableTxnMarkerTopicResult(LONG, (row,))
+    answer = transactions.WriteTxnMarkersResponse((transactions.WritableTxnMarkerResult(7, (topic,)),))
+    assert wire.aborted(encode(answer, 1)) == 47
+    with pytest.raises(struct.error):
+        wire.aborted(encode(transactions.WriteTxnMarkersResponse(()), 1))
 
 
 def test_a_producer_is_fenced_by_initialising_its_id():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,20 @@ from controlplane.kafka import client, transaction_door
 from controlplane.kafka import transaction_bytes as wire
 from controlplane.kafka.transaction_door import CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, NOT_FOUND
 from dataplane.protocol.codec import encode
+from dataplane.protocol.messages.produce import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from dataplane.protocol.messages.transactions import (
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransactionState,
     ListTransactionsResponse,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
 )
 
 ONE, TWO = ("127.0.0.1", 1), ("127.0.0.1", 2)
@@ -118,3 +129,79 @@ def test_bytes_that_are_no_answer_are_a_broker_that_cannot_be_read(door, answers
     answers |= {ONE: [b"\0"], TWO: [b"\0"]}
     with pytest.raises(ClusterUnavailable, match="cannot be read"):
         door.described(["k.copier"])
+
+
+# --- transactions that hang -------------------------------------------------------------------------------------------
+
+OPEN = wire.OpenProducer(7, 3, 1, 20, 55)
+HERE = ("k.orders", 0)
+
+
+def producing(code=0):
+    rows = (ProducerState(7, 3, 10, 20, 1, 55), ProducerState(8, 0, 1, 2, 0, -1))
+    return encode(
+        DescribeProducersResponse(0, (TopicResponse("k.orders", (PartitionResponse(0, code, None, rows),)),)), 0
+    )
+
+
+def ended(code):
+    topic = WritableTxnMarkerTopicResult("k.orders", (WritableTxnMarkerPartitionResult(0, code),))
+    return encode(WriteTxnMarkersResponse((WritableTxnMarkerResult(7, (topic,)),)), 1)
+
+
+@pytest.fixture
+def led(monkeypatch):
+    """Which broker leads each partition; brokers that are not in the cluster do not answer."""
+    leaders = {HERE: 2, ("k.orders", 1): 9}
+    monkeypatch.setattr(
+        transaction_door.KafkaTransactions,
+        "_by_leader",
+        lambda self, places: {
+            self._brokers()[leaders[place]]: [place] for place in places if leaders[place] in self._brokers()
+        },
+    )
+
+
+def test_leaders_say_who_has_a_transaction_open(door, answers, led):
+    answers[TWO] = [producing()]
+    assert door.producers([HERE, ("k.orders", 1)]) == {HERE: (OPEN,)}
+    answers[TWO] = [None]
+    assert door.producers([HERE]) == {}, "which is not: nobody has"
+    answers[TWO] = [producing(6)]
+    assert door.producers([HERE]) == {}
+
+
+def test_an_abort_goes_to_the_leader(door, answers, led):
+    answers[TWO] = [ended(0)]
+    door.abort(HERE, OPEN)
+    assert answers[TWO] == []
+
+
+@pytest.mark.parametrize(("code", "said"), [(6, "leads the partition"), (47, "meanwhile"), (52, "meanwhile")])
+def test_an_abort_that_comes_too_late_or_to_somebody_else_is_tried_again(door, answers, led, code, said):
+    answers[TWO] = [ended(code)]
+    with pytest.raises(client.ClusterChanging, match=said):
+        door.abort(HERE, OPEN)
+
+
+def test_an_abort_that_is_refused_is_said(door, answers, led):
+    answers[TWO] = [ended(31)]
+    with pytest.raises(ClusterUnavailable, match="31"):
+        door.abort(HERE, OPEN)
+
+
+def test_a_partition_without_a_leader_is_told_nothing(door, answers, led):
+    with pytest.raises(client.ClusterChanging, match="leads the partition"):
+        door.abort(("k.orders", 1), OPEN)
+
+
+@pytest.mark.parametrize(("leaders", "known"), [((1, 2, 1), True), ((1, None), False), ((1, 9), False), ((), True)])
+def test_every_partition_of_ids_has_a_coordinator_or_it_is_said(door, answers, monkeypatch, leaders, known):
+    rows = tuple(client.Partition(number, leader, (1, 2), (1,)) for number, leader in enumerate(leaders))
+    layout = client.Layout("__transaction_state", rows) if rows else None
+    monkeypatch.setattr(client, "admin", lambda _cluster: SimpleNamespace(layout=lambda _name: layout))
+    if known:
+        assert door.coordinators() == leaders
+    else:
+        with pytest.raises(client.ClusterChanging, match="coordinates"):
+            door.coordinators()

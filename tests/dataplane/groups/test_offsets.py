@@ -10,13 +10,14 @@ from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.offsets import OFFSETS_PER_PAUSE, expired
 from dataplane.groups.records import write_offset
+from dataplane.groups.removal import TOMBSTONES_PER_BATCH
 from dataplane.groups.shard import Forgetting, Groups
 from dataplane.groups.sweeping import GROUPS_PER_PAUSE, RETRY_S, look, who_has
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from dataplane.protocol.messages.group_records import OffsetCommitValue
-from dataplane.records.steps import run_through
+from dataplane.records.steps import Pace, run_through
 from tests.dataplane.groups.support import PARTITIONS, World
 
 KEY = ("t", 0)
@@ -335,7 +336,7 @@ def test_looking_for_the_offsets_of_a_deleted_topic_costs_one_look_up_each(of_gr
         shard.contents.apply(*write_offset("g", "t", n, OffsetCommitValue(offset=1)))
     forgetting = Forgetting([Compared(("t", n)) for n in range(deleted)])
     Compared.times = 0
-    assert len(forgetting.of(shard.contents.entries["g"])) == 100
+    assert len(run_through(forgetting.of(shard.contents.entries["g"], Pace()))) == 100
     assert Compared.times <= 2_000
 
 
@@ -345,8 +346,8 @@ def test_groups_are_looked_at_in_slices():
         shard.contents.apply(*write_offset(f"g{n}", "t", 0, OffsetCommitValue(offset=1, commit_timestamp=1)))
     for n in range(10 * OFFSETS_PER_PAUSE):
         shard.contents.apply(*write_offset("large", "t", n, OffsetCommitValue(offset=1, commit_timestamp=1)))
-    forgetting = Forgetting([("t", 5)])
-    assert len(list(who_has(shard, forgetting))) >= 20
+    assert len(list(who_has(shard, Forgetting([("t", 5)])))) >= 20
+    assert len(list(who_has(shard, Forgetting([("t", n) for n in range(10 * OFFSETS_PER_PAUSE)])))) >= 30
     assert len(list(look(shard, 10, 1_000))) >= 30
 
 
@@ -377,6 +378,24 @@ def test_a_simple_consumers_offset_lives_for_seven_days_after_its_commit():
     assert list(w.coordinator.committed("g")) == [("t", 1)]
     w.run(6 * DAY_S)
     assert w.group() is None
+    w.coordinator.stop()
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_of_very_many_offsets_those_that_are_over_go_and_with_the_last_of_them_the_group(kept):
+    """More than what is looked at in one go: the group ends when they have gone, in the same sweep."""
+    w = World()
+    member = w.alone(session_timeout_ms=1_800_000)
+    w.coordinator.start()
+    for n in range(3 * TOMBSTONES_PER_BATCH):
+        committed(w, key=("t", n), member_id=member, generation=1, retention_ms=3_600_000)
+    if kept:
+        committed(w, key=("kept", 0), member_id=member, generation=1, retention_ms=36_000_000)
+    w.leave(member)
+    w.run(2 * 3_600)
+    assert list(w.coordinator.committed("g")) == [("kept", 0)] * kept
+    assert (w.group() is None) is not bool(kept)
+    assert len(w.log.compacted(partition_of("g", PARTITIONS))) == 2 * kept  # the offset, and the group
     w.coordinator.stop()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, PartitionMetadata
 from dataplane.coordination.placement import partition_of
+from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.handlers.groups.rows import PORTION, stored_bytes
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.codec import decode, encode
@@ -173,6 +174,28 @@ def test_what_the_transactions_coordinator_says_is_told(coordinator_says, produc
     broker.verifier.says = coordinator_says
     assert broker.error() == producer_hears
     assert broker.world.log.batches.get(INDEX, []) != [] or producer_hears != E.NONE
+
+
+@pytest.mark.parametrize(
+    ("coordinator_says", "told_3", "told_4", "told_5"),
+    [
+        (E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE, E.TRANSACTION_ABORTABLE),
+        (E.POLICY_VIOLATION, E.POLICY_VIOLATION, E.TRANSACTION_ABORTABLE, E.TRANSACTION_ABORTABLE),
+    ],
+)
+def test_a_transaction_that_has_to_be_aborted_is_called_so_to_clients_that_know_it(
+    coordinator_says, told_3, told_4, told_5
+):
+    broker = Broker()
+    broker.verifier.says = coordinator_says
+    assert [broker.error(version=version) for version in (3, 4, 5)] == [told_3, told_4, told_5]
+
+
+def test_so_is_one_for_whose_offsets_its_instance_has_no_room(monkeypatch):
+    monkeypatch.setattr(GroupCoordinator, "_holds_too_much", lambda *_: True)
+    broker = Broker()
+    told = [broker.error(version=version) for version in (3, 4, 5)]
+    assert told == [E.POLICY_VIOLATION, E.TRANSACTION_ABORTABLE, E.TRANSACTION_ABORTABLE]
 
 
 def test_a_group_that_has_moved_while_the_coordinator_was_asked_is_not_committed_to():

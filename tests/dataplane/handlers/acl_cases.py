@@ -174,6 +174,12 @@ def _add_offsets(_version):
     return transactions.AddOffsetsToTxnRequest(PAYMENTS, 7, 0, READERS)
 
 
+def _abort(_version):
+    """Of a producer that has nothing open there."""
+    topics_ = (transactions.WritableTxnMarkerTopic(ORDERS, (0,)),)
+    return transactions.WriteTxnMarkersRequest((transactions.WritableTxnMarker(7, 0, False, topics_, 0),))
+
+
 def _list_of_transactions(answer):
     """There is no refusal: what may not be described is not mentioned."""
     return 0 if any(row.transactional_id == PAYMENTS for row in answer.transaction_states) else NO_TXN
@@ -328,6 +334,7 @@ CASES = (
         what="of the topic",
     ),
     _txn(ApiKey.END_TXN, Op.WRITE, lambda _version: transactions.EndTxnRequest(PAYMENTS, 7, 0, committed=True)),
+    _cluster(ApiKey.WRITE_TXN_MARKERS, Op.ALTER, _abort),
     _txn(
         ApiKey.DESCRIBE_TRANSACTIONS,
         Op.DESCRIBE,

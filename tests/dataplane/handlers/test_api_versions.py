@@ -28,7 +28,6 @@ OPERATORS = {
     ApiKey.UPDATE_METADATA,
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.ALTER_PARTITION,
-    ApiKey.WRITE_TXN_MARKERS,
 }
 """What no tenant is offered."""
 

@@ -557,7 +557,7 @@ def test_partitions_for_many_transactions(world: World, monkeypatch: pytest.Monk
 
 def test_markers_for_many_partitions(world: World) -> None:
     topics = tuple(transactions.WritableTxnMarkerTopic(name, (0, 1)) for name in NOWHERE)
-    request = transactions.WriteTxnMarkersRequest((transactions.WritableTxnMarker(1, 0, True, topics, 0),))
+    request = transactions.WriteTxnMarkersRequest((transactions.WritableTxnMarker(1, 0, False, topics, 0),))
     answer = world.ask_long(request, 1, at_least=100)
     assert [topic.name for topic in answer.markers[0].topics] == NOWHERE
     codes = {row.error_code for topic in answer.markers[0].topics for row in topic.partitions}

@@ -239,7 +239,7 @@ def test_all_batches_are_of_one_producer(producer):
 def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_own_epoch(tenant, producer):
     end = latest(tenant, 0)
     first = producer.epoch
-    assert producer.write(b"one", version=11) == ErrorCode.INVALID_TXN_STATE, "nobody has added the partition"
+    assert producer.write(b"one", version=11) == ErrorCode.TRANSACTION_ABORTABLE, "nobody has added the partition"
     assert producer.write(b"one", version=12) == 0
     assert producer.write(b"two", version=12) == 0
     assert values(read(tenant, offset=end)) == []
@@ -253,6 +253,22 @@ def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_o
     assert values(data) == [b"one", b"two", b"three", b"four"]
     assert [aborted.producer_id for aborted in data.aborted_transactions] == [producer.id], "one of the three"
     assert producer.epoch == first + 3
+
+
+def test_a_batch_that_overtakes_the_first_of_its_producer_is_refused_until_that_has_come(tenant, monkeypatch):
+    """The first may have been told that its transaction cannot begin yet."""
+    monkeypatch.setitem(globals(), "NAME", "never-seen")
+    begin = latest(tenant, 0)
+    producer = Producer(tenant)
+    producer.sequence = 1
+    named = {"named": "never-seen", "version": 12}
+    assert producer.write(b"two", **named) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert latest(tenant, 0) == begin
+    producer.sequence = 0
+    assert [producer.write(value, **named) for value in (b"one", b"two")] == [0, 0]
+    assert producer.end_and_go_on(committed=True) == 0
+    tenant.cluster.network.run_for(1)
+    assert values(read(tenant, offset=begin)) == [b"one", b"two"]
 
 
 def test_what_is_late_cannot_reach_into_the_next_transaction(tenant, producer):

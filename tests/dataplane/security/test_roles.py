@@ -68,9 +68,9 @@ def test_what_is_between_brokers_is_for_brokers_alone(key):
     assert {name for name, identity in EVERY.items() if may_send(identity, key)} == {"broker"}
 
 
-def test_a_transaction_that_hangs_is_ended_by_operators_as_by_its_coordinator_and_by_nobody_else():
+def test_a_transaction_that_hangs_is_ended_by_administrators_as_by_its_coordinator_and_by_nobody_else():
     allowed = {name for name, identity in EVERY.items() if may_send(identity, ApiKey.WRITE_TXN_MARKERS)}
-    assert allowed == {"broker", "operator"}
+    assert allowed == {"broker", "operator", "controlplane"}
 
 
 def test_a_broker_asks_for_nothing_that_only_people_ask():
@@ -90,7 +90,6 @@ def test_the_control_plane_writes_no_transactions_moves_nothing_between_disks_an
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.END_TXN,
         ApiKey.TXN_OFFSET_COMMIT,
-        ApiKey.WRITE_TXN_MARKERS,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,

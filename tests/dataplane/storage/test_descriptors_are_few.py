@@ -105,6 +105,40 @@ def test_what_was_put_away_is_found_again_without_walking_the_log(tmp_path):
         closing.close(log)
 
 
+def test_indexes_of_very_many_logs_are_written_one_log_after_the_other(tmp_path):
+    """Each takes the interpreter from the loop: threads full of them held an append back for 100 ms and more."""
+    background = ImmediateBackground()
+    logs, _ = many_logs(tmp_path, background, limit=2, count=30)
+    background.held = True
+    for log in logs:
+        append(log, b"v")
+    turns = 0
+    while background._waiting:
+        assert len(background._waiting) == 1
+        background.release()
+        turns += 1
+    assert turns == 28
+    assert [log.active._index is None for log in logs] == [True] * 28 + [False] * 2
+    for log in logs:
+        assert records_in(log) == [(0, b"v")]
+        closing.close(log)
+
+
+def test_one_that_was_opened_again_or_closed_while_others_were_written_is_not(tmp_path):
+    background = ImmediateBackground()
+    logs, _ = many_logs(tmp_path, background, limit=2, count=5)
+    background.held = True
+    for log in logs:
+        append(log, b"v")  # the first is being written, the second and the third wait
+    append(logs[1], b"v")
+    closing.abandon(logs[2])
+    while background._waiting:
+        background.release()
+    written = [(tmp_path / str(number) / "00000000000000000000.timeindex").exists() for number in range(5)]
+    assert written == [True, False, False, True, False]
+    assert records_in(logs[1]) == [(0, b"v"), (1, b"v")]
+
+
 def test_a_name_is_made_durable_also_when_the_file_was_opened_again(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr("dataplane.storage.files._sync_directory", synced.append)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import crc32c
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
 from dataplane.records.control import Marker, build_marker
 from dataplane.storage.checkpoints import producers as remembering
-from dataplane.storage.checkpoints import snapshots
+from dataplane.storage.checkpoints import snapshots, transactions
 from dataplane.storage.checkpoints.producers import Producers, ProducerState
 from dataplane.storage.checkpoints.transactions import Ended
 from dataplane.storage.log import producing
@@ -106,3 +107,73 @@ def test_a_coordinator_appends_without_sequences():
     assert state == ProducerState(7, 2, [], 2, 0, -1, 0)
     older = read_header(batch_of("v", producer_id=7, producer_epoch=1, base_sequence=-1, transactional=True))
     assert producers.check(older) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+# --- an epoch for each transaction ------------------------------------------------------------------------------------
+
+
+def verdict(producers, *, sequence, begins_with_0, epoch=0):
+    batch = batch_of("v", producer_id=7, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    header = read_header(batch)
+    return producers.check(header) or producers.check_transaction(header, verifies=False, begins_with_0=begins_with_0)
+
+
+def test_the_first_batch_that_is_taken_of_a_producer_that_nothing_is_known_of_has_the_sequence_0():
+    producers = Producers()
+    assert verdict(producers, sequence=1, begins_with_0=True) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(producers, sequence=0, begins_with_0=True) is None
+    assert verdict(producers, sequence=5, begins_with_0=False) is None, "its sequences go on from one to the next"
+    update(producers, 0, 7)
+    assert verdict(producers, sequence=1, begins_with_0=True) is None
+    assert verdict(producers, sequence=2, begins_with_0=True) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_so_has_the_first_of_each_epoch():
+    producers = Producers()
+    update(producers, 0, 7)
+    end(producers, 1, 7, Marker.COMMIT, epoch=1)
+    for begins_with_0 in (False, True):
+        assert verdict(producers, sequence=1, epoch=1, begins_with_0=begins_with_0) is (
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        )
+        assert verdict(producers, sequence=0, epoch=1, begins_with_0=begins_with_0) is None
+
+
+def test_before_one_that_was_told_to_come_again_no_later_one_is_taken():
+    producers = Producers()
+    producers.transactions.told_to_come_again(7, 0, 4)
+    producers.transactions.told_to_come_again(7, 0, 3)
+    producers.transactions.told_to_come_again(7, 0, 5)
+    assert verdict(producers, sequence=4, begins_with_0=False) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(producers, sequence=3, begins_with_0=False) is None
+    assert verdict(producers, sequence=9, epoch=1, begins_with_0=False) is None, (
+        "another epoch has sequences of its own"
+    )
+    update(producers, 0, 7, sequence=3)
+    assert verdict(producers, sequence=4, begins_with_0=False) is None
+
+
+@pytest.mark.parametrize("comes", ["a batch", "a marker", "another epoch"])
+def test_what_was_waited_for_is_here_or_comes_no_more(comes):
+    producers = Producers()
+    producers.transactions.told_to_come_again(7, 0, 3)
+    if comes == "a batch":
+        update(producers, 0, 7, sequence=3)
+    elif comes == "a marker":
+        end(producers, 0, 7, Marker.ABORT)
+    else:
+        producers.transactions.told_to_come_again(7, 1, 0)
+        producers.transactions.told_to_come_again(7, 0, 0)  # late
+    assert not producers.transactions.awaits_before(7, 0, 4)
+
+
+def test_of_very_many_that_are_waited_for_the_oldest_are_forgotten(monkeypatch):
+    monkeypatch.setattr(transactions, "MOST_AWAITED", 2)
+    known = Producers().transactions
+    for producer in (7, 8, 9):
+        known.told_to_come_again(producer, 0, 0)
+    assert [known.awaits_before(producer, 0, 1) for producer in (7, 8, 9)] == [False, True, True]
+
+
+def test_what_a_coordinator_writes_without_sequences_may_be_the_first():
+    assert verdict(Producers(), sequence=-1, begins_with_0=True) is None

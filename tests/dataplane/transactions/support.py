@@ -12,6 +12,7 @@ from dataplane.protocol.messages.transactions import (
 from dataplane.tasks import Future
 from dataplane.transactions.coordinator import TransactionCoordinator
 from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise
+from dataplane.transactions.limits import UNLIMITED
 from dataplane.transactions.settings import TransactionSettings
 from tests.dataplane.coordination.support import MemoryLog
 from tests.support.memory_files import ImmediateBackground
@@ -115,6 +116,7 @@ class World:
         self.settings = TransactionSettings(**changes)
         self.topics, self.leaders, self.ids = Topics(), Leaders(self.loop), Ids()
         self.epoch = 0
+        self.allowed = {}  # by instance key
         self.coordinator = self.new_coordinator()
         self.elect()
 
@@ -128,6 +130,7 @@ class World:
             self.ids,
             self.topics,
             self.leaders.call,
+            lambda key: self.allowed.get(key, UNLIMITED),
         )
 
     def elect(self):

@@ -525,6 +525,17 @@ def test_an_exhausted_producer_id_ends_its_last_transaction_and_another_goes_on(
     assert raise_(w, (1001, 0)) == ProducerResult(E.NONE, 1001, 1)
 
 
+def test_who_goes_on_with_another_id_before_the_last_marker_is_written_comes_again(w):
+    who = nearly_exhausted(w)
+    assert add_and_raise(w, who, A) == E.NONE
+    w.leaders.held = True
+    assert raise_(w, who) == ProducerResult(E.NONE, 1001, 0)
+    assert add_and_raise(w, (1001, 0), B) == E.CONCURRENT_TRANSACTIONS
+    w.leaders.release()
+    w.run(0.1)
+    assert add_and_raise(w, (1001, 0), B) == E.NONE
+
+
 def test_without_zookeeper_an_exhausted_producer_has_to_wait_with_its_end(w):
     who = nearly_exhausted(w)
     add_and_raise(w, who, A)

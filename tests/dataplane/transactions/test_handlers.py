@@ -27,6 +27,7 @@ from dataplane.records.control import Marker, build_marker
 from dataplane.tasks import Future, resolved
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
+from dataplane.transactions.limits import Allowed
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.dataplane.handlers.doors import PEER, internal, reply
 from tests.dataplane.transactions.support import PARTITIONS, World, partition
@@ -275,8 +276,9 @@ def test_more_partitions_than_a_transaction_may_have_are_refused():
 
 def test_clients_are_offered_the_versions_that_are_for_them_and_brokers_all():
     offered = {tenant: {row.api.key: (row.low, row.high) for row in served(tenant=tenant)} for tenant in (True, False)}
-    assert offered[True].pop(ApiKey.ADD_PARTITIONS_TO_TXN) == (0, 3)
-    assert offered[False].pop(ApiKey.ADD_PARTITIONS_TO_TXN) == (0, 4)
+    for api, high in ((ApiKey.ADD_PARTITIONS_TO_TXN, 3), (ApiKey.WRITE_TXN_MARKERS, 1)):
+        assert offered[True].pop(api) == (0, high)
+        assert offered[False].pop(api) == (0, high + 1)
     assert offered[True].items() <= offered[False].items()
 
 
@@ -348,6 +350,27 @@ def test_the_markers_that_a_transaction_will_need_are_charged_when_partitions_ar
     assert broker.charged == [one + 3 * MARKER_BYTES, one + 3 * 8 + MARKER_BYTES]
     marker = build_marker(Marker.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=0)
     assert len(marker) == MARKER_BYTES
+
+
+# --- limits of the instance -------------------------------------------------------------------------------------------
+
+
+def test_one_transaction_too_many_is_refused_so_that_its_producer_can_go_on_after_an_abort(broker):
+    who = broker.producer()
+    broker.world.allowed[MINE] = Allowed(open_transactions=0)
+    assert broker.add(who, ("orders", (0, 1))) == dict.fromkeys((("orders", 0), ("orders", 1)), E.POLICY_VIOLATION)
+    codes = [broker.ask(AddOffsetsToTxnRequest("t", *who, "g"), version).error_code for version in (3, 4)]
+    assert codes == [E.POLICY_VIOLATION, E.TRANSACTION_ABORTABLE]
+    theirs = broker.producer(who=THEIRS)
+    assert broker.add(theirs, ("orders", (0,)), who=THEIRS) == {("orders", 0): E.NONE}
+
+
+def test_a_longer_time_out_than_the_instance_may_have_is_refused_to_its_tenant_and_not_to_the_service(broker):
+    broker.producer()
+    broker.world.allowed[MINE] = Allowed(timeout_ms=59_999)
+    assert broker.ask(InitProducerIdRequest("t", 60_000), 4).error_code == E.INVALID_TRANSACTION_TIMEOUT
+    assert broker.ask(InitProducerIdRequest("t", 59_999), 4).error_code == E.NONE
+    assert broker.ask(InitProducerIdRequest(f"{MINE}.t", 60_000), 4, who=None).error_code == E.NONE
 
 
 # --- AddOffsetsToTxn, FindCoordinator ---------------------------------------------------------------------------------

@@ -283,6 +283,27 @@ def test_what_the_instance_has_no_room_for_is_refused_after_who_may_not_ask_and_
     assert reply(stored(OPEN, of_group)[1]) == E.NONE
 
 
+@pytest.mark.parametrize("before", READY, **NAMED)
+@pytest.mark.parametrize("is_of_group", [False, True])
+def test_one_too_many_does_not_begin_whoever_asks_and_after_who_may_not(before, is_of_group):
+    ask = AddPartitions(PID, EPOCH, (A,), is_of_group, may_begin=False, token=1)
+    assert told(before, ask) == E.POLICY_VIOLATION
+    assert told(before, replace(ask, producer_epoch=EPOCH - 1)) == E.PRODUCER_FENCED
+
+
+def test_what_has_begun_goes_on_though_no_other_may_begin():
+    assert told(OPEN, AddPartitions(PID, EPOCH, (A,), may_begin=False, token=1)) == E.NONE
+    assert reply(stored(OPEN, AddPartitions(PID, EPOCH, (B,), may_begin=False, token=1))[1]) == E.NONE
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+def test_one_is_open_from_its_beginning_until_its_markers_are_written(before):
+    assert before.is_open == (before not in READY)
+    for pending in (S.EMPTY, S.ONGOING, S.PREPARE_ABORT, S.DEAD):
+        is_open = before not in READY or pending in (S.ONGOING, S.PREPARE_ABORT)
+        assert replace(before, pending=pending).is_open == is_open
+
+
 @pytest.mark.parametrize("before", DECIDED, **NAMED)
 def test_nothing_is_added_to_one_that_is_decided(before):
     assert told(before, AddPartitions(PID, EPOCH, (B,), token=1)) == E.CONCURRENT_TRANSACTIONS
@@ -413,6 +434,21 @@ def test_the_last_epoch_of_a_producer_id_ends_with_another_id():
         assert told(complete, raising(epoch=LAST_EPOCH)) == ProducerResult(E.NONE, 9, 0)
         assert told(loaded("t", durable_value(complete)), raising(epoch=LAST_EPOCH)) == ProducerResult(E.NONE, 9, 0)
         assert told(complete, raising(epoch=LAST_EPOCH - 1)) == ProducerResult(E.INVALID_PRODUCER_ID_MAPPING)
+
+
+def test_whoever_goes_on_with_another_id_comes_again_until_the_markers_of_the_old_one_are_written():
+    """It has heard of it with its end, and its next batch may be there before the last marker."""
+    last = replace(RAISES, producer_epoch=LAST_EPOCH)
+    decided, _ = stored(last, raising(epoch=LAST_EPOCH, new=9))
+    for waiting in (decided, loaded("t", durable_value(decided))):
+        assert told(waiting, AddPartitions(9, 0, (A,), version=RAISING, token=1)) == E.CONCURRENT_TRANSACTIONS
+        assert told(waiting, raising(producer_id=9, epoch=0)) == ProducerResult(E.CONCURRENT_TRANSACTIONS)
+        assert verified(waiting, 9, 0, [A]) == {A: E.CONCURRENT_TRANSACTIONS}
+        for who in ((9, 1), (10, 0)):
+            assert told(waiting, AddPartitions(*who, (A,), token=1)) == E.INVALID_PRODUCER_ID_MAPPING
+    complete, _ = stored(decided, MarkersWritten(PID, LAST_EPOCH + 1))
+    begun, effects = stored(complete, AddPartitions(9, 0, (A,), version=RAISING, token=1))
+    assert (reply(effects), begun.state) == (E.NONE, S.ONGOING)
 
 
 def test_an_epoch_that_is_kept_for_fencing_is_told_to_nobody():

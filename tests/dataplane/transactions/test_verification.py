@@ -123,20 +123,27 @@ def test_an_answer_of_a_transaction_that_has_ended_counts_for_nothing(world):
 
 
 @pytest.mark.parametrize(
-    ("said", "found", "told"),
+    ("said", "found", "told_10", "told_11", "told_12"),
     [
-        (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
-        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
-        (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.INVALID_PRODUCER_ID_MAPPING,) * 3,
+        (ErrorCode.PRODUCER_FENCED, *(ErrorCode.INVALID_PRODUCER_EPOCH,) * 4),
+        (
+            *(ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+            *(ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+        ),
+        (
+            *(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
+            *(ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS),
+        ),
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR, *(ErrorCode.NOT_ENOUGH_REPLICAS,) * 3),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING,) * 5,
+        (ErrorCode.POLICY_VIOLATION,) * 5,
     ],
 )
-def test_what_producers_are_told(world, said, found, told):
+def test_what_producers_are_told_by_the_version_of_produce(world, said, found, told_10, told_11, told_12):
     answer = world.verify(A)
     world.answer(otherwise=said)
     assert answer.result() == {A: found}
-    assert told_to_producers(found) is told
+    assert [told_to_producers(found, version) for version in (3, 10, 11, 12)] == [told_10, told_10, told_11, told_12]
 
 
 def test_a_coordinator_that_does_not_answer_is_asked_again_by_the_producer(world):
@@ -178,7 +185,7 @@ def test_a_new_producer_id_is_not_fenced_by_one_whose_epochs_are_exhausted(world
     world.verify(B, name="busy")
     old = world.verify(A, producer=7, epoch=32_766)
     new = world.verify(A, producer=8, epoch=0)
-    assert told_to_producers(new.result()[A]) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
+    assert told_to_producers(new.result()[A], 12) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
     world.answer()
     world.answer(otherwise=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     assert old.result() == {A: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
@@ -301,7 +308,6 @@ def test_after_a_moment_it_is_left_to_the_producer(world):
             world.answer(otherwise=ErrorCode.CONCURRENT_TRANSACTIONS)
         world.cluster.run(PAUSE_S)
     assert found.result() == {A: ErrorCode.CONCURRENT_TRANSACTIONS}
-    assert told_to_producers(ErrorCode.CONCURRENT_TRANSACTIONS) is ErrorCode.NOT_ENOUGH_REPLICAS
     assert not world.asked
 
 
@@ -317,7 +323,7 @@ def test_who_only_asks_and_who_adds_do_not_travel_as_one(world):
     world.leaders = {0: world.leaders[0]}
     world.verify(B, name="busy", producer=8)
     asks, adds = world.verify(A), world.add(B)
-    assert told_to_producers(adds.result()[B]) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
+    assert told_to_producers(adds.result()[B], 12) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
     world.answer()
     world.answer()
     assert asks.result() == {A: ErrorCode.NONE}

@@ -14,8 +14,11 @@ from dataplane.protocol.messages.transactions import (
     DescribeTransactionsRequest,
     EndTxnRequest,
     ListTransactionsRequest,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
 )
-from tests.differential.denials import NOWHERE, ORDERS, OTHER, READERS, World, case, group, topic, transaction
+from tests.differential.denials import NOWHERE, ORDERS, OTHER, READERS, World, case, cluster, group, topic, transaction
 from tests.differential.denials.groups import MANY_KEYS
 
 PAYMENTS, FORGERIES = "payments", "forgeries"
@@ -53,6 +56,14 @@ def add_offsets_to_txn(_: World) -> Any:
 @case(ApiKey.END_TXN, transaction("WRITE"))
 def end_txn(_: World) -> Any:
     return EndTxnRequest(PAYMENTS, UNKNOWN, 0, committed=True)
+
+
+@case(ApiKey.WRITE_TXN_MARKERS, cluster("ALTER"))
+@case(ApiKey.WRITE_TXN_MARKERS, topic("WRITE"))
+def write_txn_markers(_: World) -> Any:
+    """As `kafka-transactions abort`."""
+    topics = tuple(WritableTxnMarkerTopic(name, (0,)) for name in (ORDERS, OTHER, NOWHERE))
+    return WriteTxnMarkersRequest((WritableTxnMarker(UNKNOWN, 0, transaction_result=False, topics=topics),))
 
 
 @case(ApiKey.DESCRIBE_TRANSACTIONS, transaction("DESCRIBE"))
