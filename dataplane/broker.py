@@ -161,6 +161,7 @@ class Broker:
             self._transactions_allowed,
         )
         self.replicas.roles.on_leadership(self.transactions.on_leadership)
+        self.metadata.on_updated(self.transactions.on_metadata)
         self.verifier = Verifier(
             lambda: self.config.settings,
             self.doors.loop,

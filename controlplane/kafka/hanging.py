@@ -90,7 +90,11 @@ def end(
         found = next((each for each in seen.found if each.producer.first_offset == offset), None)
         if found is not None:
             before[:] = [found]
-            door.abort(place, found.producer)
+            try:
+                door.abort(place, found.producer)
+            except transaction_door.EndedMeanwhile:
+                before.clear()  # by somebody else
+                raise
         elif seen.unknown:
             raise transaction_door.problem_of(transaction_door.NOT_LEADER)
         elif not (again and before):

@@ -47,6 +47,10 @@ _PASSING = (COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CON
 Address = tuple[str, int]
 
 
+class EndedMeanwhile(client.ClusterChanging):
+    """Its coordinator has ended it, or its producer has begun another: nothing was aborted."""
+
+
 class Coordinated(NamedTuple):
     """A transaction and the address of its coordinator."""
 
@@ -85,7 +89,7 @@ class TransactionDoor(Protocol):
         ...
 
     def abort(self, place: Place, producer: OpenProducer) -> None:
-        """Abort what a producer has open in one partition, past all coordinators."""
+        """Abort what a producer has open in one partition, past all coordinators. Raises EndedMeanwhile."""
         ...
 
 
@@ -183,7 +187,7 @@ class KafkaTransactions:
             raise problem_of(NOT_LEADER)
         error = _read(wire.aborted, self._ask(leader, wire.WRITE_TXN_MARKERS, 1, wire.abort_request(place, producer)))
         if error in (PRODUCER_EPOCH, COORDINATOR_FENCED):
-            raise client.ClusterChanging("the transaction has changed meanwhile: look again")
+            raise EndedMeanwhile("the transaction has changed meanwhile: look again")
         if error:
             raise problem_of(error)
 

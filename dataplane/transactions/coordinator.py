@@ -87,6 +87,7 @@ class TransactionCoordinator:
         self._runtime.on_begin(self._write_markers)
         self._runtime.on_loaded(lambda _shard: self._limits.moved())
         self._runtime.on_resigned(lambda shard: shard.contents.leave())
+        self._metadata, self._leaders = metadata, dict[int, int]()
         self._coming: dict[str, int] = {}  # partitions that are on their way to the log, by instance key
         self.refusals: Counter[str] = Counter()  # of ids and partitions that were too many, by instance key
 
@@ -103,6 +104,13 @@ class TransactionCoordinator:
         if leader_epoch is not None and all(shard.index != index for shard in self._runtime.shards()):
             self._limits.moved()  # and once more when it is loaded, which may take long
         self._runtime.on_leadership(topic, index, leader_epoch)
+
+    def on_metadata(self) -> None:
+        """Where partitions of ids have moved between other brokers, they count with both until each has reported."""
+        leaders = {index: each.leader for index, each in self._metadata.partitions(TRANSACTIONS_TOPIC).items()}
+        if any(self._leaders.get(index, leader) != leader for index, leader in leaders.items()):
+            self._limits.moved()
+        self._leaders = leaders
 
     def has_failed(self, index: int) -> bool:
         """Whether this broker should serve the ids of a partition and cannot: then nobody need be sent here."""

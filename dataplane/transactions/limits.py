@@ -5,9 +5,9 @@
     longest time-out      a producer that asks for more gets no epoch: INVALID_TRANSACTION_TIMEOUT, as of the brokers' own
 
 An instance's ids are on all brokers. Each knows what it has itself at this moment (`counts`), and what the others had a second
-or two ago, from the flow master; without a master it knows of no others. When a partition of ids has come here, what it brings
-counts here, and with the others too for as long as reports take: meanwhile only what is here counts, so that nobody is refused
-for what is counted twice. What was let in stays, though a limit is lowered: only what is new is refused.
+or two ago, from the flow master; without a master it knows of no others. When a partition of ids has moved, to this broker or
+between two others, what it brings counts with both for as long as reports take: meanwhile only what is here counts, so that
+nobody is refused for what is counted twice. What was let in stays, though a limit is lowered: only what is new is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Limits:
         self._settled_at = float("-inf")
 
     def moved(self) -> None:
-        """A partition of transactional ids has come here: what the others had is not known for a while."""
+        """A partition of transactional ids has another leader: what the others have is not known for a while."""
         self._settled_at = self._clock.monotonic() + SETTLES_S
 
     def may_begin(self, transactional_id: str) -> bool:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 UNKNOWN = -1
-MOST_AWAITED = 20
-"""Producers of one log, which a client may invent. Of those that are more the ones that have waited for longest are forgotten."""
+MOST_AWAITED = 100
+"""Producers of one log, which a client may invent: 20 KB. Of those that are more the ones that have waited for longest are
+forgotten. So many threads may begin on a partition while a coordinator cannot be asked."""
 NEVER = 2**63 - 1
 """Instead of the first unstable offset."""
 

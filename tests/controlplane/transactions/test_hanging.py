@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.core.models import AuditEntry
 from controlplane.kafka import patience
+from controlplane.kafka.transaction_door import EndedMeanwhile
 from tests.controlplane.test_instances_api import problem
 
 
@@ -148,6 +149,21 @@ def test_an_answer_that_is_lost_is_asked_for_again(alice, hers, url, monkeypatch
     hers.transactions.lost_answers = 1
     assert alice.api.delete(f"{url}/orders/0/3").status_code == 204
     assert found(alice.api.get(url)) == []
+
+
+def test_what_somebody_else_ended_meanwhile_was_not_ended_by_us(alice, hers, url, monkeypatch):
+    """Perhaps it was committed: nothing that a person may be told, or that is on record, says that it was aborted."""
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.0)
+    hers.transactions.hang(place(hers), at=3)
+
+    def abort(where, producer):
+        hers.transactions.hanging[where].remove(producer)
+        raise EndedMeanwhile("look again")
+
+    monkeypatch.setattr(hers.transactions, "abort", abort)
+    problem(alice.api.delete(f"{url}/orders/0/3"), 404, "hanging_transaction_not_found")
+    entries = AuditEntry.objects.for_organisation(alice.organisation)
+    assert not entries.filter(action="transaction.end_hanging").exists()
 
 
 def test_a_cluster_that_is_away_is_said(alice, hers, url, admin):

@@ -32,10 +32,15 @@ class Topics:
     def __init__(self):
         self.version = 1
         self.leaders = {A: 1, B: 2, C: 2}
+        self.coordinators = {}  # leaders of partitions of transactional ids, by index
 
     def partition(self, topic, index):
         leader = self.leaders.get((topic, index))
         return None if leader is None else partition(leader)
+
+    def partitions(self, topic):
+        assert topic == TRANSACTIONS_TOPIC
+        return {index: partition(leader) for index, leader in self.coordinators.items()}
 
 
 class Leaders:

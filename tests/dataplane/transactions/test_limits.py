@@ -296,6 +296,21 @@ def test_while_a_partition_has_just_come_here_only_what_is_here_counts():
     assert w.init(three)[0] == E.POLICY_VIOLATION, "what is here is not"
 
 
+def test_while_one_has_just_moved_between_two_others_too():
+    """Both have reported it, and this broker leads none of it."""
+    w = world(transactional_ids=2, ids_elsewhere=2)
+    one, *_ = names()
+    w.topics.coordinators = {0: 1, 1: 2}
+    w.coordinator.on_metadata()
+    w.run(SETTLES_S)
+    assert w.init(one)[0] == E.POLICY_VIOLATION
+    w.coordinator.on_metadata()
+    assert w.init(one)[0] == E.POLICY_VIOLATION, "an update that moves nothing"
+    w.topics.coordinators = {0: 1, 1: 3}
+    w.coordinator.on_metadata()
+    assert w.init(one)[0] == E.NONE
+
+
 def test_while_it_is_being_loaded_too():
     w = world(transactional_ids=2, ids_elsewhere=2)
     w.run(SETTLES_S)
