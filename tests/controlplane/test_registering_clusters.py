@@ -125,7 +125,7 @@ def test_brokers_at_other_addresses_or_of_a_cluster_that_is_switched_off_are_no_
     FakeBrokers(elsewhere, 3)
     second = registered()
     for each in coordination.live_brokers(elsewhere):
-        Broker.objects.create(cluster=cluster_ensure(), broker_id=each.id, host=each.host, port=each.port + 1)
+        Broker.objects.create(cluster=cluster_ensure(), broker_id=each.id, host=each.host, port=each.port + 100)
         Broker.objects.create(
             cluster=PhysicalCluster.objects.get_or_create(name="old", zookeeper_hosts="y:1", state="retired")[0],
             broker_id=each.id, host=each.host, port=each.port,

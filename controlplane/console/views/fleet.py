@@ -102,11 +102,12 @@ def invoices(request: HttpRequest) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
-            what = (
-                f"The invoice of {instance_id} for {month} no longer waits"
-                if instance_id
-                else f"Invoices of {month}{f' on cluster {cluster}' if cluster else ''} no longer wait"
-            )
+            if instance_id:
+                what = f"The invoice of {instance_id} for {month} no longer waits"
+            elif cluster:
+                what = f"Invoices of {month} on cluster {cluster} no longer wait"
+            else:
+                what = f"Invoices of {month} no longer wait"
             messages.success(request, f"{what} for metering: within ten minutes the closer writes what it can.")
             return redirect("console:fleet_invoices")
     rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
