@@ -18,13 +18,14 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold mirror partitions wheel crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes   (CLUSTERS=2: two physical clusters)"
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
+	@echo "make mirror            a topic copied between Apache Kafka and ours, killed, beside MirrorMaker 2   (ARGS=\"--gigabytes 10 --kills 20 --directory var\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection|proxy|sasl|tls for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
 	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
@@ -41,6 +42,7 @@ help:  ## this list
 	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
 	@echo "make planted           plants holes in security, one at a time: do tests find them?   (ARGS=\"authzid zones\" for some)"
 	@echo "make nightly           all of these that find bugs, an hour; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
+	@echo "make wheel             sluice-clients: the clients as a wheel of their own; var/wheels"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
 	@echo "make clean             removes caches; .venv and var/ stay"
@@ -65,6 +67,12 @@ bench: venv-develop
 
 cold: venv-develop
 	@exec $(RUN) -m tests.benchmarks.cold $(ARGS)
+
+wheel:
+	@$(PYTHON) -m wheels.build $(ARGS)
+
+mirror: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.benchmarks.mirror $(ARGS)
 
 partitions: venv-develop
 	@exec $(RUN) -m tests.benchmarks.partitions $(ARGS)

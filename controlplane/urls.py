@@ -27,6 +27,7 @@ from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates, scheduled
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
+from controlplane.mirrors import api as mirrors
 from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
@@ -196,6 +197,7 @@ urlpatterns = [
     path(f"{INSTANCE}/connections", connections.ConnectionsApi.as_view()),
     path(f"{INSTANCE}/refused-connections", connections.RefusedConnectionsApi.as_view()),
     path(f"{INSTANCE}/talkers", connections.TalkersApi.as_view()),
+    path(f"{INSTANCE}/mirrors", mirrors.MirrorsApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
     path(f"{INSTANCE}/hanging-transactions", transactions.HangingTransactionsApi.as_view()),

@@ -70,6 +70,7 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/topic-configs", TOPICS),
     (f"{_INSTANCE}/groups", TOPICS),
     (f"{_INSTANCE}/transactions", TOPICS),
+    (f"{_INSTANCE}/mirrors", TOPICS),
     (f"{_INSTANCE}/hanging-transactions", TOPICS),
     (f"{_INSTANCE}/whitelist", ACCESS),
     (f"{_INSTANCE}/routes", ACCESS),

@@ -116,6 +116,8 @@ CONNECTIONS = Call("GET", f"{_INSTANCE}/connections")
 REFUSED_CONNECTIONS = Call("GET", f"{_INSTANCE}/refused-connections")
 TALKERS = Call("GET", f"{_INSTANCE}/talkers")
 
+MIRRORS = Call("GET", f"{_INSTANCE}/mirrors")
+
 TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
 TRANSACTION = Call("GET", _TRANSACTION)
 TRANSACTION_END = Call("DELETE", _TRANSACTION)

@@ -26,7 +26,7 @@ class PhysicalCluster(models.Model):
 
     name = models.CharField(max_length=64, unique=True)  # stays: tables of metering refer to it
     capacity = models.PositiveIntegerField(default=DEFAULT_CAPACITY)  # instances
-    zones = models.JSONField(default=list)  # where its brokers are, by name, sorted
+    zones = models.JSONField(default=list, db_default=[])  # where its brokers are, by name, sorted
     state = models.CharField(
         max_length=16, choices=ClusterState, default=ClusterState.OPEN, db_default=ClusterState.OPEN.value
     )

@@ -91,6 +91,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "group_delete": ("group delete", _I, "group"),
     "group_removal": ("group remove-member", _I, "group", "member"),
     "instance_connections": ("connections list", _I),
+    "instance_mirrors": ("mirror list", _I),
     "transactions": ("transactions list", _I),
     "transaction": ("transactions show", _I, "transactional_id"),
     "transaction_end": ("transactions end", _I, "transactional_id"),

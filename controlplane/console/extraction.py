@@ -85,8 +85,9 @@ NOT_SPOKEN = {
 """Of them, modules that say nothing, or nothing that is translated."""
 REFUSING = (
     *("access", "accounts", "admission", "alarms", "billing", "budgets", "certificates", "clusters", "connections"),
-    *("core", "groups", "health", "instances", "kafka", "messages", "metering", "policies", "quotas", "rebalancing"),
-    *("routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics", "transactions", "what_if"),
+    *("core", "groups", "health", "instances", "kafka", "messages", "metering", "mirrors", "policies", "quotas"),
+    *("rebalancing", "routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
+    *("transactions", "what_if"),
 )
 """Apps: what their services raise is shown by pages."""
 REFUSALS = {

@@ -49,6 +49,7 @@ INSTANCE_PAGES = (
     ("topics_configure", "Change several topics"),
     ("groups", "Groups"),
     ("transactions", "Transactions"),
+    ("instance_mirrors", "Mirrors"),
     ("instance_connections", "Connections"),
     ("instance_access", "Access"),
     ("users", "Users"),

@@ -51,9 +51,8 @@ class Instance(models.Model):
     config = models.JSONField(default=dict)  # what its tenant has set of spec.DEFAULT_CONFIG
     deletion_protection = models.BooleanField(default=False)  # while it is on, nobody deletes the instance
     maintenance_window = models.JSONField(null=True)  # as `windows` has it; null: none, so that nothing waits for one
-    placement = models.JSONField(
-        default=dict
-    )  # what its tenant wished of its cluster: zones, apart_from; empty: nothing
+    # What its tenant wished of its cluster: zones, apart_from; empty: nothing.
+    placement = models.JSONField(default=dict, db_default={})
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
     generation = models.PositiveBigIntegerField(default=1)

@@ -14,6 +14,7 @@ The clients of the documents, on our own protocol package; their threads and blo
     versions             which version of an API is used with brokers of any age
     authentication       TLS, SASL
     zookeeper            the door to ZooKeeper, and brokers as it has them
+    moving               records on their way from one batch into another, not taken apart
     messages             messages, read and written in all of Kafka's formats
     settings errors      settings by dotted names; the tree of errors
 """

@@ -10,7 +10,8 @@
     ├── AuthenticationError       the broker does not believe who we say we are
     ├── UnsupportedError          the broker has no version of an API that we speak, or not the one that is needed here
     ├── BrokerError               (*) an answer says so; `code` is Kafka's
-    │   └── OffsetOutOfRangeError     there is no message at this offset any more, or not yet
+    │   ├── OffsetOutOfRangeError     there is no message at this offset any more, or not yet
+    │   └── FencedError               another producer has begun under the transactional id, or the transaction took too long
     ├── CorruptMessageError       bytes that are no messages, or whose CRC is wrong
     ├── QueueFullError            the asynchronous producer's queue: these messages were not taken
     ├── FailedToSendError         these messages are not acknowledged after all tries; `failures` says which and why
@@ -48,6 +49,7 @@ _RETRIABLE = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.CONCURRENT_TRANSACTIONS,  # the last one is still being ended
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     )
 )
@@ -101,6 +103,10 @@ class OffsetOutOfRangeError(BrokerError):
     """There is no message at this offset any more, or not yet."""
 
 
+class FencedError(BrokerError):
+    """This producer is not the latest of its transactional id: another has begun, or its transaction has timed out."""
+
+
 class CorruptMessageError(ClientError):
     """Bytes that are no messages, or whose checksum is wrong."""
 
@@ -129,5 +135,7 @@ def raise_for(code: int, doing: str) -> None:
     """Raises BrokerError unless the code is NONE."""
     if code == ErrorCode.OFFSET_OUT_OF_RANGE:
         raise OffsetOutOfRangeError(code, doing)
+    if code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH):
+        raise FencedError(code, doing)
     if code != ErrorCode.NONE:
         raise BrokerError(code, doing)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.connection import Connection
 from dataplane.clients.errors import UnsupportedError, raise_for
-from dataplane.clients.messages import Entries, read_entries
+from dataplane.clients.messages import Entries, read_entries, read_raw
+from dataplane.clients.moving import MovedRecord
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
@@ -60,6 +61,7 @@ class Fetched:
     high_watermark: int
     last_stable_offset: int  # -1: the broker knows no transactions
     entries: Entries
+    raw: list[MovedRecord] | None = None  # in place of messages in `entries`, where that was asked for
 
     def raise_for_error(self) -> None:
         """Raises BrokerError, of which OffsetOutOfRangeError is one."""
@@ -73,22 +75,26 @@ def fetch(
     max_wait_ms: int = 0,
     min_bytes: int = 1,
     committed_only: bool = False,
+    raw_unless: bytes | None = None,
 ) -> list[Fetched]:
     """Of each what came, in their order. Raises ClientError of the connection, CorruptMessageError.
 
-    A partition stands in a Fetch once: what is wanted of it a second time is fetched after that.
+    A partition stands in a Fetch once: what is wanted of it a second time is fetched after that. With `raw_unless` records are
+    not taken apart, but where these bytes stand among them, or they are of an old format.
     """
     first = list({request.place: request for request in reversed(requests)}.values())
     answers = _fetch_once(connection, first, max_wait_ms, min_bytes, committed_only)
     found: list[Fetched] = []
+    seen: set[Place] = set()
     for request in requests:
-        if any(request.place == before.request.place for before in found):
+        if request.place in seen:
             answers = {**answers, **_fetch_once(connection, [request], 0, min_bytes, committed_only)}
-        fetched = _read(request, answers[request.place], committed_only)
+        seen.add(request.place)
+        fetched = _read(request, answers[request.place], committed_only, raw_unless)
         while fetched.entries.is_cut and request.fetch_size < LARGEST_FETCH:
             request = replace(request, fetch_size=min(LARGEST_FETCH, 2 * request.fetch_size))  # noqa: PLW2901
             again = _fetch_once(connection, [request], 0, 1, committed_only)
-            fetched = _read(request, again[request.place], committed_only)
+            fetched = _read(request, again[request.place], committed_only, raw_unless)
         found.append(fetched)
     return found
 
@@ -115,13 +121,20 @@ def _fetch_once(
     return {(topic.topic, one.partition_index): one for topic in answer.responses for one in topic.partitions}
 
 
-def _read(request: FetchRequest, answer: FetchResponsePartitionData, committed_only: bool) -> Fetched:
+def _read(
+    request: FetchRequest, answer: FetchResponsePartitionData, committed_only: bool, raw_unless: bytes | None
+) -> Fetched:
     entries = Entries((), request.offset, False)
+    raw: list[MovedRecord] | None = None
     if answer.error_code == ErrorCode.NONE and answer.records is not None:
         assert isinstance(answer.records, bytes | bytearray | memoryview)
         aborted = answer.aborted_transactions if committed_only else None
-        entries = read_entries(answer.records, request.offset, aborted)
-    return Fetched(request, answer.error_code, answer.high_watermark, answer.last_stable_offset, entries)
+        found = None if raw_unless is None else read_raw(answer.records, request.offset, aborted, unless=raw_unless)
+        if found is None:
+            entries = read_entries(answer.records, request.offset, aborted)
+        else:
+            entries, raw = Entries((), found.next_offset, found.is_cut), found.records
+    return Fetched(request, answer.error_code, answer.high_watermark, answer.last_stable_offset, entries, raw)
 
 
 def offsets_before(connection: Connection, topic: str, partition: int, time_ms: int, max_num: int) -> list[int]:
@@ -155,12 +168,19 @@ def fetch_from(
     *,
     max_wait_ms: int = 0,
     committed_only: bool = False,
+    raw_unless: bytes | None = None,
 ) -> list[Fetched]:
     """`fetch` from a broker. With `committed_only` all messages of one that knows no transactions are. Raises ClientError."""
 
     def do(connection: Connection) -> list[Fetched]:
         knows = connection.version(ApiKey.FETCH) >= _COMMITTED_ONLY_SINCE
-        return fetch(connection, requests, max_wait_ms=max_wait_ms, committed_only=committed_only and knows)
+        return fetch(
+            connection,
+            requests,
+            max_wait_ms=max_wait_ms,
+            committed_only=committed_only and knows,
+            raw_unless=raw_unless,
+        )
 
     found: list[Fetched] = cluster.on(broker, do)
     return found

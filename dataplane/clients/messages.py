@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from dataplane.clients.errors import CorruptMessageError, UnsupportedError
+from dataplane.clients.moving import MovedRecord, read_moved
 from dataplane.protocol.messages.fetch import AbortedTransaction
 from dataplane.records import compression
 from dataplane.records.batch import Record, build_batch, check_stored, read_records
@@ -25,6 +27,18 @@ from dataplane.records.legacy import Message as OldMessage
 from dataplane.records.legacy import read_message_set, write_message_set
 
 Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Sized(Protocol):
+    """What has a size in bytes."""
+
+    @property
+    def size(self) -> int:
+        """At most, uncompressed."""
+        ...
+
+
+T = TypeVar("T", bound=Sized)
 NO_TIMESTAMP = -1
 _LARGEST_UNPACKED = 2**28
 _ZSTD_SINCE = 7  # of Produce
@@ -43,6 +57,8 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes that it takes at most, uncompressed."""
+        if not self.headers:
+            return _OVERHEAD + len(self.key or b"") + len(self.value or b"")
         named = sum(len(name.encode()) + len(value or b"") + 10 for name, value in self.headers)
         return _OVERHEAD + len(self.key or b"") + len(self.value or b"") + named
 
@@ -59,6 +75,11 @@ class MessageAndOffset:
         """Where to go on after it."""
         return self.offset + 1
 
+    @property
+    def size(self) -> int:
+        """Of the message."""
+        return self.message.size
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -67,6 +88,15 @@ class Entries:
     messages: tuple[MessageAndOffset, ...]
     next_offset: int
     is_cut: bool  # there were bytes, and not even one whole entry: ask for more
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntries:
+    """The same, of records that were not taken apart."""
+
+    records: list[MovedRecord]
+    next_offset: int
+    is_cut: bool
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -93,6 +123,36 @@ def read_entries(buffer: Buffer, offset: int, aborted: Sequence[AbortedTransacti
     except CorruptBatchError as error:
         raise CorruptMessageError(str(error)) from error
     return Entries(tuple(found), position, is_cut)
+
+
+def read_raw(
+    buffer: Buffer, offset: int, aborted: Sequence[AbortedTransaction] | None = None, *, unless: bytes = b""
+) -> RawEntries | None:
+    """As `read_entries`, for who only moves records on. Raises CorruptMessageError.
+
+    None: an entry is of an old format, or `unless` stands among the records: `read_entries` is for these.
+    """
+    found: list[MovedRecord] = []
+    judge = _Aborted(aborted or ())
+    position = offset
+    is_cut = len(buffer) > 0
+    try:
+        for entry in _entries(memoryview(buffer)):
+            is_cut = False
+            if entry[MAGIC_AT] != MAGIC:
+                return None
+            header = read_header(entry)
+            check_stored(entry, header)
+            position = max(position, header.next_offset)
+            if judge.hides(header, entry):
+                continue
+            records = read_moved(entry, header, _LARGEST_UNPACKED, unless=unless)
+            if records is None:
+                return None
+            found += records if header.base_offset >= offset else [one for one in records if one.offset >= offset]
+    except CorruptBatchError as error:
+        raise CorruptMessageError(str(error)) from error
+    return RawEntries(found, position, is_cut)
 
 
 def _entries(view: memoryview) -> Iterator[memoryview]:
@@ -165,7 +225,7 @@ def write_entries(messages: Sequence[Message], produce_version: int, codec: int,
     return write_message_set(rows, codec)
 
 
-def portions(messages: Sequence[Message], limit: int) -> Iterator[Sequence[Message]]:
+def portions(messages: Sequence[T], limit: int) -> Iterator[Sequence[T]]:
     """In order, each of at most `limit` bytes uncompressed; one that is larger alone is alone."""
     start, size = 0, 0
     for at, message in enumerate(messages):

@@ -26,6 +26,12 @@ OURS: Mapping[ApiKey, Range] = {
     ApiKey.OFFSET_FETCH: (1, 5),
     ApiKey.FIND_COORDINATOR: (0, 3),
     ApiKey.LIST_GROUPS: (0, 2),
+    ApiKey.INIT_PRODUCER_ID: (
+        3,
+        4,
+    ),  # from 3 on a producer that was interrupted goes on, unless another has begun (KIP-360)
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+    ApiKey.END_TXN: (0, 3),
     ApiKey.SASL_HANDSHAKE: (1, 1),
     ApiKey.SASL_AUTHENTICATE: (0, 1),
     ApiKey.API_VERSIONS: (0, 3),

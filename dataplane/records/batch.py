@@ -48,6 +48,7 @@ __all__ = [
     "each_record",
     "read_header",
     "read_records",
+    "seal",
     "split_batches",
 ]
 
@@ -83,6 +84,34 @@ def build_batch(
     body = bytearray()
     for delta, (record, time) in enumerate(zip(records, times, strict=True)):
         _write_record(body, record, time - times[0], delta)
+    return seal(
+        body,
+        times,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        control=control,
+        codec=codec,
+    )
+
+
+def seal(
+    body: bytearray,
+    times: Sequence[int],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    codec: int = compression.NONE,
+) -> bytearray:
+    """The batch of records that are written already, one behind the other; `times` has the timestamp of each."""
     packed = body if codec == compression.NONE else compression.compress(codec, body)
     batch = bytearray(HEADER_SIZE)
     batch += packed
@@ -95,13 +124,13 @@ def build_batch(
         MAGIC,
         0,
         codec | (TRANSACTIONAL if transactional else 0) | (CONTROL if control else 0),
-        len(records) - 1,
+        len(times) - 1,
         times[0],
         max(times),
         producer_id,
         producer_epoch,
         base_sequence,
-        len(records),
+        len(times),
     )
     batch[CRC_AT:CHECKED_FROM] = crc32c(memoryview(batch)[CHECKED_FROM:]).to_bytes(4)
     return batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from tests.benchmarks.server import Server
 from tests.support.apache_kafka import HOST, ApacheKafka, jars
@@ -13,8 +14,10 @@ class ApacheRig(Server):
 
     name = "apache"
 
-    def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
-        super().__init__(brokers)
+    def __init__(
+        self, settings: dict[str, object] | None = None, *, brokers: int = 1, parent: Path | None = None
+    ) -> None:
+        super().__init__(brokers, parent)
         defaults = {"log.segment.delete.delay.ms": 0, "file.delete.delay.ms": 0}
         self._kafka = ApacheKafka(
             self.directory, brokers=brokers, first_id=1, settings={**defaults, **(settings or {})}

@@ -129,6 +129,7 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-connections": f"{one}/connections",
         "instance-connections-empty": f"{org}/instances/{console.instances['clickstream']}/connections",
         "topic-talkers": f"{one}/topics/orders/talkers",
+        "instance-mirrors-none": f"{one}/mirrors",
         "transactions": f"{one}/transactions",
         "transaction": f"{one}/transactions/order-copier",
         "hanging-transactions": f"{one}/hanging-transactions",

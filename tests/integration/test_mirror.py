@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 class Mirror:
     """The process."""
 
-    def __init__(self, folder, old, new):
+    def __init__(self, folder, old, new, delivery="auto"):
         self.port = free_port()
         self.file = folder / "mirror.toml"
         self.log = (folder / "mirror.log").open("ab")
@@ -45,6 +47,7 @@ class Mirror:
             f'[target]\nname = "new"\nbootstrap = "{new.bootstrap}"\n'
             f'[[sources]]\nname = "old"\nbootstrap = "{old.bootstrap}"\ntopics = ".*"\ngroups = ".*"\n'
             f'[mirror]\nsync_s = 0.3\ncheckpoint_s = 0.1\nmetrics_port = {self.port}\ncompression = "lz4"\n'
+            f'delivery = "{delivery}"\n'
         )
         self.process = None
 
@@ -55,8 +58,9 @@ class Mirror:
         self.process = subprocess.Popen(self.command(), cwd=ROOT, stdout=self.log, stderr=self.log)
 
     def kill(self):
-        self.process.kill()
-        self.process.wait(10)
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
 
     def stop(self):
         self.process.terminate()
@@ -78,17 +82,26 @@ class Mirror:
             return answer.read().decode()
 
 
-def ends(new_tenant, tmp_path):
+def ends(new_tenant, tmp_path, delivery="auto"):
     old, new = new_tenant(), new_tenant()
-    return old, new, Mirror(tmp_path, old, new)
+    return old, new, Mirror(tmp_path, old, new, delivery)
 
 
-def count(tenant, topic):
-    return sum(len(some) for some in read_all(tenant, topic).values())
+def committed(tenant, topic, count):
+    """What a reader at read_committed gets, by partition: so many messages, and no more."""
+    found = defaultdict(list)
+    with consumer(tenant, "read-committed", isolation_level="read_committed") as reader:
+        partitions = reader.list_topics(topic, TIMEOUT_S).topics[topic].partitions
+        reader.assign([TopicPartition(topic, p, 0) for p in partitions])
+        for message in take(reader, count, 60):
+            found[message.partition()].append(message.value())
+        assert [message.value() for message in reader.consume(1, 2.0) if message.error() is None] == []
+    return dict(found)
 
 
-def test_killed_again_and_again_it_loses_nothing_and_repeats_nothing(new_tenant, tmp_path):
-    old, new, mirror = ends(new_tenant, tmp_path)
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_killed_again_and_again_it_loses_nothing_and_repeats_nothing(new_tenant, tmp_path, delivery):
+    old, new, mirror = ends(new_tenant, tmp_path, delivery)
     create_topic(old, "orders", 3, retention_ms="7200000")
     stop = threading.Event()
     sent: list[bytes] = []
@@ -114,8 +127,8 @@ def test_killed_again_and_again_it_loses_nothing_and_repeats_nothing(new_tenant,
         sender.join(20)
     try:
         wait_for(lambda: mirror.says("compare")[0] == 0, 40, "the target to be equal")
-        assert read_all(new, "orders") == read_all(old, "orders")
-        assert count(new, "orders") == len(sent)
+        assert committed(new, "orders", len(sent)) == read_all(old, "orders")
+        assert delivery.replace("_", " ") in Path(mirror.log.name).read_text()
         assert 'sluice_mirror_lag_messages{source="old",topic="orders",partition="0"}' in mirror.metrics()
         assert mirror.stop() == 0
         status, text = mirror.says("status")
@@ -155,3 +168,32 @@ def test_partitions_configurations_and_groups_follow(new_tenant, tmp_path):
     finally:
         mirror.kill()
         mirror.log.close()
+
+
+def test_a_second_one_of_the_same_names_ends_the_first(new_tenant, tmp_path):
+    old, new, mirror = ends(new_tenant, tmp_path)
+    create_topic(old, "orders", 2)
+    produce(old, "orders", [b"%d" % number for number in range(100)])
+    (tmp_path / "second").mkdir()
+    second = Mirror(tmp_path / "second", old, new)
+    mirror.start()
+    try:
+        wait_for(lambda: mirror.says("compare")[0] == 0, 40, "the first to have copied it")
+        second.start()
+        numbers = itertools.count(100)
+
+        def is_over():
+            produce(old, "orders", [b"%d" % next(numbers)])  # it hears of the other when it writes
+            return mirror.process.poll() is not None
+
+        wait_for(is_over, 60, "the first to end")
+        assert mirror.process.returncode == 4
+        sent = next(numbers)
+        wait_for(lambda: second.says("compare")[0] == 0, 40, "the second to go on")
+        both = committed(new, "orders", sent)
+        assert sorted(int(value) for values in both.values() for value in values) == list(range(sent))
+        assert second.stop() == 0
+    finally:
+        for each in (mirror, second):
+            each.kill()
+            each.log.close()

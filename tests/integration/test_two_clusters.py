@@ -106,7 +106,7 @@ def test_a_broker_that_dies_in_one_cluster_is_nothing_to_the_other(stack, pair):
     wait_for(lambda: is_done(lambda: stored(pair["second"]) == rows), 60, "the others to lead what it led")
     wait_for(lambda: stack.pid("broker-5") not in (None, pid), 60, "the broker to be started again")
     api = stack.api()
-    wait_for(lambda: is_done(lambda: api.topic(pair["second"], "on all three")), 60, "the broker to be back")
+    wait_for(lambda: is_done(lambda: api.topic(pair["second"], "on-all-three")), 60, "the broker to be back")
 
 
 def test_one_is_drained(stack, operator, pair):

@@ -150,7 +150,7 @@ AREAS = {
     ),
     "clients": Area(
         (
-            *(f"dataplane/clients/{name}.py" for name in ("messages", "partitioners", "versions")),
+            *(f"dataplane/clients/{name}.py" for name in ("messages", "moving", "partitioners", "versions")),
             *(f"dataplane/clients/connector/{name}.py" for name in ("rebalance", "subscriptions")),
             *(f"dataplane/clients/mirror/{name}.py" for name in ("offset_map", "recovery")),
         ),
@@ -161,6 +161,7 @@ AREAS = {
                 for name in (
                     "brokers_of_any_age",
                     "messages",
+                    "moving",
                     "partitioners",
                     "simple_consumer",
                     "what_a_member_registers",

@@ -44,20 +44,25 @@ class NotAvailableError(Exception):
 
 def jars() -> Path:
     """The folder of the jars, filled by Maven the first time (a minute). Raises NotAvailableError."""
-    if JARS.is_dir():
-        return JARS
+    return fetched(_POM, JARS)
+
+
+def fetched(pom: Path, into: Path) -> Path:
+    """The folder, with all jars that a pom needs, by Maven where they are not there yet. Raises NotAvailableError."""
+    if into.is_dir():
+        return into
     for program in ("mvn", "java"):
         if shutil.which(program) is None:
             raise NotAvailableError(f"Apache Kafka needs the program {program}")
-    part = JARS.with_suffix(".part")
+    part = into.with_name(f"{into.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.parent.mkdir(parents=True, exist_ok=True)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={part}"]
-    done = subprocess.run(["mvn", "-q", "-B", "-f", str(_POM), *goal], capture_output=True, text=True, check=False)
+    done = subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotAvailableError(f"Maven could not fetch Apache Kafka:\n{done.stdout[-2000:]}")
-    part.rename(JARS)
-    return JARS
+    part.rename(into)
+    return into
 
 
 def tool(main_class: str) -> list[str]:

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='physicalcluster',
             name='zones',
-            field=models.JSONField(default=list),
+            field=models.JSONField(db_default=[], default=list),
         ),
         migrations.CreateModel(
             name='ClusterEvent',

@@ -181,6 +181,28 @@ def transaction_state(state: str) -> tuple[str, str]:
     return _coloured(TRANSACTION_STATES, state)
 
 
+MIRROR_STATES = {
+    "copying": ("running", "Copying"),
+    "resting": ("warning", "Waits, and tries again"),
+    "stuck": ("failed", "Stuck"),
+}
+
+
+@register.filter
+def mirror_state(state: str) -> tuple[str, str]:
+    """Colour and words."""
+    return _coloured(MIRROR_STATES, state)
+
+
+DELIVERIES = {"exactly_once": "Exactly once", "at_least_once": "At least once"}
+
+
+@register.filter
+def mirror_delivery(delivery: str) -> str:
+    """How often a message arrives."""
+    return worded(DELIVERIES.get(delivery, delivery))
+
+
 REFUSED = {
     Refused.WHITELIST: "The address is on no whitelist",
     Refused.CONNECTIONS: "As many connections as may be were open",

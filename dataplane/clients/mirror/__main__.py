@@ -6,5 +6,11 @@ import sys
 
 from dataplane.clients.mirror.commands import main
 
+
+def run() -> int:
+    """The script `sluice-mirror` of the wheel."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run())

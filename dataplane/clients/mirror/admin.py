@@ -64,6 +64,15 @@ def configs_of(cluster: Cluster, name: str, where: str = "the target") -> dict[s
     }
 
 
+def setting_of(cluster: Cluster, name: str, setting: str) -> str | None:
+    """What is in force for a topic, wherever it comes from; None where the broker knows no such setting."""
+    resource = DescribeConfigsResource(_TOPIC, name, (setting,))
+    request = DescribeConfigsRequest(resources=(resource,))
+    answer: DescribeConfigsResponse = cluster.on_any(lambda connection: connection.call(request))
+    raise_for(answer.results[0].error_code, f"looking at the configuration of {name}")
+    return next((one.value for one in answer.results[0].configs if one.name == setting), None)
+
+
 def configure(cluster: Cluster, name: str, changes: Mapping[str, str | None]) -> None:
     """None: back to the default."""
     rows = tuple(

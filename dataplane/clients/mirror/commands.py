@@ -2,7 +2,8 @@
 
 python -m dataplane.clients.mirror mirror.toml             until SIGTERM or Ctrl-C; a line of lag now and then
 python -m dataplane.clients.mirror mirror.toml status      how far each partition is, by the checkpoints
-python -m dataplane.clients.mirror mirror.toml compare     reads both sides; exit status 1 where they differ
+python -m dataplane.clients.mirror mirror.toml compare     reads both sides, and says of each partition how many
+                                                            messages, a digest, and the first difference; exit status 1 then
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pathlib import Path
 from dataplane.clients.cluster import Backoff, Cluster
 from dataplane.clients.errors import ClientError, ConfigurationError
 from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Key
-from dataplane.clients.mirror.comparing import compare
+from dataplane.clients.mirror.comparing import Sides, compare
 from dataplane.clients.mirror.config import MirrorConfig, Source, Target, read_config
+from dataplane.clients.mirror.delivery import SupersededError
 from dataplane.clients.mirror.metrics import Row, table
 from dataplane.clients.mirror.runner import Mirror
 
-DIFFERENT, USAGE, UNREACHABLE = 1, 2, 3
+DIFFERENT, USAGE, UNREACHABLE, SUPERSEDED = 1, 2, 3, 4
 _SAY_S = 10.0
 _BACKOFF = Backoff(10, 500)
 
@@ -33,7 +35,8 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m dataplane.clients.mirror",
         description="Copy topics of any number of Kafka clusters into one.",
-        epilog="exit status: 0 done, 1 the target is not equal, 2 wrong command line or file, 3 no answer from a cluster",
+        epilog="exit status: 0 done, 1 the target is not equal, 2 wrong command line or file, 3 no answer from a cluster, "
+        "4 another mirror of the same names has begun",
     )
     parser.add_argument("config", type=Path, metavar="mirror.toml")
     parser.add_argument("command", nargs="?", default="run", choices=("run", "status", "compare"))
@@ -54,7 +57,7 @@ def _run(config: MirrorConfig) -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    mirror = Mirror(config)
+    mirror = Mirror(config, stopping.set)
     before = 0
     while not stopping.wait(_SAY_S):
         rows = mirror.rows()
@@ -63,20 +66,29 @@ def _run(config: MirrorConfig) -> int:
         print(f"{len(rows)} partitions, lag {sum(row.lag for row in rows)}, {rate:.0f} messages/s", flush=True)
         before = copied
     mirror.stop()
-    return 0
+    if mirror.problem is None:
+        return 0
+    print(f"error: {mirror.problem}", file=sys.stderr)
+    return SUPERSEDED if isinstance(mirror.problem, SupersededError) else USAGE
 
 
 def _status(config: MirrorConfig) -> int:
     with Cluster(config.target.settings, lambda: config.target.bootstrap) as target:
-        found = CheckpointLog(target, config.target.checkpoint_topic, _BACKOFF).read()
+        found = _checkpoints(config, target)
     print(table([Row(*key, 0, one.source_offset, one.target_offset, 0, 0) for key, one in found.items()]))
     return 0
+
+
+def _checkpoints(config: MirrorConfig, target: Cluster) -> Mapping[Key, Checkpoint]:
+    """None where no mirror has run yet."""
+    log = CheckpointLog(target, config.target.checkpoint_topic, _BACKOFF)
+    return log.read(is_whole=False).checkpoints if log.is_there() else {}
 
 
 def _compare(config: MirrorConfig) -> int:
     is_equal = True
     with Cluster(config.target.settings, lambda: config.target.bootstrap) as target:
-        checkpoints = CheckpointLog(target, config.target.checkpoint_topic, _BACKOFF).read()
+        checkpoints = _checkpoints(config, target)
         for source in config.sources:
             is_equal = _compare_source(source, config.target, target, checkpoints) and is_equal
     return 0 if is_equal else DIFFERENT
@@ -87,7 +99,7 @@ def _compare_source(source: Source, target: Target, to: Cluster, checkpoints: Ma
     with Cluster(source.settings, lambda: source.bootstrap) as cluster:
         there = cluster.refresh(None)
         topics = {name: len(topic.partitions) for name, topic in there.items() if source.copies(name, target)}
-        for found in compare(source, cluster, to, topics, checkpoints):
+        for found in compare(Sides(source, target, cluster, to), topics, checkpoints):
             print(found, flush=True)
             is_equal = is_equal and found.difference is None
     return is_equal

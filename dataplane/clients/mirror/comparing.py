@@ -1,25 +1,41 @@
 """Whether the target has what the sources have: every message, in order, read from both sides.
 
-Compared are key, value, and headers but for a mirror's mark; times are not, for the target may stamp messages itself. It begins
-where both sides still have messages: at the first segment of the offset map, or later where the source has deleted more by now.
-It ends before the first transaction that is open at the source: nobody knows yet whether that will be copied.
+Compared are key, value, headers but for a mirror's mark, and times, unless the target stamps messages itself
+(`message.timestamp.type=LogAppendTime`), where it is left out, or the source has none (before Kafka 0.10). Each side has a
+count and a *digest* of its own, which are the proof; they are the same for both, or the first message is told that differs.
+
+    digest    SHA-256 of, for each message: key, value, number of headers, name and value of each, time in ms
+              bytes and names   length int32, then the bytes; length -1: null
+              numbers           headers int32, time int64; all of it big-endian. Without times: no time
+
+It begins where both sides still have messages: at the first one of the offset map that both have, or at both beginnings where no
+checkpoint is. It ends before the first transaction that is open at the source: nobody knows yet whether that will be copied.
+
+Where a topic is compacted, each side compacts on its own: what is gone on one side only is a difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from dataplane.clients.cluster import Cluster
+from dataplane.clients.errors import BrokerError
 from dataplane.clients.fetching import EARLIEST_TIME, Place, offset_in
-from dataplane.clients.messages import Message, MessageAndOffset
+from dataplane.clients.messages import NO_TIMESTAMP, Message, MessageAndOffset
+from dataplane.clients.mirror import admin
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
-from dataplane.clients.mirror.config import Source
-from dataplane.clients.mirror.copying import MARK
+from dataplane.clients.mirror.config import Source, Target
 from dataplane.clients.mirror.offset_map import OffsetMap
+from dataplane.clients.mirror.putting import MARK
 from dataplane.clients.mirror.reading import Reading
-from dataplane.clients.mirror.recovery import is_same
+from dataplane.protocol.errors import ErrorCode
+
+_int32, _int64 = struct.Struct(">i").pack, struct.Struct(">q").pack
+_SHOWN = 16  # hexadecimal digits of a digest, of 64
 
 
 @dataclass(frozen=True)
@@ -30,58 +46,163 @@ class Compared:
     topic: str
     partition: int
     messages: int
+    messages_there: int
+    digest: str
+    digest_there: str
     difference: str | None
+    has_times: bool = True  # they were compared
     open_from: int | None = None  # where a transaction of the source begins that is open, and was not waited for
 
     def __str__(self) -> str:
-        what = "equal" if self.difference is None else f"DIFFERENT: {self.difference}"
+        where = f"{self.source} {self.topic}-{self.partition}"
+        if self.difference is None:
+            what = f"{self.messages} messages, equal, sha256 {self.digest[:_SHOWN]}"
+        else:
+            counts = f"{self.messages} messages, {self.messages_there} in the target"
+            digests = f"sha256 {self.digest[:_SHOWN]}, {self.digest_there[:_SHOWN]} in the target"
+            what = f"{counts}, DIFFERENT: {self.difference}; {digests}"
+        if not self.has_times:
+            what += "; times are not compared: the target stamps messages itself"
         if self.open_from is not None:
             what += f"; from offset {self.open_from} of the source on a transaction is open"
-        return f"{self.source} {self.topic}-{self.partition}: {self.messages} messages, {what}"
+        return f"{where}: {what}"
 
 
-def compare(
-    source: Source, from_: Cluster, to: Cluster, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]
-) -> Iterator[Compared]:
-    """One partition after the other. Raises ClientError."""
+class Digest:
+    """Of one side; see the file's text."""
+
+    def __init__(self, *, has_times: bool = True) -> None:
+        self._has_times = has_times
+        self._sum = hashlib.sha256()
+        self.count = 0
+
+    def add(self, message: Message) -> None:
+        """The next one."""
+        parts = [*_sized(message.key), *_sized(message.value), _int32(len(message.headers))]
+        for name, value in message.headers:
+            parts += [*_sized(name.encode()), *_sized(value)]
+        if self._has_times:
+            parts.append(_int64(message.timestamp))
+        self._sum.update(b"".join(parts))
+        self.count += 1
+
+    @property
+    def text(self) -> str:
+        """Hexadecimal."""
+        return self._sum.hexdigest()
+
+
+def _sized(data: bytes | None) -> tuple[bytes, ...]:
+    return (_int32(-1),) if data is None else (_int32(len(data)), data)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared, and how it is reached."""
+
+    source: Source
+    target: Target
+    from_: Cluster
+    to: Cluster
+
+    def is_copied(self, message: Message) -> bool:
+        """Of the source: what came from the target stays where it is."""
+        return (MARK, self.target.name.encode()) not in message.headers
+
+    def is_copy(self, message: Message) -> bool:
+        """Of the target: where messages are marked, it has others beside those of this source."""
+        return not self.source.mark or (MARK, self.source.name.encode()) in message.headers
+
+
+def compare(sides: Sides, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]) -> Iterator[Compared]:
+    """One partition after the other, of topics with their numbers of partitions at the source. Raises ClientError."""
+    name = sides.source.name
     for topic, count in sorted(topics.items()):
-        for partition in range(count):
-            found = checkpoints.get(Key(source.name, topic, partition))
-            yield _partition(source, from_, to, (topic, partition), found)
+        into = sides.source.prefix + topic
+        there = _partitions(sides.to, into)
+        has_times = not there or not _stamps_itself(sides.to, into)
+        for partition in range(max(count, there)):
+            place = topic, partition
+            found = checkpoints.get(Key(name, topic, partition))
+            if partition >= there:
+                yield _judged(sides, place, Reading(sides.from_, place), (), "the target has no such partition")
+            elif partition >= count:
+                yield _judged(sides, place, (), Reading(sides.to, (into, partition)), has_times=has_times)
+            else:
+                begin, begin_there = _beginnings(sides, place, (into, partition), found)
+                ours = Reading(sides.from_, place, begin)
+                yield _judged(
+                    sides, place, ours, Reading(sides.to, (into, partition), begin_there), has_times=has_times
+                )
 
 
-def _partition(source: Source, from_: Cluster, to: Cluster, place: Place, found: Checkpoint | None) -> Compared:
-    into = source.prefix + place[0], place[1]
-    begin, begin_there = _beginnings(from_, place, found)
-    ours = Reading(from_, place, begin, committed_only=True)
-    theirs = Reading(to, into, begin_there, committed_only=True)
-    count = 0
-    for left, right in zip_longest(ours, theirs):
-        difference = _difference(left, right)
-        if difference is not None:
-            return Compared(source.name, *place, count, difference)
-        count += 1
-    return Compared(source.name, *place, count, None, ours.open_from)
+def _partitions(cluster: Cluster, topic: str) -> int:
+    try:
+        return len(cluster.topic(topic).partitions)
+    except BrokerError as error:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return 0
+        raise
 
 
-def _beginnings(from_: Cluster, place: Place, found: Checkpoint | None) -> tuple[int, int | None]:
-    first = offset_in(from_, place, EARLIEST_TIME)
+def _stamps_itself(cluster: Cluster, topic: str) -> bool:
+    return admin.setting_of(cluster, topic, "message.timestamp.type") == "LogAppendTime"
+
+
+def _judged(
+    sides: Sides,
+    place: Place,
+    source: Iterable[MessageAndOffset],
+    target: Iterable[MessageAndOffset],
+    difference: str | None = None,
+    *,
+    has_times: bool = True,
+) -> Compared:
+    ours, theirs = Digest(has_times=has_times), Digest(has_times=has_times)
+    copied = (one for one in source if sides.is_copied(one.message))
+    copies = (one for one in target if sides.is_copy(one.message))
+    for left, right in zip_longest(copied, copies):
+        if left is not None:
+            ours.add(_unmarked(left.message))
+        if right is not None:
+            theirs.add(_unmarked(right.message, without_time=left is not None and left.message.timestamp < 0))
+        if difference is None:
+            difference = _difference(left, right, has_times=has_times)
+    if difference is None and ours.text != theirs.text:
+        difference = "the digests differ"  # what the eye above has not seen
+    open_from = source.open_from if isinstance(source, Reading) else None
+    digests = ours.text, theirs.text
+    return Compared(sides.source.name, *place, ours.count, theirs.count, *digests, difference, has_times, open_from)
+
+
+def _beginnings(sides: Sides, place: Place, into: Place, found: Checkpoint | None) -> tuple[int, int | None]:
+    first, first_there = offset_in(sides.from_, place, EARLIEST_TIME), offset_in(sides.to, into, EARLIEST_TIME)
     if found is None or not found.segments:
         return first, None
-    begin = max(first, found.segments[0].source)
-    return begin, OffsetMap(found.segments).translated(begin)
+    both = OffsetMap(found.segments).in_both(first, first_there)
+    return both if both is not None else (max(first, found.source_offset), max(first_there, found.target_offset))
 
 
-def _difference(left: MessageAndOffset | None, right: MessageAndOffset | None) -> str | None:
+def _difference(left: MessageAndOffset | None, right: MessageAndOffset | None, *, has_times: bool) -> str | None:
     if left is None:
         return f"the target has more, from offset {right.offset} on" if right is not None else None
     if right is None:
         return f"the target ends before offset {left.offset} of the source"
-    if not is_same(_unmarked(left.message), _unmarked(right.message)):
-        return f"offset {left.offset} of the source is not offset {right.offset} of the target"
+    ours, theirs = left.message, right.message
+    places = f"offset {left.offset} of the source is not offset {right.offset} of the target"
+    for what in ("key", "value"):
+        if getattr(ours, what) != getattr(theirs, what):
+            return f"{places}: another {what}"
+    if _headers(ours) != _headers(theirs):
+        return f"{places}: other headers"
+    if has_times and 0 <= ours.timestamp != theirs.timestamp:
+        return f"{places}: time {ours.timestamp} there, {theirs.timestamp} here"
     return None
 
 
-def _unmarked(message: Message) -> Message:
-    headers = tuple(one for one in message.headers if one[0] != MARK)
-    return Message(message.value, message.key, headers, message.timestamp)
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    return tuple(one for one in message.headers if one[0] != MARK)
+
+
+def _unmarked(message: Message, *, without_time: bool = False) -> Message:
+    return Message(message.value, message.key, _headers(message), NO_TIMESTAMP if without_time else message.timestamp)

@@ -5,6 +5,7 @@ r"""`mirror.toml`.
     bootstrap = "127.0.0.1:9092"
     properties = { "security.protocol" = "SASL_SSL", "sasl.username" = "…", … }     # as of any client; left out: in the clear
     checkpoint_topic = "mirror-checkpoints"
+    status_topic = "mirror-status"                # where it says how it is, each sync_s; "": nowhere
     replication_factor = -1                       # of topics that are made; -1: the target's default
 
     [[sources]]
@@ -17,10 +18,11 @@ r"""`mirror.toml`.
     mark = false                                  # a header on each message says where it came from: see below
 
     [mirror]
+    delivery = "auto"                             # exactly_once where the target can, else at_least_once; or one of these
     metrics_port = 9700                           # 0: none
     metrics_host = "127.0.0.1"                    # where it listens
     sync_s = 10                                   # topics, configurations and groups
-    checkpoint_s = 1
+    checkpoint_s = 1                              # so often a transaction ends, each 15 s at least: as much later readers see it
     fetch_bytes = 1048576                         # of a partition
     compression = "lz4"
 
@@ -41,6 +43,8 @@ from dataplane.clients.errors import ConfigurationError
 from dataplane.clients.messages import codec_of
 from dataplane.clients.settings import Address, ConnectionSettings, addresses
 
+AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly_once", "at_least_once"
+
 
 @dataclass(frozen=True, kw_only=True)
 class _End:
@@ -54,6 +58,7 @@ class Target(_End):
     """Where all goes."""
 
     checkpoint_topic: str = "mirror-checkpoints"
+    status_topic: str = "mirror-status"
     replication_factor: int = -1
 
 
@@ -69,7 +74,8 @@ class Source(_End):
 
     def copies(self, topic: str, target: Target) -> bool:
         """Whether this topic is to be copied."""
-        is_ours = topic in INTERNAL or topic == target.checkpoint_topic or topic.startswith(f"{target.name}.")
+        is_own = topic in (target.checkpoint_topic, target.status_topic)
+        is_ours = topic in INTERNAL or is_own or topic.startswith(f"{target.name}.")
         is_excluded = self.exclude is not None and self.exclude.allows(topic)
         return not is_ours and not is_excluded and self.topics.allows(topic)
 
@@ -84,6 +90,7 @@ class MirrorConfig:
 
     target: Target
     sources: tuple[Source, ...]
+    delivery: str = AUTO
     metrics_port: int = 0
     metrics_host: str = "127.0.0.1"
     sync_s: float = 10.0
@@ -122,6 +129,9 @@ def parse_config(document: Mapping[str, Any]) -> MirrorConfig:
         raise ConfigurationError("each cluster has a name of its own")
     mirror = document.get("mirror", {})
     _known(mirror, {one.name for one in fields(MirrorConfig)} - {"target", "sources"}, "[mirror]")
+    deliveries = (AUTO, EXACTLY_ONCE, AT_LEAST_ONCE)
+    if mirror.get("delivery", AUTO) not in deliveries:
+        raise ConfigurationError(f"mirror.delivery is one of {', '.join(deliveries)}, not {mirror['delivery']!r}")
     try:
         codec_of(mirror.get("compression", "none"))
     except KeyError:

@@ -1,49 +1,38 @@
-"""One source's partitions: what comes is appended to the same partition of the target, in order, and remembered.
+"""One source's partitions: fetched from their leaders, put into the target (`putting`), a round at a time.
 
-Each partition has one append under way at most. After one whose outcome is not known, and at the beginning, the partition
-*recovers*: what the target has behind the place that is known is compared with what comes (`recovery`), and copying goes on
-after what is there.
+Without transactions a partition recovers at the beginning, and after an append whose outcome is not known. With them it does
+so only behind a checkpoint that was written without; an outcome that is not known ends the transaction, and everything is
+again as the last one left it: `rewind`.
+
+What the target refuses for good (a right that is missing, a message that is too large) has that partition *rest*, longer each
+time, and holds up no other. A partition that has no leader at the source rests for a moment.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeError
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, Fetched, FetchRequest, Place, fetch_from, offset_in
-from dataplane.clients.messages import Message, MessageAndOffset, codec_of, portions
-from dataplane.clients.mirror.appending import append
+from dataplane.clients.messages import Message, MessageAndOffset
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.config import MirrorConfig, Source
+from dataplane.clients.mirror.metrics import Row
 from dataplane.clients.mirror.offset_map import OffsetMap
-from dataplane.clients.mirror.reading import everything
-from dataplane.clients.mirror.recovery import copied_already
+from dataplane.clients.mirror.progress import Progress
+from dataplane.clients.mirror.putting import MARK, Putting, Writer
+from dataplane.clients.moving import MovedRecord
 
 LOG = logging.getLogger(__name__)
-MARK = "sluice-mirror"
-"""The header that says through which clusters a message came, where sources are marked."""
-_LARGEST_BATCH = 900_000
-
-
-@dataclass
-class Progress:
-    """Of one partition."""
-
-    next_source: int
-    next_target: int
-    offsets: OffsetMap
-    is_known: bool = False  # that nothing stands behind `next_target` which is ours
-    is_stuck: bool = False  # the source was made anew below what is copied
-    end: int = -1  # of the source, as last heard
-    copied: int = 0
-    copied_bytes: int = 0
-
-    def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self.next_source, self.next_target, self.offsets.segments)
+_FIRST_REST_S, _LONGEST_REST_S = 2.0, 300.0
+_SOURCE_REST_S = 0.5  # where the source has no leader of a partition, or says that it is another one
+Arrived = Sequence[MessageAndOffset] | Sequence[MovedRecord]
 
 
 @dataclass
@@ -55,100 +44,127 @@ class Copier:
     from_: Cluster
     to: Cluster
     progress: dict[Place, Progress] = field(default_factory=dict)
+    is_blind: bool = False  # a broker of the source did not answer in the last step
+    is_full: bool = False  # something was left out in the last step: the transaction has no room for more partitions
+    turn: int = 0  # which partition comes first: who was left out has its turn
+    now_s: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._putting = Putting(self.config, self.source, self.to)
+
+    @property
+    def writer(self) -> Writer:
+        """How batches reach the target. At first: without transactions."""
+        return self._putting.writer
+
+    @writer.setter
+    def writer(self, writer: Writer) -> None:
+        self._putting.writer = writer
+
+    def rows(self) -> list[Row]:
+        """How far each partition is. Any thread may ask."""
+        now_s = self.now_s()
+        rows = dict(self.progress).items()
+        return [state.row(self.source.name, self._putting.into(place), now_s) for place, state in rows]
 
     def take_up(self, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]) -> None:
-        """Partitions that are new to this run begin at their checkpoints, or at the beginning. Raises ClientError."""
+        """New partitions begin at their checkpoints, or at the beginning; those of topics that are gone are given up.
+
+        Between two transactions only, and with checkpoints that are the last ones: a topic may come back. Raises ClientError.
+        """
+        for place in [place for place in self.progress if place[0] not in topics]:
+            del self.progress[place]
         for topic, count in topics.items():
             for partition in range(count):
                 if (topic, partition) not in self.progress:
                     found = checkpoints.get(Key(self.source.name, topic, partition))
                     self.progress[topic, partition] = self._begun((topic, partition), found)
 
+    def rewind(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        """All partitions are where their checkpoints say, whatever was appended since. Raises ClientError."""
+        for place, state in list(self.progress.items()):
+            begun = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
+            self.progress[place] = state.begun_anew(begun)
+
     def _begun(self, place: Place, found: Checkpoint | None) -> Progress:
         if found is not None:
-            return Progress(found.source_offset, found.target_offset, OffsetMap(found.segments))
+            is_known = found.is_exact and self.writer.is_exact
+            return Progress(found.source_offset, found.target_offset, OffsetMap(found.segments), is_known)
         source = offset_in(self.from_, place, EARLIEST_TIME)
-        return Progress(source, offset_in(self.to, self._into(place), EARLIEST_TIME), OffsetMap())
+        return Progress(source, offset_in(self.to, self._putting.into(place), EARLIEST_TIME), OffsetMap())
+
+    # --- a step -------------------------------------------------------------------------------------------------------
 
     def step(self) -> int:
-        """One round over all partitions: how many messages were copied. Raises ClientError where a source does not answer."""
+        """One round over all partitions: how many messages were copied. Raises ClientError only where the writer is broken."""
         copied = 0
+        self.is_blind = False
+        self.is_full = False
         for leader, places in self._by_leader().items():
-            requests = [
-                FetchRequest(*place, self.progress[place].next_source, self.config.fetch_bytes) for place in places
-            ]
-            for fetched in fetch_from(self.from_, leader, requests, committed_only=True):
-                copied += self._copied(fetched)
+            try:
+                answers = self._fetched(leader, places)
+            except ClientError as error:
+                LOG.warning("%s: %s", self.source.name, error)
+                self.is_blind = True
+                continue
+            arrived = [(fetched, self._arrived(fetched)) for fetched in answers]
+            ready = self._enlisted([fetched.request.place for fetched, messages in arrived if messages])
+            for fetched, messages in arrived:
+                if messages is not None and (not messages or fetched.request.place in ready):
+                    copied += self._copied(fetched, messages)
         return copied
 
     def _by_leader(self) -> dict[int, list[Place]]:
         found: dict[int, list[Place]] = defaultdict(list)
-        for place, state in self.progress.items():
-            if state.is_stuck:
+        now = self.now_s()
+        rows = list(self.progress.items())
+        first = self.turn % max(1, len(rows))
+        for place, state in rows[first:] + rows[:first]:
+            if state.is_stuck or now < state.rest_until:
                 continue
             try:
                 found[self.from_.leader(*place)].append(place)
-            except BrokerError as error:
-                LOG.info("%s: %s", self.source.name, error)
+            except ClientError as error:
+                self._wait_for_source(place, state, error)
         return found
 
-    def _copied(self, fetched: Fetched) -> int:
+    def _fetched(self, leader: int, places: Sequence[Place]) -> list[Fetched]:
+        """Of one leader; what may be moved as it is, apart from what has to be looked into. Raises ClientError."""
+        moved = [place for place in places if self._putting.moves(self.progress[place])]
+        others = [place for place in places if not self._putting.moves(self.progress[place])]
+        found: list[Fetched] = []
+        for some, unless in ((moved, MARK.encode()), (others, None)):
+            requests = [
+                FetchRequest(*place, self.progress[place].next_source, self.config.fetch_bytes) for place in some
+            ]
+            if requests:
+                found += fetch_from(self.from_, leader, requests, committed_only=True, raw_unless=unless)
+        return found
+
+    def _arrived(self, fetched: Fetched) -> Arrived | None:
+        """What is to be copied of it; None where there was an error."""
         place = fetched.request.place
         state = self.progress[place]
         try:
             fetched.raise_for_error()
         except OffsetOutOfRangeError:
-            self._skip_what_is_gone(place, state)
-            return 0
+            try:
+                self._skip_what_is_gone(place, state)
+            except ClientError as error:
+                LOG.info("%s: %s", self.source.name, error)
+            return None
         except BrokerError as error:
-            LOG.info("%s: %s", self.source.name, error)
-            self.from_.refresh((place[0],))
-            return 0
+            self._wait_for_source(place, state, error)
+            return None
         state.end = fetched.high_watermark
-        messages = [one for one in fetched.entries.messages if not self._came_from_there(one.message)]
-        try:
-            self.append(place, state, messages)
-        except ClientError as error:  # whether it is there will be seen
-            state.is_known = False
-            LOG.info("%s: %s", self.source.name, error)
-            self._look_again(place)
-            return 0
-        state.next_source = max(state.next_source, fetched.entries.next_offset)
-        return len(messages)
+        if fetched.raw is not None:  # and so nothing of it is marked
+            return fetched.raw
+        return [one for one in fetched.entries.messages if not self._came_from_there(one.message)]
 
-    def append(self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]) -> None:
-        """To the target, but for what is there already. Raises ClientError: `state` says up to where it is known to be."""
-        if not messages:
-            return
-        if not state.is_known:
-            messages = self._recovered(place, state, messages)
-        at = 0
-        for some in portions([self._marked(one.message) for one in messages], _LARGEST_BATCH):
-            base = append(self.to, self._into(place), some, codec_of(self.config.compression))
-            self._remember(state, messages[at : at + len(some)], base)
-            at += len(some)
-
-    def _recovered(
-        self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]
-    ) -> Sequence[MessageAndOffset]:
-        """Those that are not there yet."""
-        into = self._into(place)
-        there = everything(self.to, *into, begin=state.next_target, at_most=len(messages))
-        count = copied_already([self._marked(one.message) for one in messages], there)
-        if count:
-            LOG.info("%s: %d messages of %s-%d were there already", self.source.name, count, *place)
-            self._remember(state, messages[:count], state.next_target)
-        state.is_known = count < len(messages)  # else the next ones are compared as well
-        return messages[count:]
-
-    @staticmethod
-    def _remember(state: Progress, messages: Sequence[MessageAndOffset], base: int) -> None:
-        for at, one in enumerate(messages):
-            state.offsets.add(one.offset, base + at)
-        state.next_source = messages[-1].next_offset
-        state.next_target = base + len(messages)
-        state.copied += len(messages)
-        state.copied_bytes += sum(one.message.size for one in messages)
+    def _wait_for_source(self, place: Place, state: Progress, error: ClientError) -> None:
+        LOG.info("%s: %s", self.source.name, error)
+        state.rest_until = self.now_s() + _SOURCE_REST_S
+        _look_again(self.from_, place[0])
 
     def _skip_what_is_gone(self, place: Place, state: Progress) -> None:
         first, end = offset_in(self.from_, place, EARLIEST_TIME), offset_in(self.from_, place, LATEST_TIME)
@@ -156,24 +172,68 @@ class Copier:
             LOG.error("%s: %s-%d is shorter than what was copied of it: somebody has to look", self.source.name, *place)
             state.is_stuck = True
             return
+        if state.next_source >= first:  # by now it is there
+            return
         gone = f"{state.next_source} to {first - 1}"
         LOG.error("%s: %s of %s-%d were deleted before they were copied", self.source.name, gone, *place)
         state.next_source = first
 
-    def _look_again(self, place: Place) -> None:
-        try:
-            self.to.refresh((self._into(place)[0],))
-        except ClientError as error:
-            LOG.info("target: %s", error)
-
-    def _into(self, place: Place) -> Place:
-        return self.source.prefix + place[0], place[1]
-
-    def _marked(self, message: Message) -> Message:
-        if not self.source.mark:
-            return message
-        headers = (*message.headers, (MARK, self.source.name.encode()))
-        return Message(message.value, message.key, headers, message.timestamp)
-
     def _came_from_there(self, message: Message) -> bool:
         return (MARK, self.config.target.name.encode()) in message.headers
+
+    # --- into the target ----------------------------------------------------------------------------------------------
+
+    def _enlisted(self, places: Sequence[Place]) -> set[Place]:
+        """Those that can be written to now. Raises ClientError: the writer is broken."""
+        into = {place: self._putting.into(place) for place in places}
+        there = [place for place in places if self.writer.has(into[place])]
+        others = [place for place in places if not self.writer.has(into[place])]
+        room = self.writer.room
+        if len(others) > room:
+            self.is_full = True
+            self.turn += max(1, room)
+        wanted = {into[place]: place for place in (*there, *others[:room])}
+        for target, code in self.writer.enlist(wanted).items():
+            self._rest(wanted.pop(target), BrokerError(code, f"write to {target[0]}-{target[1]}"))
+        return set(wanted.values())
+
+    def _copied(self, fetched: Fetched, messages: Arrived) -> int:
+        place = fetched.request.place
+        state = self.progress[place]
+        try:
+            if fetched.raw is not None:
+                self._putting.move(place, state, fetched.raw)
+            else:
+                self._putting.append(place, state, cast("Sequence[MessageAndOffset]", messages))
+        except ClientError as error:
+            if self.writer.is_broken:
+                self._rest(place, error)
+                raise
+            self._failed(place, state, error)
+            return 0
+        state.next_source = max(state.next_source, fetched.entries.next_offset)
+        if messages:
+            state.rest_s = 0.0
+        return len(messages)
+
+    def _failed(self, place: Place, state: Progress, error: ClientError) -> None:
+        if self.writer.is_exact or not error.retriable:
+            self._rest(place, error)
+        else:
+            LOG.info("%s: %s", self.source.name, error)
+        if not self.writer.is_exact:  # whether it is there will be seen
+            state.is_known = False
+        _look_again(self.to, self._putting.into(place)[0])
+
+    def _rest(self, place: Place, error: ClientError) -> None:
+        state = self.progress[place]
+        state.rest_s = min(_LONGEST_REST_S, max(_FIRST_REST_S, 2 * state.rest_s))
+        state.rest_until = self.now_s() + state.rest_s
+        LOG.warning("%s: %s-%d rests for %.0f s: %s", self.source.name, *place, state.rest_s, error)
+
+
+def _look_again(cluster: Cluster, topic: str) -> None:
+    try:
+        cluster.refresh((topic,))
+    except ClientError as error:
+        LOG.info("%s: %s", topic, error)

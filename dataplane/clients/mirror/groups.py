@@ -1,7 +1,8 @@
 """Committed offsets of groups, translated to the target, so that its members go on there where they were.
 
 A group is moved forward only: an offset that the target has and that is larger stays, for the group may have begun there. One
-that has members in the target is left alone: the target itself refuses the commit. Raises ClientError.
+that has members in the target is left alone: the target itself refuses the commit. Called when nothing is uncommitted that
+was copied. Raises ClientError.
 """
 
 from __future__ import annotations
@@ -31,8 +32,19 @@ _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, Error
 
 
 def translate_groups(copier: Copier) -> int:
-    """All groups that the source says to translate; how many partitions were moved forward."""
-    return sum(_translate(copier, group) for group in _groups(copier.from_) if copier.source.translates(group))
+    """All groups that the source says to translate; how many partitions were moved forward.
+
+    One whose offsets may not be read or committed is said, and keeps no other back.
+    """
+    if copier.source.groups is None:
+        return 0
+    moved = 0
+    for group in filter(copier.source.translates, _groups(copier.from_)):
+        try:
+            moved += _translate(copier, group)
+        except BrokerError as error:
+            LOG.warning("%s: the group %s is not translated now: %s", copier.source.name, group, error)
+    return moved
 
 
 def _groups(cluster: Cluster) -> list[str]:
@@ -48,9 +60,9 @@ def _translate(copier: Copier, group: str) -> int:
     wanted: dict[Place, int] = {}
     for (topic, partition), offset in theirs.items():
         progress = copier.progress.get((topic, partition))
-        place = progress.offsets.translated(offset) if progress is not None else None
-        if place is not None:
-            wanted[copier.source.prefix + topic, partition] = place
+        if progress is not None:
+            place = progress.offsets.translated(offset)
+            wanted[copier.source.prefix + topic, partition] = progress.next_target if place is None else place
     ours = committed(copier.to, group) if wanted else {}
     ahead = {place: offset for place, offset in wanted.items() if offset > ours.get(place, -1)}
     if not ahead:

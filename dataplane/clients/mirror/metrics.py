@@ -11,9 +11,20 @@ _NAMES = (
     ("lag_messages", "gauge", "offsets of the source that are not copied yet"),
     ("source_offset", "gauge", "next offset to copy"),
     ("target_offset", "gauge", "where it will be"),
-    ("copied_messages_total", "counter", "copied in this run"),
+    ("copied_messages_total", "counter", "copied in this run; those of aborted transactions are counted again"),
     ("copied_bytes_total", "counter", "of these, uncompressed"),
+    ("source_end_offset", "gauge", "the end of the partition at the source, as last heard"),
+    ("map_segments", "gauge", "pieces of the map of offsets, by which groups are translated"),
+    (
+        "map_slack_messages",
+        "gauge",
+        "how many messages a group that is far behind may read twice when it moves, at most",
+    ),
+    ("is_waiting", "gauge", "1: nothing of this partition is copied now, see the log"),
 )
+
+
+COPYING, RESTING, STUCK = "copying", "resting", "stuck"
 
 
 class Row(NamedTuple):
@@ -27,6 +38,12 @@ class Row(NamedTuple):
     next_target: int
     copied: int
     copied_bytes: int
+    end: int = -1  # of the source
+    map_segments: int = 0
+    map_slack: int = 0
+    is_waiting: int = 0  # 1: it rests or stands still
+    map_from: int = -1  # the first offset of the source that the map knows; -1: none
+    state: str = COPYING
 
 
 def metrics_text(rows: Sequence[Row]) -> str:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, FetchRequest, Place, fetch_from, offset_in
-from dataplane.clients.messages import Message, MessageAndOffset
+from dataplane.clients.messages import MessageAndOffset
 
 
 class Reading:
-    """Its messages one by one, from its beginning or from an offset, to where it ends now. Raises ClientError.
+    """Its committed messages one by one, from its beginning or from an offset, to where it ends now. Raises ClientError.
 
-    With `committed_only` it ends before the first transaction that is open, which may stay so for as long as its producer
-    likes; `open_from` then says where.
+    It ends before the first transaction that is open, which may stay so for as long as its producer likes; `open_from` then says
+    where.
     """
 
-    def __init__(
-        self, cluster: Cluster, place: Place, begin: int | None = None, *, committed_only: bool = False
-    ) -> None:
+    def __init__(self, cluster: Cluster, place: Place, begin: int | None = None) -> None:
         self._cluster, self._place, self._begin = cluster, place, begin
-        self._committed_only = committed_only
         self.open_from: int | None = None
 
     def __iter__(self) -> Iterator[MessageAndOffset]:
@@ -31,17 +27,10 @@ class Reading:
         offset = first if self._begin is None else max(self._begin, first)
         while offset < end:
             request = FetchRequest(*place, offset)
-            (fetched,) = fetch_from(cluster, leader, [request], max_wait_ms=100, committed_only=self._committed_only)
+            (fetched,) = fetch_from(cluster, leader, [request], max_wait_ms=100, committed_only=True)
             fetched.raise_for_error()
             yield from (one for one in fetched.entries.messages if one.offset < end)
             offset = fetched.entries.next_offset
-            if self._committed_only and 0 <= fetched.last_stable_offset <= offset < end:
+            if 0 <= fetched.last_stable_offset <= offset < end:
                 self.open_from = offset
                 return
-
-
-def everything(
-    cluster: Cluster, topic: str, partition: int, begin: int | None = None, at_most: int | None = None
-) -> list[Message]:
-    """Messages of a partition, from its beginning or from an offset, to where it ends now. Raises ClientError."""
-    return [one.message for one in islice(Reading(cluster, (topic, partition), begin), at_most)]

@@ -34,6 +34,24 @@ def config_changes(source: Mapping[str, str], target: Mapping[str, str]) -> dict
     return {**set_anew, **taken_back}
 
 
+def make_own(
+    cluster: Cluster, topic: str, replication_factor: int, needed: Mapping[str, str], wished: Mapping[str, str]
+) -> None:
+    """A topic of the mirror's own, of one partition. `wished`: settings it gets where it has none and the target takes them.
+
+    Raises ClientError.
+    """
+    cluster.refresh((topic,))
+    admin.create(cluster, topic, 1, replication_factor, needed)
+    try:
+        there = admin.configs_of(cluster, topic)
+        for name, value in wished.items():
+            if name not in there:
+                admin.configure(cluster, topic, {name: value})
+    except BrokerError as error:
+        LOG.info("%s stays as it is: %s", topic, error)
+
+
 class Claims:
     """Which source a topic of the target comes from: one alone, or their messages would be mixed up. Threads may share it."""
 
@@ -65,13 +83,25 @@ class TopicSync:
     def run(self) -> dict[str, int]:
         """Topics of the source that are copied, with their partitions; the target has all of them when this returns."""
         there = self._from.refresh(None)
-        wanted = {name: topic for name, topic in there.items() if self._source.copies(name, self._target)}
+        wanted = {
+            name: topic
+            for name, topic in there.items()
+            if not topic.is_internal and self._source.copies(name, self._target)
+        }
         prefix, source = self._source.prefix, self._source.name
         wanted = {name: topic for name, topic in wanted.items() if self._claims.takes(prefix + name, source)}
         here = self._to.refresh(None)
+        followed: dict[str, int] = {}
         for name, topic in wanted.items():
-            self._follow(topic, here.get(self._source.prefix + name))
-        return {name: len(topic.partitions) for name, topic in wanted.items()}
+            try:
+                self._follow(topic, here.get(self._source.prefix + name))
+            except BrokerError as error:  # of this topic: it keeps no other from being copied
+                if error.retriable:
+                    raise
+                LOG.warning("%s of %s is not copied: %s", name, self._source.name, error)
+                continue
+            followed[name] = len(topic.partitions)
+        return followed
 
     def _follow(self, theirs: Topic, ours: Topic | None) -> None:
         name = self._source.prefix + theirs.name

@@ -106,6 +106,11 @@ def test_where_there_is_one_cluster_nobody_names_it(operator, instance):
     assert operator.api.put("/api/v1/capacity", ROOM).json()["cluster"] == "default"
 
 
+def brokers_there(cluster):
+    for broker in (1, 2, 3):
+        Broker.objects.create(cluster=cluster, broker_id=broker, host=cluster.name, port=9000 + broker)
+
+
 class TestOfSeveral:
     def test_capacity_is_of_the_one_that_is_named(self, operator, second):
         refused = problem(operator.api.put("/api/v1/capacity", ROOM), 400, "invalid")
@@ -126,16 +131,18 @@ class TestOfSeveral:
         problem(operator.api.get("/api/v1/balance"), 400, "invalid")
 
     def test_instances_are_bought_on_either(self, alice, operator, second):
-        PhysicalCluster.objects.filter(pk=second.pk).update(capacity=500)
-        for broker in (4, 5, 6):
-            Broker.objects.create(cluster=second, broker_id=broker, host="10.0.0.9", port=9000 + broker)
+        PhysicalCluster.objects.update(capacity=500)
+        for cluster in PhysicalCluster.objects.all():
+            brokers_there(cluster)
         for number in range(2):
             assert alice.api.post(URL, {**WANTED, "name": f"n{number}"}).status_code == 202
         homes = {each["instances"] for each in operator.api.get(CLUSTERS).json()["items"]}
         assert homes == {1}
 
     def test_where_no_broker_runs_nothing_is_bought_before_all_others_are_full(self, alice, operator, second):
-        PhysicalCluster.objects.filter(name="default").update(capacity=2)
+        default = PhysicalCluster.objects.get(name="default")
+        brokers_there(default)
+        PhysicalCluster.objects.filter(pk=default.pk).update(capacity=2)
         for number in range(3):
             assert alice.api.post(URL, {**WANTED, "name": f"n{number}"}).status_code == 202
         assert [each["instances"] for each in operator.api.get(CLUSTERS).json()["items"]] == [2, 1]

@@ -107,7 +107,7 @@ class TestMetering:
         usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))
         with caplog.at_level("WARNING"):
             close(2, 6)
-        assert "2 invoices of 2026-05 wait: metering has come to 2026-05-31 21:00 UTC" in caplog.text
+        assert "2 invoices of 2026-05 on cluster default wait: metering has come to 2026-05-31 21:00 UTC" in caplog.text
 
 
 class TestWaiving:

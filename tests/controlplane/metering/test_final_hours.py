@@ -283,7 +283,8 @@ class TestByRest:
         hours_told(1, "2026-05-20T09", datetime(2026, 5, 20, 10, tzinfo=UTC))
         (row,) = as_operator.get("/api/v1/metering/brokers").json()["items"]
         assert row == {
-            "broker": 1, "told_to": "2026-05-20T10:00:00Z", "said_at": "2026-05-20T10:00:00Z", "gap_at": None,
+            "cluster": "default", "broker": 1,
+            "told_to": "2026-05-20T10:00:00Z", "said_at": "2026-05-20T10:00:00Z", "gap_at": None,
             "boots": ["b1"], "away_since": "2026-05-20T10:30:00Z", "waived": None,
         }  # fmt: skip
         answer = as_operator.post("/api/v1/metering/brokers/1/waiver", {"reason": "scrapped"})

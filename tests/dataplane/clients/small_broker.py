@@ -22,7 +22,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.frame import FrameSplitter
 from dataplane.protocol.headers import decode_request, encode_frame, parse_request_header
-from dataplane.protocol.messages import discovery, fetch, produce
+from dataplane.protocol.messages import configs, discovery, fetch, produce, topics
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.legacy import Message as OldMessage
 from dataplane.records.legacy import write_message_set
@@ -34,11 +34,11 @@ NEWEST = {**OURS, ApiKey.METADATA: (0, 12), ApiKey.API_VERSIONS: (0, 4)}
 class SmallBroker:
     """A context manager."""
 
-    def __init__(self, topics, versions=NEWEST, codec=0):
-        self.topics = dict(topics)
+    def __init__(self, given, versions=NEWEST, codec=0):
+        self.topics = dict(given)
         self.versions = versions
         self.codec = codec  # with which it answers fetches
-        self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in topics.items() for p in range(n)}
+        self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in given.items() for p in range(n)}
         self.first_offset = 0
         self.open_from: dict[tuple[str, int], int] = {}  # where a transaction that is open begins
         self.without_leader: set[tuple[str, int]] = set()
@@ -48,6 +48,7 @@ class SmallBroker:
         self.lost_answers: list[ApiKey] = []  # done, and not answered
         self.largest_batch = 2**30
         self.asked: list[tuple[ApiKey, int]] = []  # with the version
+        self.configs: dict[str, dict[str, str]] = {}  # of topics
         self.cuts_at_size = False  # as before 0.10.1: what does not fit is cut
         self._listener = socket.create_server((HOST, 0))
         self.address = self._listener.getsockname()
@@ -67,6 +68,10 @@ class SmallBroker:
                 each.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
+
+    def end(self, topic, partition):
+        """The offset after the last one."""
+        return len(self.logs[topic, partition])
 
     def count(self, key):
         return sum(1 for asked, _ in self.asked if asked == key)
@@ -113,7 +118,16 @@ class SmallBroker:
             return self._produce(request, version)
         if key == ApiKey.FETCH:
             return self._fetch(request, version)
-        return self._list_offsets(request, version)
+        if key == ApiKey.DESCRIBE_CONFIGS:
+            return self._describe_configs(request)
+        if key == ApiKey.LIST_OFFSETS:
+            return self._list_offsets(request, version)
+        if key in (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+            return self._changed(key, request)
+        return self._more(key, request, version)
+
+    def _more(self, key, request, version):
+        raise AssertionError(f"nobody here answers {key.name}")
 
     def _code(self, key):
         waiting = self.refusals.get(key)
@@ -137,7 +151,7 @@ class SmallBroker:
                 code, partitions = ErrorCode.LEADER_NOT_AVAILABLE, ()
             rows.append(discovery.MetadataResponseTopic(code, name, partitions=partitions))
         return discovery.MetadataResponse(
-            brokers=(discovery.MetadataResponseBroker(1, *self.address),), topics=tuple(rows)
+            brokers=(discovery.MetadataResponseBroker(1, *self.address),), controller_id=1, topics=tuple(rows)
         )
 
     def _produce(self, request, version):
@@ -188,12 +202,59 @@ class SmallBroker:
         records = [Record(m.key, m.value, m.headers, m.timestamp) for _, m in some]
         return bytes(build_batch(records, now_ms=0, base_offset=some[0][0], codec=self.codec))
 
+    def make(self, topic, partitions):
+        """A topic, or more partitions of one."""
+        for partition in range(self.topics.get(topic, 0), partitions):
+            self.logs[topic, partition] = []
+        self.topics[topic] = partitions
+
+    def _changed(self, key, request):
+        if key == ApiKey.CREATE_TOPICS:
+            results = []
+            for one in request.topics:
+                code = ErrorCode.TOPIC_ALREADY_EXISTS if one.name in self.topics else ErrorCode.NONE
+                if not code:
+                    self.make(one.name, one.num_partitions)
+                    self.configs[one.name] = {each.name: each.value for each in one.configs}
+                results.append(topics.CreatableTopicResult(name=one.name, error_code=code))
+            return topics.CreateTopicsResponse(topics=tuple(results))
+        if key == ApiKey.CREATE_PARTITIONS:
+            for one in request.topics:
+                self.make(one.name, one.count)
+            results = tuple(topics.CreatePartitionsTopicResult(name=one.name) for one in request.topics)
+            return topics.CreatePartitionsResponse(results=results)
+        for one in request.resources:
+            there = self.configs.setdefault(one.resource_name, {})
+            for each in one.configs:
+                if each.config_operation:
+                    there.pop(each.name, None)
+                else:
+                    there[each.name] = each.value
+        answered = configs.IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+        return configs.IncrementalAlterConfigsResponse(
+            responses=tuple(answered(resource_type=2, resource_name=one.resource_name) for one in request.resources)
+        )
+
+    def _describe_configs(self, request):
+        rows = []
+        for one in request.resources:
+            wanted, found = one.configuration_keys, self.configs.get(one.resource_name, {})
+            entries = tuple(
+                configs.DescribeConfigsResourceResult(name=name, value=value, config_source=1)
+                for name, value in found.items()
+                if wanted is None or name in wanted
+            )
+            rows.append(
+                configs.DescribeConfigsResult(resource_type=2, resource_name=one.resource_name, configs=entries)
+            )
+        return configs.DescribeConfigsResponse(results=tuple(rows))
+
     def _list_offsets(self, request, version):
         rows = []
         for topic in request.topics:
             answers = []
             for one in topic.partitions:
-                end = len(self.logs[topic.name, one.partition_index])
+                end = self.end(topic.name, one.partition_index)
                 offset = self.first_offset if one.timestamp == -2 else end
                 found = fetch.ListOffsetsPartitionResponse(one.partition_index, 0, offset=offset)
                 old = (offset,) if one.timestamp == -2 else (end, self.first_offset)[: one.max_num_offsets]

@@ -7,9 +7,10 @@ import pytest
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.messages import Message
 from dataplane.clients.mirror.checkpoints import Checkpoint, Key
-from dataplane.clients.mirror.comparing import compare
+from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
-from dataplane.clients.mirror.copying import MARK, Copier
+from dataplane.clients.mirror.copying import Copier
+from dataplane.clients.mirror.putting import MARK
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.small_broker import SmallBroker
@@ -108,7 +109,7 @@ def test_a_restart_goes_on_behind_the_checkpoint_and_finds_what_came_after_it(pa
     second = pair.copier(checkpoints)
     run(second)
     assert pair.there() == ["a", "b", "c", "d", "e"]
-    assert second.progress["t", 0].checkpoint() == Checkpoint(5, 5, ((0, 0, 5),))
+    assert second.progress["t", 0].checkpoint() == Checkpoint(5, 5, ((0, 0, 5, 0),))
 
 
 def test_a_restart_without_any_checkpoint_finds_all_of_it(pair):
@@ -159,6 +160,17 @@ def test_marked_messages_do_not_come_back(pair):
     assert copier.progress["t", 0].next_source == 3
 
 
+def compared(pair, copier, topic="t"):
+    """Of the first partition."""
+    sides = Sides(pair.config.sources[0], pair.config.target, copier.from_, copier.to)
+    return next(iter(compare(sides, {topic: 1}, pair.checkpoints(copier))))
+
+
+def told(pair, copier):
+    found = compared(pair, copier)
+    return found.messages, found.messages_there, found.difference
+
+
 def test_a_transaction_that_is_open_is_lag_and_not_waited_for_by_a_comparison(pair):
     pair.send("a", "b", "of a transaction", "behind it")
     pair.old.open_from["t", 0] = 2
@@ -166,28 +178,152 @@ def test_a_transaction_that_is_open_is_lag_and_not_waited_for_by_a_comparison(pa
     run(copier)
     assert pair.there() == ["a", "b"]
     assert copier.progress["t", 0].end - copier.progress["t", 0].next_source == 2
-    (found,) = compare(pair.config.sources[0], copier.from_, copier.to, {"t": 1}, pair.checkpoints(copier))
-    assert str(found) == "old t-0: 2 messages, equal; from offset 2 of the source on a transaction is open"
+    found = compared(pair, copier)
+    shown = f"old t-0: 2 messages, equal, sha256 {found.digest[:16]}"
+    assert str(found) == f"{shown}; from offset 2 of the source on a transaction is open"
     del pair.old.open_from["t", 0]
     run(copier)
-    (found,) = compare(pair.config.sources[0], copier.from_, copier.to, {"t": 1}, pair.checkpoints(copier))
-    assert str(found) == "old t-0: 4 messages, equal"
+    assert str(compared(pair, copier)).startswith("old t-0: 4 messages, equal, sha256 ")
 
 
-def test_comparing_says_where_it_differs(pair):
+def test_comparing_says_where_it_differs_and_counts_both_sides(pair):
     pair.send("a", "b", "c")
     copier = pair.copier()
     run(copier)
-
-    def compared():
-        found = compare(pair.config.sources[0], copier.from_, copier.to, {"t": 1}, pair.checkpoints(copier))
-        return [(one.messages, one.difference) for one in found]
-
-    assert compared() == [(3, None)]
+    assert told(pair, copier) == (3, 3, None)
     pair.send("d")
-    assert compared() == [(3, "the target ends before offset 3 of the source")]
+    assert told(pair, copier) == (4, 3, "the target ends before offset 3 of the source")
     run(copier)
     pair.new.logs["t", 0].append(Message(b"more"))
-    assert compared() == [(4, "the target has more, from offset 4 on")]
-    pair.new.logs["t", 0][1] = Message(b"changed")
-    assert compared() == [(1, "offset 1 of the source is not offset 1 of the target")]
+    assert told(pair, copier) == (4, 5, "the target has more, from offset 4 on")
+    pair.new.logs["t", 0][1] = Message(b"changed", b"k", timestamp=5)
+    places = "offset 1 of the source is not offset 1 of the target"
+    assert told(pair, copier) == (4, 5, f"{places}: another value")
+
+
+@pytest.mark.parametrize(
+    ("there", "difference"),
+    [
+        (Message(b"a", b"l", (("h", None),), 5), "another key"),
+        (Message(b"a", None, (("h", None),), 5), "another key"),
+        (Message(b"", b"k", (("h", None),), 5), "another value"),
+        (Message(None, b"k", (("h", None),), 5), "another value"),
+        (Message(b"a", b"k", (("h", b""),), 5), "other headers"),
+        (Message(b"a", b"k", (), 5), "other headers"),
+        (Message(b"a", b"k", (("h", None),), 6), "time 5 there, 6 here"),
+    ],
+)
+def test_everything_of_a_message_counts(pair, there, difference):
+    pair.old.logs["t", 0].append(Message(b"a", b"k", (("h", None),), 5))
+    pair.new.logs["t", 0].append(there)
+    found = compared(pair, pair.copier())
+    assert found.difference == f"offset 0 of the source is not offset 0 of the target: {difference}"
+    assert found.digest != found.digest_there
+    assert "DIFFERENT" in str(found)
+
+
+def test_times_are_left_out_where_the_target_stamps_messages_itself(pair):
+    pair.send("a")
+    copier = pair.copier()
+    run(copier)
+    pair.new.logs["t", 0][0] = Message(b"a", b"k", timestamp=99)
+    assert compared(pair, copier).difference is not None
+    pair.new.configs["t"] = {"message.timestamp.type": "LogAppendTime"}
+    found = compared(pair, copier)
+    assert (found.difference, found.has_times, found.digest) == (None, False, found.digest_there)
+    assert "times are not compared" in str(found)
+
+
+def test_partitions_that_one_side_has_alone_are_differences_when_they_have_messages(pair):
+    pair.send("a")
+    pair.send("b", partition=1)
+    copier = pair.copier()
+    run(copier)
+    sides = Sides(pair.config.sources[0], pair.config.target, copier.from_, copier.to)
+
+    def differences(topics):
+        return [one.difference for one in compare(sides, topics, pair.checkpoints(copier))]
+
+    assert differences({"t": 2}) == [None, None, None]  # the target has a third one, which is empty
+    pair.new.logs["t", 2].append(Message(b"x"))
+    assert differences({"t": 2}) == [None, None, "the target has more, from offset 0 on"]
+    pair.new.topics["t"] = 1
+    copier.to.refresh(None)
+    assert differences({"t": 2}) == [None, "the target has no such partition"]
+
+
+def test_with_marks_both_ways_each_side_is_compared_for_what_was_copied(pair):
+    pair.send("a")
+    pair.old.logs["t", 0].append(Message(b"from there", None, ((MARK, b"new"),), 5))
+    pair.new.logs["t", 0].append(Message(b"from there", None, (), 5))
+    copier = pair.copier(mark=True)
+    run(copier)
+    assert told(pair, copier) == (1, 1, None)
+
+
+def test_a_digest_tells_fields_apart_that_have_the_same_bytes():
+    def digest(*messages):
+        made = Digest()
+        for message in messages:
+            made.add(message)
+        return made.text
+
+    some = [
+        (Message(b"ab", b"c"),),
+        (Message(b"b", b"ca"),),
+        (Message(b"", b"cab"),),
+        (Message(None, b"cab"),),
+        (Message(b"ab", b"c", (("h", b""),)),),
+        (Message(b"ab", b"c", (("h", None),)),),
+        (Message(b"ab", b"c"), Message(b"ab", b"c")),
+        (),
+    ]
+    assert len({digest(*messages) for messages in some}) == len(some)
+    assert digest(Message(b"ab", b"c", (("h", b"v"),), 5)) == digest(Message(b"ab", b"c", (("h", b"v"),), 5))
+
+
+def test_a_batch_that_is_too_large_for_the_target_comes_in_halves(pair):
+    pair.send(*("x" * 100 + str(number) for number in range(8)))
+    pair.new.largest_batch = 400
+    run(pair.copier(), rounds=1)
+    assert pair.new.logs["t", 0] == pair.old.logs["t", 0]
+    assert pair.new.count(ApiKey.PRODUCE) > 4
+
+
+def test_what_is_refused_for_good_rests_and_holds_up_nothing_else(pair):
+    pair.send("x" * 1000, "after it")
+    pair.send("b", partition=1)
+    pair.new.largest_batch = 500
+    copier = pair.copier()
+    now = 100.0
+    copier.now_s = lambda: now
+    run(copier)
+    assert (pair.there(), pair.there(1)) == ([], ["b"])
+    tried = pair.new.count(ApiKey.PRODUCE)
+    run(copier)
+    assert pair.new.count(ApiKey.PRODUCE) == tried
+    pair.new.largest_batch = 2000
+    now = 103.0
+    run(copier)
+    assert pair.there() == ["x" * 1000, "after it"]
+
+
+def test_a_topic_that_is_gone_is_given_up_and_goes_on_when_it_is_back(pair):
+    pair.send("a", "b")
+    copier = pair.copier()
+    run(copier)
+    checkpoints = pair.checkpoints(copier)
+    copier.take_up({}, checkpoints)
+    assert copier.progress == {}
+    copier.take_up({"t": 1}, checkpoints)
+    pair.send("c")
+    run(copier)
+    assert pair.there() == ["a", "b", "c"]
+
+
+def test_a_source_that_does_not_answer_is_said(pair):
+    pair.send("a")
+    copier = pair.copier()
+    pair.old.hang_ups.append(ApiKey.FETCH)
+    assert (copier.step(), copier.is_blind) == (0, True)
+    assert (copier.step(), copier.is_blind) == (1, False)
