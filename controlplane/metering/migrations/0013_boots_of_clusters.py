@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0012_clusters'),
+        ('metering', '0012_instance_maxima'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0008_job_runs'),
+        ('metering', '0009_clusters'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0010_reconciliations'),
+        ('metering', '0011_reconciliations'),
     ]
 
     operations = [

@@ -14,7 +14,7 @@ def numbers_follow(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0011_instance_maxima'),
+        ('metering', '0008_job_runs'),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0009_boots'),
+        ('metering', '0010_boots'),
     ]
 
     operations = [
