@@ -29,6 +29,7 @@ WHOLE_ONLY = {
     "access-keys",
     "organisations",
     "capacity",
+    "clusters",
     "balance",
     "rebalances",
     "metering",
