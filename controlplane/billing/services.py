@@ -131,8 +131,11 @@ def broker_waive(
     On record in every organisation whose invoices waited for it. Raises NotFound, Invalid, Conflict.
     """
     now = clock.now()
-    of_cluster = [each for each in waiting(now) if each.cluster == cluster]
-    months = [each.month for each in of_cluster if any(one.broker == broker for one in each.brokers)]
+    months = [
+        each.month
+        for each in waiting(now)
+        if each.cluster == cluster and any(one.broker == broker for one in each.brokers)
+    ]
     organisations = {
         instance.organisation_id: instance.organisation
         for month in months

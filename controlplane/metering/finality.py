@@ -167,7 +167,7 @@ def _statements(cluster: str) -> dict[int, list[Statement]]:
 
 
 def _boots(cluster: str) -> dict[int, list[Boot]]:
-    """Those that no statement accounts for that was dropped."""
+    """Those of a cluster that no statement accounts for that was dropped."""
     rows = BootRow.objects.filter(cluster=cluster, is_told=False).order_by("broker", "first_at_ms", "boot")
     found = (Boot(*row) for row in rows.values_list("broker", "boot", "first_hour", "last_hour", "first_at_ms"))
     return {broker: list(some) for broker, some in groupby(found, key=lambda boot: boot.broker)}

@@ -140,7 +140,7 @@ class Boot(models.Model):
     """A boot of a broker that has told usage: an hour that it lived in is not final before it is accounted for."""
 
     cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
-    broker = models.IntegerField()  # its id in that cluster
+    broker = models.IntegerField()
     boot = models.CharField(max_length=64)  # without the generation
     first_hour = models.CharField(max_length=20)  # under which it told anything, as in UsageMaximum
     last_hour = models.CharField(max_length=20)
@@ -151,7 +151,7 @@ class Boot(models.Model):
         """What is read again is the same boot."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["cluster", "broker", "boot"], name="one_row_per_boot_of_a_cluster")
+            models.UniqueConstraint(fields=["cluster", "broker", "boot"], name="one_row_per_boot")
         ]
 
     def __str__(self) -> str:

@@ -4,9 +4,8 @@
 environment is that of the job.
 
 {"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7,
-    "cluster": "default",
     "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null}
-{"held": topic id, "cluster": "default"}
+{"held": topic id}
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
 {"sql": statement}              `usage_raw` and others by their names in braces: {usage_raw}
 """
@@ -19,7 +18,6 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,7 @@ from controlplane.metering.pipeline import session, transforms
 from controlplane.metering.pipeline.jobs import reconcile
 from controlplane.metering.pipeline.jobs.usage import UsageJob
 from controlplane.metering.pipeline.raw_table import OvertakenError, RawTable, uri_of
-from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
+from controlplane.metering.pipeline.settings import Settings
 from controlplane.spark import delta
 
 SOURCE = StructType(
@@ -45,13 +43,6 @@ SOURCE = StructType(
 """The columns of Spark's Kafka source that the job reads."""
 KILLS = ("before the lake", "while it writes", "after the lake", "after the database")
 TOPIC_ID = "t1"
-
-
-def topic_of(cluster: str) -> str:
-    """The id of its `__usage`."""
-    return TOPIC_ID if cluster == DEFAULT_CLUSTER else f"{TOPIC_ID}-{cluster}"
-
-
 TABLES = ("usage_raw", *reconcile.ROLL_UPS)
 APPEND = RawTable.append
 TO_LAKE = UsageJob._to_lake
@@ -83,8 +74,8 @@ def plant(kill: str | None) -> None:
         if kill == "while it writes":
             die_when_there_is_another_file(Path(table.uri))
         if kill == "another job is first":
-            table._newest(values[1])  # what it knows before the other one writes
-            APPEND(RawTable(table._spark, str(Path(table.uri).parent), table._environment, table._cluster), *values)
+            table._newest()  # what it knows before the other one writes
+            APPEND(RawTable(table._spark, str(Path(table.uri).parent), table._environment), *values)
         count = APPEND(table, *values)
         if kill in ("after the lake", "while it writes"):
             die()
@@ -103,17 +94,9 @@ class Driver:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self._spark, self._settings = spark, settings
-        self._jobs: dict[str, UsageJob] = {}
-
-    def _job(self, cluster: str) -> UsageJob:
-        """That of a cluster, which has a topic of its own."""
-        if cluster not in self._jobs:
-            settings = replace(self._settings, cluster=cluster)
-            job = UsageJob(settings, self._spark, RawTable(self._spark, settings.lake, settings.environment, cluster))
-            job.topic_id = topic_of(cluster)
-            job.sign_of_life(started=True)
-            self._jobs[cluster] = job
-        return self._jobs[cluster]
+        self._job = UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment))
+        self._job.topic_id = TOPIC_ID
+        self._job.sign_of_life(started=True)
 
     def take(self, order: dict[str, Any]) -> str:
         rows = [
@@ -123,15 +106,15 @@ class Driver:
         plant(order["kill"])
         parsed = transforms.parsed(self._spark.createDataFrame(rows, SOURCE)).persist()
         try:
-            self._job(order.get("cluster", DEFAULT_CLUSTER)).take(parsed, query="0f3a77c2-query", number=order["batch"])
+            self._job.take(parsed, query="0f3a77c2-query", number=order["batch"])
         except OvertakenError:
             return "overtaken"
         finally:
             parsed.unpersist()
         return "taken"
 
-    def held(self, topic_id: str, cluster: str) -> dict[int, int]:
-        return dict(RawTable(self._spark, self._settings.lake, self._settings.environment, cluster).held(topic_id))
+    def held(self, topic_id: str) -> dict[int, int]:
+        return dict(RawTable(self._spark, self._settings.lake, self._settings.environment).held(topic_id))
 
     def reconcile(self, order: dict[str, Any]) -> dict[str, Any]:
         hours = reconcile.Range(*order["reconcile"])
@@ -159,7 +142,7 @@ def main() -> None:
         if "take" in order:
             answer: Any = driver.take(order)
         elif "held" in order:
-            answer = driver.held(order["held"], order.get("cluster", DEFAULT_CLUSTER))
+            answer = driver.held(order["held"])
         elif "reconcile" in order:
             answer = driver.reconcile(order)
         else:

@@ -57,34 +57,15 @@ def invoiced(database, instance: str, month: str, used: list, *late: dict):
         database.run(cursor, "INSERT INTO billing_invoice VALUES (?, ?, ?)", [instance, month, inputs])
 
 
-def read_to(database, moment: datetime):
+def read_to(database, moment: datetime, cluster: str = "default"):
     with database.transaction() as cursor:
-        database.run(cursor, "DELETE FROM metering_progress")
+        database.run(cursor, "DELETE FROM metering_progress WHERE cluster = ?", [cluster])
         database.run(
             cursor,
-            "INSERT INTO metering_progress (partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
-            " VALUES (0, 't', 1, 1, 0, ?)",
-            [int(moment.timestamp() * 1000)],
+            "INSERT INTO metering_progress (cluster, partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
+            " VALUES (?, 0, 't', 1, 1, 0, ?)",
+            [cluster, int(moment.timestamp() * 1000)],
         )
-
-
-def test_a_cluster_that_is_switched_off_is_waited_for_no_more(database, reconciled):
-    read_to(database, datetime(2026, 5, 9, 0, 30, tzinfo=UTC))
-    with database.transaction() as cursor:
-        progress = (
-            "INSERT INTO metering_progress"
-            " (cluster, partition, topic_id, next_offset, end_offset, looked_at_ms, complete_to_ms)"
-            " VALUES ('east', 0, 'e', 1, 1, 0, ?)"
-        )
-        database.run(cursor, progress, [int(datetime(2026, 5, 3, 0, 30, tzinfo=UTC).timestamp() * 1000)])
-    assert reconciled.last_day() == date(2026, 5, 2), "the slower one says how far"
-    assert reconciled.topics() == [("default", "t"), ("east", "e")]
-    with database.transaction() as cursor:
-        columns = "name, capacity, zones, state, zookeeper_hosts"
-        values = "('east', 1, '[]', 'retired', 'z:2181')"
-        database.run(cursor, f"INSERT INTO clusters_physicalcluster ({columns}) VALUES {values}")
-    assert reconciled.last_day() == date(2026, 5, 8)
-    assert reconciled.topics() == [("default", "t")]
 
 
 def asked(database, statement: str, **about: str) -> list[tuple]:
@@ -212,6 +193,23 @@ class TestDue:
         read_to(database, datetime(2026, 5, 2, 13, tzinfo=UTC))
         assert reconciled.days_due() == []
         assert reconciled.done_to_ms() == int(datetime(2026, 5, 2, tzinfo=UTC).timestamp() * 1000)
+
+
+class TestSeveralClusters:
+    def test_a_day_is_due_when_the_stream_of_each_has_read_it(self, database, reconciled):
+        read_to(database, datetime(2026, 5, 4, 0, 30, tzinfo=UTC))
+        read_to(database, datetime(2026, 5, 2, 0, 30, tzinfo=UTC), "second")
+        assert reconciled.clusters() == ["default", "second"]
+        assert reconciled.last_day() == date(2026, 5, 1)
+
+    def test_one_that_is_retired_is_not_waited_for_and_its_records_stay(self, database, reconciled):
+        with database.transaction() as cursor:
+            registered = "INSERT INTO clusters_physicalcluster (name, state, capacity) VALUES ('second', 'retired', 10)"
+            database.run(cursor, registered)
+        read_to(database, datetime(2026, 5, 4, 0, 30, tzinfo=UTC))
+        read_to(database, datetime(2026, 5, 2, 0, 30, tzinfo=UTC), "second")
+        assert reconciled.clusters() == ["default", "second"]
+        assert reconciled.last_day() == date(2026, 5, 3)
 
 
 def test_hours_are_named_as_records_write_them():

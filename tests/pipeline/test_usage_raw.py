@@ -21,7 +21,7 @@ from controlplane.env import ROOT
 from controlplane.metering.pipeline.session import kafka_jars
 from controlplane.stack.process import dies_with_parent
 from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord
-from tests.pipeline.raw_driver import KILLS, TOPIC_ID, topic_of
+from tests.pipeline.raw_driver import KILLS, TOPIC_ID
 from tests.pipeline.stream import spark_home
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -37,12 +37,9 @@ class Driver:
         self._process: subprocess.Popen[str] | None = None
         self._batch = 0
 
-    def take(
-        self, records: list[tuple[bytes, int, int, str]], kill: str | None = None, cluster: str = "default"
-    ) -> None:
+    def take(self, records: list[tuple[bytes, int, int, str]], kill: str | None = None) -> None:
         """One batch; where it comes to nothing, the same again."""
-        rows = [(value.decode(), *rest) for value, *rest in records]
-        order = {"take": rows, "batch": self._batch, "kill": kill, "cluster": cluster}
+        order = {"take": [(value.decode(), *rest) for value, *rest in records], "batch": self._batch, "kill": kill}
         answer = self.ask(order)
         if kill is not None:
             assert answer == ("overtaken" if kill == "another job is first" else {"killed": kill})
@@ -209,29 +206,6 @@ def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(drive
         driver.take(batch, kill="another job is first" if number < 2 else None)
     counts = driver.sql("SELECT COUNT(*), COUNT(DISTINCT partition, offset) FROM {usage_raw}")
     assert counts == [[len(records), len(records)]]
-    assert driver.reconcile()["differences"] == 0
-
-
-@pytest.mark.long
-def test_jobs_of_two_clusters_append_in_turns_and_each_record_is_there_once(driver):
-    """Their offsets are the same, and each is killed where the other one has written the newest commit."""
-    records = {"default": told(12), "east": told(13)}
-    cut = {cluster: list(batches(some, 150)) for cluster, some in records.items()}
-    for number in range(max(map(len, cut.values()))):
-        for cluster, some in cut.items():
-            if number < len(some):
-                driver.take(some[number], kill="after the lake" if number == 1 else None, cluster=cluster)
-    for cluster, some in cut.items():
-        driver.take(some[0], cluster=cluster)  # a checkpoint that was lost
-        ends: dict[str, int] = {}
-        for _, partition, offset, _ in records[cluster]:
-            ends[str(partition)] = max(offset + 1, ends.get(str(partition), 0))
-        assert driver.ask({"held": topic_of(cluster), "cluster": cluster}) == ends
-    counts = driver.sql(
-        "SELECT COUNT(*), COUNT(DISTINCT topic_id, partition, offset) FROM {usage_raw} WHERE kind <> 'known'"
-    )
-    total = sum(map(len, records.values()))
-    assert counts == [[total, total]]
     assert driver.reconcile()["differences"] == 0
 
 

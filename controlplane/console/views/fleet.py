@@ -113,7 +113,8 @@ def invoices(request: HttpRequest) -> HttpResponse:
     rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
     context = {
         "months": months,
-        "owed": [(each.month, one) for each in months for one in each.brokers],
+        "owed": [(each, one) for each in months for one in each.brokers],
+        "several": len({each.cluster for each in months}) > 1,
         "metering": reverse("console:fleet_metering"),
         "listing": listing(request, rows),
         "failures": invoice_failures(),

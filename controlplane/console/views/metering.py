@@ -72,7 +72,7 @@ def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:
         raise NotFound("there is no such broker")
     cluster = cluster_named(request.POST.get("cluster")).name
     try:
-        broker_waive(cluster=cluster, broker=int(named), reason=request.POST.get("reason", ""), actor=actor)
+        broker_waive(broker=int(named), reason=request.POST.get("reason", ""), actor=actor, cluster=cluster)
         messages.success(request, f"Usage no longer waits for broker {int(named)}.")
     except Invalid:
         messages.error(request, "Say why usage shall not wait for the broker.")

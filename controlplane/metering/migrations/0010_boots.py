@@ -14,6 +14,7 @@ class Migration(migrations.Migration):
             name='Boot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cluster', models.CharField(db_default='default', default='default', max_length=64)),
                 ('broker', models.IntegerField()),
                 ('boot', models.CharField(max_length=64)),
                 ('first_hour', models.CharField(max_length=20)),
@@ -22,7 +23,7 @@ class Migration(migrations.Migration):
                 ('is_told', models.BooleanField(db_default=False, default=False)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('broker', 'boot'), name='one_row_per_boot')],
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'broker', 'boot'), name='one_row_per_boot')],
             },
         ),
     ]

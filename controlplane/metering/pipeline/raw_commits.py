@@ -2,8 +2,7 @@
 
 It is the commit's `userMetadata`, as JSON; so it is there if the rows are there, and only then::
 
-    {"sluice_usage_raw": 1, "cluster": "default",      whose job it was: of each cluster commits are a line of their own
-     "line": "first-rJ0fCBpQTNqJ…",                    a line of commits; another one where the last commit was not to be found
+    {"sluice_usage_raw": 1, "line": "first",           a line of commits; another one where the last commit was not to be found
      "topic_id": "rJ0fCBpQTNqJ…",                      of `__usage`, as Kafka writes ids
      "next": {"0": 4711, "1": 4598},                   of the table after it: the first offsets that it does not have
      "gaps": [{"partition": 1, "first": 40, "end": 70}],   offsets before this commit's that were gone from the topic
@@ -11,22 +10,19 @@ It is the commit's `userMetadata`, as JSON; so it is there if the rows are there
      "writer": "…", "sequence": 17}                    of one start of the job; Delta's transaction is (line, sequence)
 
 The table remembers by itself what it has, whatever becomes of Spark's checkpoint and of the database. A batch that comes again,
-in the same pieces or in others, adds only what is beyond `next`. Jobs of several clusters write to one table: each goes on from
-the last commit of its own cluster, and numbers its commits by itself.
+in the same pieces or in others, adds only what is beyond `next`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-
 MARK, VERSION = "sluice_usage_raw", 1
-EVER = "0001-01-01T00:00:00Z"
-"""Before every hour."""
+FIRST_LINE = "first"
+"""The same for everybody: of two jobs that make a table at once, one finds its first commit taken."""
 
 
 class NewerTableError(Exception):
@@ -64,12 +60,11 @@ class Commit:
     begins: str
     following: Mapping[int, int] = field(default_factory=dict)  # the first offset that is not there, by partition
     gaps: tuple[Gap, ...] = ()
-    cluster: str = DEFAULT_CLUSTER  # whose topic it is
 
     @property
     def application(self) -> str:
         """For Delta's transaction, in which the sequence number is the version."""
-        return f"sluice-usage-raw-{self.cluster}-{self.line}"
+        return f"sluice-usage-raw-{self.line}"
 
     def held(self, topic_id: str) -> Mapping[int, int]:
         """Up to where it has each partition of a topic; of another topic it has nothing."""
@@ -80,7 +75,6 @@ class Commit:
         return json.dumps(
             {
                 MARK: VERSION,
-                "cluster": self.cluster,
                 "line": self.line,
                 "topic_id": self.topic_id,
                 "next": {str(partition): offset for partition, offset in sorted(self.following.items())},
@@ -110,19 +104,7 @@ class Commit:
             members["begins"],
             {int(partition): offset for partition, offset in members["next"].items()},
             tuple(Gap(gap["partition"], gap["first"], gap["end"]) for gap in members["gaps"]),
-            members.get("cluster", DEFAULT_CLUSTER),
         )
-
-
-def first_line(topic_id: str) -> str:
-    """The line of a cluster's first commit. The same for everybody: of two jobs that begin it at once one finds that taken."""
-    return f"first-{topic_id}"
-
-
-def newest(commits: Iterable[str | None], cluster: str) -> Commit | None:
-    """The last commit of a cluster's job; `commits`: `userMetadata`, the newest first. Raises NewerTableError."""
-    found = (Commit.from_json(text) for text in commits)
-    return next((commit for commit in found if commit is not None and commit.cluster == cluster), None)
 
 
 def fresh(known: Commit, topic_id: str, spans: Spans) -> dict[int, tuple[int, int]]:
@@ -141,7 +123,7 @@ def commit_of(known: Commit, topic_id: str, new: Spans, *, writer: str) -> Commi
         if held.get(partition, first) < first
     )
     following = {**held, **{partition: end for partition, (_, end) in new.items()}}
-    return replace(known, topic_id=topic_id, sequence=known.sequence + 1, writer=writer, following=following, gaps=gaps)
+    return Commit(known.line, topic_id, known.sequence + 1, writer, known.begins, following, gaps)
 
 
 def _members(text: str | None) -> dict[str, Any] | None:

@@ -1,5 +1,8 @@
 """`usage_raw`: every record of `__usage` as it was read, each exactly once, in a Delta table; what bills can be recomputed from.
 
+The stream of each cluster has a table of its own, since its commits say how far it has come: `usage_raw` that of `default`,
+`usage_raw-<name>` of others. Who recomputes reads all of them.
+
 Columns are `transforms.RAW`; the table is in folders by `day`, that of the hour under which a record is booked. Refused records
 are in it as well, whole, with the reason. A batch is appended in one commit that says up to where the table has come
 (`raw_commits`), before the database hears of the batch: so the database is never ahead of the table, and a batch that is
@@ -14,8 +17,6 @@ are no records, and hours before `begins` cannot be recomputed from them; hours 
 
 Commits come every few seconds, so the table's log is kept for a week and no longer. Where it does not have a commit of a job any
 more (nothing was appended for weeks, and somebody has compacted the table), the rows themselves say how far they go.
-
-All clusters of an installation have one table, and each job knows of its cluster's commits alone (`raw_commits`).
 """
 
 from __future__ import annotations
@@ -25,24 +26,26 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
-from controlplane.metering.pipeline.raw_commits import EVER, Commit, Spans, commit_of, first_line, fresh, newest
+from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, STATEMENT_TABLE, Database
+from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, Database
 from controlplane.spark import delta
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from controlplane.env import Environment
 
@@ -67,8 +70,7 @@ _KNOWN = (
 )
 
 
-_POSITIONS = f"SELECT partition, next_offset FROM {PROGRESS_TABLE} WHERE cluster = ? AND topic_id = ?"  # noqa: S608
-_SPOKE = f"SELECT COUNT(*) FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
+_POSITIONS = f"SELECT partition, next_offset FROM {PROGRESS_TABLE} WHERE topic_id = ?"  # noqa: S608
 
 
 class OvertakenError(Exception):
@@ -76,13 +78,13 @@ class OvertakenError(Exception):
 
 
 class RawTable:
-    """The table below a lake's URI, as the job of a cluster has it. Used by one thread at a time."""
+    """The table below a lake's URI. Used by one thread at a time."""
 
     def __init__(
         self, spark: SparkSession, lake: str, environment: Environment, cluster: str = DEFAULT_CLUSTER
     ) -> None:
-        self._spark, self._environment, self._cluster = spark, environment, cluster
-        self.uri = uri_of(lake, NAME)
+        self._spark, self._environment = spark, environment
+        self.uri = uri_of(lake, name_of(cluster))
         self._writer = str(uuid.uuid4())
         self._known: Commit | None = None
         self._is_known = False
@@ -90,12 +92,12 @@ class RawTable:
     def held(self, topic_id: str) -> Mapping[int, int]:
         """Up to where it has each partition of a topic, as it is now; nothing: it has none of them."""
         self._is_known = False
-        known = self._newest(topic_id)
+        known = self._newest()
         return {} if known is None else known.held(topic_id)
 
-    def begins(self, topic_id: str) -> str | None:
-        """From which hour on it has all that was told on the cluster, whose topic this is; None: it has nothing of it."""
-        known = self._newest(topic_id)
+    def begins(self) -> str | None:
+        """From which hour on it has all that was told; None: there is no table yet."""
+        known = self._newest()
         return None if known is None else known.begins
 
     def append(self, rows: DataFrame, topic_id: str, spans: Spans, now: datetime) -> int:
@@ -107,7 +109,7 @@ class RawTable:
             raise
 
     def _append(self, rows: DataFrame, topic_id: str, spans: Spans, now: datetime) -> int:
-        known = self._newest(topic_id) or self._began(topic_id, now)
+        known = self._newest() or self._began(topic_id, now)
         new = fresh(known, topic_id, spans)
         if not new:
             return 0
@@ -127,7 +129,7 @@ class RawTable:
                 raise OvertakenError(f"another job wrote to {self.uri} at the same time") from error
             raise
         self._is_known = False
-        stands = self._newest(topic_id)
+        stands = self._newest()
         if stands is None or (stands.writer, stands.sequence) != (commit.writer, commit.sequence):
             raise OvertakenError(f"another job wrote to {self.uri} at the same time")
         return sum(end - first for first, end in new.values())
@@ -138,60 +140,58 @@ class RawTable:
         rows.options(**properties, **options).save(self.uri)
 
     def _began(self, topic_id: str, now: datetime) -> Commit:
-        """A cluster's beginning: what the database knows before its first batch. Once more, if need be: it changes no hour.
+        """The beginning of a table: what the database knows before the first batch. Once more, if need be: it changes no hour.
 
-        It begins where the database is, in partitions that the batch has nothing of as well. A cluster of which nothing has been
-        read yet is there from its first record on: to the hours of the others it makes no difference.
+        It begins where the database is, in partitions that the batch has nothing of as well.
         """
         count, database = 0, Database(self._environment)
         try:
-            positions = dict(database.read(_POSITIONS, [self._cluster, topic_id]))
-            ((spoke,),) = database.read(_SPOKE, [self._cluster])
-            is_new = bool(positions) and not any(positions.values()) and not spoke
-            for portion in () if is_new else _portions(database):
+            for portion in _portions(database):
                 self._write(transforms.known_rows(self._spark, portion, now), {})
                 count += len(portion)
+            positions = dict(database.read(_POSITIONS, [topic_id]))
         finally:
             database.close()
-        LOG.info("%s begins for cluster %s, with what the database knows of %d keys", self.uri, self._cluster, count)
+        LOG.info("%s begins, with what the database knows of %d keys", self.uri, count)
         next_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-        begins = EVER if is_new else f"{next_hour:%Y-%m-%dT%H}:00:00Z"
-        return Commit(first_line(topic_id), topic_id, 0, "", begins, positions, cluster=self._cluster)
+        return Commit(FIRST_LINE, topic_id, 0, "", f"{next_hour:%Y-%m-%dT%H}:00:00Z", positions)
 
-    def _newest(self, topic_id: str) -> Commit | None:
-        """The last commit of this cluster's job. Raises NewerTableError."""
+    def _newest(self) -> Commit | None:
+        """The last commit of a job. Raises NewerTableError."""
         if not self._is_known:
-            self._known = self._read(topic_id)
+            self._known = self._read()
             self._is_known = True
         return self._known
 
-    def _read(self, topic_id: str) -> Commit | None:
+    def _read(self) -> Commit | None:
         if not delta.is_table(self._spark, self.uri):
             return None
         for most in (NEWEST, None):
-            commit = newest(delta.commits(self._spark, self.uri, newest=most), self._cluster)
+            found = map(Commit.from_json, delta.commits(self._spark, self.uri, newest=most))
+            commit = next((commit for commit in found if commit is not None), None)
             if commit is not None:
                 return commit
-        return self._of_rows(topic_id)
+        return self._of_rows()
 
-    def _of_rows(self, topic_id: str) -> Commit | None:
-        """What the rows of a topic say."""
+    def _of_rows(self) -> Commit | None:
+        """What the rows say, of the topic that was read last."""
         spans = (
             self._spark.read.format("delta")
             .load(self.uri)
-            .where((F.col("kind") != transforms.KNOWN) & (F.col("topic_id") == topic_id))
-            .groupBy("partition")
+            .where(F.col("kind") != transforms.KNOWN)
+            .groupBy("topic_id", "partition")
             .agg(
                 F.max("offset").alias("last"),
+                F.max("recorded_at").alias("newest"),
                 F.date_format(F.min("recorded_at") + F.expr("INTERVAL 1 HOUR"), transforms.HOUR_FORMAT).alias("begins"),
             )
             .collect()
         )
         if not spans:
             return None
-        following = {span.partition: span.last + 1 for span in spans}
-        begins = min(span.begins for span in spans)
-        return Commit(str(uuid.uuid4()), topic_id, 0, "", begins, following, cluster=self._cluster)
+        topic_id = max(spans, key=lambda span: span.newest).topic_id
+        following = {span.partition: span.last + 1 for span in spans if span.topic_id == topic_id}
+        return Commit(str(uuid.uuid4()), topic_id, 0, "", min(span.begins for span in spans), following)
 
 
 def _portions(database: Database) -> Iterator[Sequence[tuple[object, ...]]]:
@@ -199,6 +199,11 @@ def _portions(database: Database) -> Iterator[Sequence[tuple[object, ...]]]:
     rows = database.read(_KNOWN)
     while portion := list(islice(rows, KNOWN_AT_ONCE)):
         yield portion
+
+
+def name_of(cluster: str) -> str:
+    """The table of a cluster's stream."""
+    return NAME if cluster == DEFAULT_CLUSTER else f"{NAME}-{cluster}"
 
 
 def uri_of(lake: str, name: str) -> str:
@@ -214,6 +219,7 @@ def _within(spans: Spans) -> str:
     )
 
 
-def read(spark: SparkSession, lake: str) -> DataFrame:
-    """All rows of the table. Raises Spark's errors where there is none."""
-    return spark.read.format("delta").load(uri_of(lake, NAME)).select(*(F.col(name) for name in transforms.RAW))
+def read(spark: SparkSession, lake: str, clusters: Sequence[str] = (DEFAULT_CLUSTER,)) -> DataFrame:
+    """All rows of the tables of these clusters. Raises Spark's errors where one is missing."""
+    tables = (spark.read.format("delta").load(uri_of(lake, name_of(cluster))) for cluster in clusters)
+    return reduce(DataFrame.unionByName, (rows.select(*transforms.RAW) for rows in tables))

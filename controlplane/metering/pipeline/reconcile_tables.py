@@ -2,7 +2,7 @@
 
 Executors read usage and invoices an instance at a time, each by a connection of its own; the driver knows the instances' ids and
 nothing else of them. What differs is written in one transaction with the row that says what was compared. Tables are Django's:
-`metering` has the usage, `billing` the invoices, `clusters` says which ones are in use.
+`metering` has the usage, `billing` the invoices.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from controlplane.metering.pipeline.billed import billed_hours
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.schedule import DAY_MS
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.tables import CAP_TABLE, MAXIMUM_TABLE, Database
 from quota.contracts.usage import COUNTERS
 
 RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
 INVOICE_TABLE = "billing_invoice"
 CLUSTER_TABLE = "clusters_physicalcluster"
-RETIRED = "retired"
-"""As `clusters.models.ClusterState`."""
-_IN_USE = f"cluster NOT IN (SELECT name FROM {CLUSTER_TABLE} WHERE state = ?)"  # noqa: S608
 TOLD_WITHIN_MS = 10 * 60_000
 """As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
 KEPT_MS = 400 * DAY_MS
@@ -119,6 +117,11 @@ class Reconciled:
         rows = (*self._database.read(used, [start, end]), *self._database.read(billed, months))
         return sorted({instance for (instance,) in rows})
 
+    def clusters(self) -> list[str]:
+        """Those whose stream has read anything, and has a table of raw records; the default one where none has."""
+        rows = self._database.read(f"SELECT DISTINCT cluster FROM {PROGRESS_TABLE} WHERE next_offset > 0")  # noqa: S608
+        return sorted(name for (name,) in rows) or [DEFAULT_CLUSTER]
+
     def caps(self) -> list[tuple[Any, ...]]:
         """(instance, boot, topic, counters): up to where counters are believed."""
         return list(self._database.read(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}"))  # noqa: S608
@@ -183,16 +186,13 @@ class Reconciled:
     def _compared(self) -> list[tuple[str, str]]:
         return list(self._database.read(f"SELECT start_hour, end_hour FROM {RECONCILIATION_TABLE}"))  # noqa: S608
 
-    def topics(self) -> list[tuple[str, str]]:
-        """(cluster, id of its `__usage`) of every cluster in use whose stream has begun."""
-        statement = f"SELECT DISTINCT cluster, topic_id FROM {PROGRESS_TABLE} WHERE {_IN_USE}"  # noqa: S608
-        return sorted(self._database.read(statement, [RETIRED]))
-
     def _read_to_ms(self) -> int | None:
-        """Of the clusters in use: rows of one that is switched off stay as they are for good."""
-        counted = "COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms)"
-        statement = f"SELECT {counted} FROM {PROGRESS_TABLE} WHERE {_IN_USE}"  # noqa: S608
-        rows, known, least = next(self._database.read(statement, [RETIRED]))
+        """Of all clusters that are not retired: nobody reads of those any more."""
+        statement = (
+            f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}"  # noqa: S608
+            f" WHERE cluster NOT IN (SELECT name FROM {CLUSTER_TABLE} WHERE state = 'retired')"
+        )
+        rows, known, least = next(self._database.read(statement))
         return int(least) if rows and rows == known else None
 
 

@@ -170,11 +170,11 @@ class Database:
             for name, sign in extremes
         )
         statement = (
-            f"INSERT INTO {BOOT_TABLE} (broker, boot, first_hour, last_hour, first_at_ms, is_told, cluster)"  # noqa: S608
+            f"INSERT INTO {BOOT_TABLE} (cluster, broker, boot, first_hour, last_hour, first_at_ms, is_told)"  # noqa: S608
             f" VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (cluster, broker, boot) DO UPDATE SET {', '.join(taken)}"
         )
         for row in sorted(tuple(row) for row in rows):
-            self.run(cursor, statement, (*row, False, self.cluster))
+            self.run(cursor, statement, (self.cluster, *row, False))
 
     def _boots(self, cursor: Any) -> dict[int, list[Boot]]:
         """Those that no statement accounts for that was dropped, by broker."""

@@ -86,7 +86,9 @@ def reconcile(
     known = Reconciled(environment)
     try:
         records = reconcile_frames.of_hours(
-            reconcile_frames.records(raw_table.read(spark, settings.lake), now), hours.start, hours.end
+            reconcile_frames.records(raw_table.read(spark, settings.lake, known.clusters()), now),
+            hours.start,
+            hours.end,
         ).persist()
         recomputed = reconcile_frames.hours(records, known.caps(), hours.start, hours.end).persist()
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
@@ -119,9 +121,11 @@ def reconcile(
         known.close()
 
 
-def late_from(spark: SparkSession, settings: Settings, since_ms: int, before: date) -> date | None:
+def late_from(
+    spark: SparkSession, settings: Settings, since_ms: int, before: date, clusters: Sequence[str]
+) -> date | None:
     """The first day before another one of which records were written since a moment; None: of none."""
-    raw = raw_table.read(spark, settings.lake)
+    raw = raw_table.read(spark, settings.lake, clusters)
     since = datetime.fromtimestamp(since_ms / 1000, UTC)
     late = raw.where(F.col("recorded_at") >= F.lit(since)).where(
         F.col("day").between((before - timedelta(days=LATE_DAYS)).isoformat(), before.isoformat())
@@ -160,9 +164,9 @@ def _roll_up(lake: str, recomputed: DataFrame, instances: DataFrame, hours: Rang
         writer.save(uri)
 
 
-def _tidy(spark: SparkSession, lake: str) -> None:
+def _tidy(spark: SparkSession, lake: str, clusters: Sequence[str]) -> None:
     """Files that no version of a week's needs any more."""
-    for name in (raw_table.NAME, *ROLL_UPS):
+    for name in (*map(raw_table.name_of, clusters), *ROLL_UPS):
         uri = raw_table.uri_of(lake, name)
         if delta.is_table(spark, uri):
             spark.sql(f"VACUUM {delta.named(uri)}")
@@ -195,7 +199,7 @@ def _make(
 ) -> list[Compared]:  # fmt: skip
     spark = session.open_batch_session(settings, APP, with_delta=True)
     try:
-        begins = _begins(spark, settings, known)
+        begins = _begins(spark, settings, known.clusters())
         for hours in asked:
             if begins is None or hours.start < begins:
                 raise NoTableError(
@@ -214,19 +218,17 @@ def _make(
                 hours.start, hours.end, compared.keys, compared.differences, compared.raised, time.monotonic() - began,
             )  # fmt: skip
         if not asked:
-            _tidy(spark, settings.lake)
+            _tidy(spark, settings.lake, known.clusters())
         return done
     finally:
         session.close_session(spark)
 
 
-def _begins(spark: SparkSession, settings: Settings, known: Reconciled) -> str | None:
-    """From which hour on the table has all that was told, of every cluster; None: there is none yet."""
-    begin = (
-        raw_table.RawTable(spark, settings.lake, settings.environment, cluster).begins(topic_id)
-        for cluster, topic_id in known.topics()
-    )
-    return max((each for each in begin if each is not None), default=None)
+def _begins(spark: SparkSession, settings: Settings, clusters: Sequence[str]) -> str | None:
+    """From which hour on the tables of all clusters have what was told; None: one of them is not there yet."""
+    tables = (raw_table.RawTable(spark, settings.lake, settings.environment, cluster) for cluster in clusters)
+    found = [table.begins() for table in tables]
+    return None if None in found else max(begins for begins in found if begins is not None)
 
 
 def _due_ranges(
@@ -248,7 +250,7 @@ def _due_ranges(
         return []
     first = can_be[0]
     if since_ms is not None:
-        late = late_from(spark, settings, since_ms, first)
+        late = late_from(spark, settings, since_ms, first, known.clusters())
         while late is not None and late < first and hour_of(late) < begins:
             late += timedelta(days=1)
         first = min(first, late or first)

@@ -347,8 +347,7 @@ def main() -> int:
             try:
                 spark = session.open_session(settings)
                 LOG.info("Spark %s runs as %s", spark.version, settings.master)
-                raw = RawTable(spark, settings.lake, settings.environment, settings.cluster)
-                UsageJob(settings, spark, raw).run()
+                UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment, settings.cluster)).run()
             except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
                 LOG.exception("Spark does not run")
                 _say(settings, f"Spark does not run: {first_line(error)}")
