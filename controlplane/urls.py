@@ -147,6 +147,8 @@ urlpatterns = [
     path(f"{INSTANCE}/history", history.HistoryApi.as_view()),
     path(f"{INSTANCE}/prometheus", history.InstancePrometheusApi.as_view()),
     path(f"{INSTANCE}/metrics", history.InstanceMetricsApi.as_view()),
+    path(f"{INSTANCE}/scrape-config", history.InstanceScrapeConfigApi.as_view()),
+    path(f"{INSTANCE}/requests", history.InstanceRequestsApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),

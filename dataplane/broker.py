@@ -29,6 +29,7 @@ from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, TlsClient, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
+from dataplane.flow.windows import RequestWindows
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.settings import group_settings
 from dataplane.groups.topics import ClusterTopics
@@ -212,6 +213,7 @@ class Broker:
             failed_logins=self._failed_logins,
             refused_in_transactions=lambda: self.transactions.refusals + self.groups.refusals,
         )
+        self.request_windows = RequestWindows(self.registry.all, doors.clock.now_ms)
         self.master = MasterFollower(
             doors,
             self.agent,
@@ -221,6 +223,7 @@ class Broker:
             self.log,
             self.facts.take_load,
             self.facts.absent,
+            self.request_windows.report_steps,
             self.internal_tls,
         )
 

@@ -89,6 +89,19 @@ def allocations(cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[di
     return _items(_ask(cluster, path), "instances") if instance_ids else []
 
 
+def requests(cluster: ClusterAddress, instance_ids: Sequence[str], after: int) -> list[dict[str, Any]]:
+    """Windows of requests that began after this second, of these instances, as far as they have any. Raises MasterUnavailable.
+
+    Also while the master has not heard of every broker: what it would leave out would never be asked for again.
+    """
+    if not instance_ids:
+        return []
+    document = _ask(cluster, f"/v1/instances/{','.join(instance_ids)}/requests/{after}")
+    if document.get("learning") or not document.get("brokers"):
+        raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
+    return _items(document, "instances")
+
+
 def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
     """What one master's journal holds from a position on, and where to go on. Raises MasterUnavailable."""
     document = _get(http, f"/v1/throttled/{position}")

@@ -9,6 +9,7 @@ from dataplane.tenancy.access import Permit
 from dataplane.tenancy.headcount import Headcount
 from dataplane.tenancy.newcomers import Newcomers
 from dataplane.tenancy.refused_here import RefusedHere
+from dataplane.tenancy.request_figures import RequestFigures
 from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.talkers import Talkers
 from dataplane.tenancy.whitelist import Whitelist
@@ -99,6 +100,7 @@ class Instance:
         self._all = Headcount()
         self.newcomers = Newcomers()
         self.talkers = Talkers()
+        self.figures = RequestFigures()
         self.traffic = Traffic()
         self.refused = RefusedHere()
         self._by_route: dict[str, Headcount] = {}  # of routes that have connections

@@ -37,6 +37,7 @@ from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
 from quota.core.spread import Cells, Row, Spread
 from quota.core.transactions import NONE, TransactionCounts
+from quota.core.windows import RequestBook
 
 # Where a master looks at 200,000 rows a second, fields are read by their places: names cost twice as much, and a
 # NamedTuple's constructor three times what this does.
@@ -81,6 +82,7 @@ class Ledger:
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._fences = Fences()
         self._transactions = TransactionCounts()
+        self.windows = RequestBook()  # of requests
         self._change = 0  # the number of those that come now
         self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
@@ -113,6 +115,8 @@ class Ledger:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
         heard.loop, heard.trouble, heard.absent = report.loop, report.trouble, report.absent
+        if report.requests:
+            self.windows.take(broker, report.requests)
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:

@@ -19,6 +19,10 @@ from a position on, 0 for all that are kept, and where to go on; asked again fro
 ``/v1/instances`` shows all in short, ``/v1/instances/<id>,<id>`` those that are known of these. ``/v1/brokers`` adds up
 what each broker carries of all of them; of one whose replicas are not in sync, or that some partitions wait for to have a leader
 again, ``"missing"`` says how many.
+
+``/v1/instances/<id>,<id>/requests/<after>`` adds up over brokers what they said of requests in windows that began after this
+second since 1970: ``{"learning": false, "instances": [{"instance": "ins-k3v9x2qa", "windows": [[1740830400, text]]}]}``, the
+texts as `contracts.requests` has them. Windows of the last minute are kept; an instance without any is left out.
 """
 
 from __future__ import annotations
@@ -104,6 +108,16 @@ def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | Non
             if wanted is None or instance in wanted
         ],
     }
+
+
+def requests_document(ledger: Ledger, wanted: Collection[str], after: int, now: float) -> dict[str, Any]:
+    """What became of requests of these instances in windows that began after this second."""
+    found = []
+    for instance in wanted:
+        windows = ledger.windows.since(instance, after)
+        if windows:
+            found.append({"instance": instance, "windows": [[at, text] for at, text in sorted(windows.items())]})
+    return {"learning": ledger.learning(now), "brokers": list(ledger.reporting(now)), "instances": found}
 
 
 def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:

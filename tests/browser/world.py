@@ -652,13 +652,13 @@ def fall_behind(instance_id: str, now: int) -> None:
     minutes = [at for at in range(now // 60 * 60 - 86_400, now // 60 * 60, 60) if not 3 * 3600 < now - at < 4 * 3600]
     lags = {at: int(600 * (1.1 + math.sin(at / 900)) + 40 * math.sin(at / 7)) for at in minutes}
     LagMinutes.objects.bulk_create(
-        LagMinutes(group=group, at=at, until=at, late_s=4, messages=lag, oldest_ms=1000 * at - 55 * lag)
+        LagMinutes(group=group, at=at, until=at, late_s=4, messages=lag, oldest_ms=1000 * at - 55 * lag, size=190 * lag)
         for at, lag in lags.items()
     )
     LagHours.objects.bulk_create(
         LagHours(
             group=group, at=at, until=at, samples=60, dated=60, messages_sum=60 * lag, messages_max=2 * lag,
-            seconds_sum=3.3 * lag, seconds_max=0.11 * lag,
+            seconds_sum=3.3 * lag, seconds_max=0.11 * lag, sized=60, size_sum=60 * 190 * lag, size_max=2 * 190 * lag,
         )
         for at in range(now // 3600 * 3600 - 400 * 86_400, now // 3600 * 3600, 6 * 3600)
         for lag in [int(700 * (1.2 + math.sin(at / 400_000)))]
