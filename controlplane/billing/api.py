@@ -278,6 +278,7 @@ class WaiversApi(APIView):
         waiver = services.metering_waive(
             month=month,
             instance_id=body.validated_data["instance_id"],
+            cluster=body.validated_data["cluster"] or "",
             actor=caller_of(request).actor,
             reason=body.validated_data["reason"],
         )

@@ -157,7 +157,7 @@ class WaitedForSerializer(serializers.Serializer[Any]):
 
 
 class WaitingMonthSerializer(serializers.Serializer[Any]):
-    """A month that is over, and whose invoices wait for metering."""
+    """A month that is over, and whose invoices wait for the metering of a cluster."""
 
     month = serializers.CharField()
     cluster = serializers.CharField(help_text="whose metering they wait for")
@@ -167,7 +167,7 @@ class WaitingMonthSerializer(serializers.Serializer[Any]):
 
 
 class WaitingMonthPageSerializer(serializers.Serializer[Any]):
-    """All of them, the oldest first; at most 24."""
+    """All of them, the oldest first; at most 24 of each cluster."""
 
     items = WaitingMonthSerializer(many=True)
 
@@ -179,6 +179,13 @@ class WaiverRequestSerializer(StrictSerializer):
     instance_id = StrictCharField(
         max_length=32, allow_null=True, required=False, default=None, help_text="null: every instance's invoice"
     )
+    cluster = StrictCharField(
+        max_length=64,
+        allow_null=True,
+        required=False,
+        default=None,
+        help_text="whose instances' invoices; null: of every cluster",
+    )
     reason = StrictCharField(max_length=1000, help_text="for the audit trail")
 
 
@@ -187,6 +194,7 @@ class WaiverSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     month = serializers.CharField()
+    cluster = serializers.CharField(help_text="empty: every cluster")
     instance_id = serializers.CharField(allow_null=True)
     actor = serializers.CharField()
     reason = serializers.CharField()

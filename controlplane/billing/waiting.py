@@ -149,8 +149,17 @@ def _lacks(month: Month) -> Q:
 
 
 def _waived(month: Month) -> Q:
-    of_it = Q(instance=None) | Q(instance=OuterRef("pk"))
-    return Q(Exists(MeteringWaiver.objects.filter(of_it, month=str(month))))
+    return Q(Exists(_waivers(month, OuterRef("pk"), OuterRef("cluster__name"))))
+
+
+def month_waivers(*, instance: Instance, month: Month) -> QuerySet[MeteringWaiver]:
+    """Those by which the instance's invoice of a month need not wait, the first one first."""
+    return _waivers(month, instance.pk, instance.cluster.name).order_by("pk")
+
+
+def _waivers(month: Month, instance: Any, cluster: Any) -> QuerySet[MeteringWaiver]:
+    of_it = (Q(instance=None) | Q(instance=instance)) & (Q(cluster="") | Q(cluster=cluster))
+    return MeteringWaiver.objects.filter(of_it, month=str(month))
 
 
 def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoice | None, lines: list[Any]) -> str:
@@ -162,5 +171,5 @@ def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoic
         return NOTHING
     if now < month.end:
         return OPEN
-    needless = MeteringWaiver.objects.filter(Q(instance=None) | Q(instance=instance), month=str(month)).exists()
+    needless = month_waivers(instance=instance, month=month).exists()
     return CLOSING if needless or not why_waiting(month, completeness(instance.cluster.name)) else WAITING

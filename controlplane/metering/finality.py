@@ -6,7 +6,7 @@ after a week. So to have read all of `__usage` says nothing about brokers that a
 every boot of theirs that has told usage of it.
 
 An operator waives a broker that will not come back, or that has lost what it counted, by name. The waiver holds for the hours
-that had passed, and for later ones as long as the broker is away.
+that had passed, and for later ones as long as the broker stays away: not for an absence that begins later.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ class BrokerHours:
 
     def _is_waived(self, until: datetime) -> bool:
         waived = self.waived
-        return waived is not None and (end_of(waived.hour) >= until or self.away_since is not None)
+        return waived is not None and (self.is_let_go or end_of(waived.hour) >= until)
+
+    @property
+    def is_let_go(self) -> bool:
+        """Whether it has been away without a break since it was waived: one that came back and left again owes anew."""
+        return self.waived is not None and self.away_since is not None and self.away_since <= self.waived.at
 
     @property
     def final_to(self) -> datetime:
@@ -64,7 +69,7 @@ class BrokerHours:
         waived = self.waived
         if waived is None:
             return self.told_to or _NEVER
-        return datetime.max.replace(tzinfo=UTC) if self.away_since else max(self.told_to or _NEVER, end_of(waived.hour))
+        return datetime.max.replace(tzinfo=UTC) if self.is_let_go else max(self.told_to or _NEVER, end_of(waived.hour))
 
     def waits(self, now: datetime) -> bool:
         """Whether hours wait for it that ended more than an hour ago, and not for metering alone."""
@@ -188,6 +193,12 @@ def why_not_final(brokers: Sequence[BrokerHours], *, until: datetime) -> str:
 def has_waived(brokers: Iterable[BrokerHours], *, until: datetime) -> bool:
     """Whether usage before a moment is final only because somebody is not waited for."""
     return any((broker.told_to or _NEVER) < _up(until) for broker in brokers)
+
+
+def waivers_applied(brokers: Iterable[BrokerHours], *, until: datetime) -> list[BrokerWaiver]:
+    """The waivers without which usage before a moment would wait for these brokers."""
+    late = (broker for broker in brokers if (broker.told_to or _NEVER) < _up(until) and not broker.owes(_up(until)))
+    return [broker.waived for broker in late if broker.waived is not None]
 
 
 def final_to(brokers: Iterable[BrokerHours], *, read_to: datetime | None) -> datetime | None:

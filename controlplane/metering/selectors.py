@@ -365,6 +365,10 @@ class Completeness:
         """Whether usage before a moment is complete only because some broker is not waited for."""
         return finality.has_waived(self.brokers, until=until)
 
+    def waivers_applied(self, *, until: datetime) -> list[BrokerWaiver]:
+        """Those of brokers without which usage before a moment would not be complete."""
+        return finality.waivers_applied(self.brokers, until=until)
+
     def waiting_for(self, *, until: datetime) -> list[finality.Waiting]:
         """Brokers that usage before a moment waits for, each with its hours and boots."""
         return [] if self.absent else finality.waiting_for(self.brokers, until=until)

@@ -119,6 +119,16 @@ class TestWaiving:
         self.waive(operator)
         assert close(2, 0) == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+        for entry in AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived"):
+            [word] = entry.detail["waivers"]
+            assert (word["not_waited_for"], word["reason"], word["by"]) == (
+                "metering of 2026-05", REASON, "charlie@example.com",
+            )  # fmt: skip
+
+    def test_what_waits_for_nothing_leaves_no_record_of_waivers(self, billed):
+        usage_complete(datetime(2026, 6, 2, tzinfo=UTC))
+        assert close(2, 6) == 2
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived").exists()
 
     def test_of_one_instance_alone(self, billed, operator):
         self.waive(operator, instance_id=billed.id)
@@ -175,7 +185,8 @@ class TestWaiving:
         answer = operator.api.post("/api/v1/metering/waivers", body)
         assert answer.status_code == 201
         assert answer.json() | {"id": 0} == {
-            "id": 0, "month": "2026-05", "instance_id": billed.id, "actor": "charlie@example.com", "reason": REASON,
+            "id": 0, "month": "2026-05", "cluster": "", "instance_id": billed.id, "actor": "charlie@example.com",
+            "reason": REASON,
             "at": "2026-06-02T00:00:00Z",
         }  # fmt: skip
         assert [waiver["month"] for waiver in operator.api.get("/api/v1/metering/waivers").json()["items"]] == [
@@ -337,10 +348,31 @@ class TestWhatIsMissing:
             alice.organisation.id, "charlie@example.com", "broker 9",
         )  # fmt: skip
         assert entry.detail == {
-            "months": ["2026-05"], "reason": REASON, "waited_for": "broker 9 has told all up to 2026-05-31 21:00 UTC",
+            "cluster": "default", "months": ["2026-05"],
+            "reason": REASON, "waited_for": "broker 9 has told all up to 2026-05-31 21:00 UTC",
         }  # fmt: skip
         assert closing.invoices_close() == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+
+    def test_a_waiver_from_before_the_month_was_due_is_on_record_when_the_invoice_is_written(
+        self, alice, operator, monkeypatch
+    ):
+        at(monkeypatch, 2026, 6, 1, 3)
+        assert operator.api.get("/api/v1/metering/months").json() == {"items": []}, "May is not due yet"
+        assert operator.api.post("/api/v1/metering/brokers/9/waiver", {"reason": REASON}).status_code == 201
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker").exists()
+        at(monkeypatch, 2026, 6, 2)
+        assert closing.invoices_close() == 2
+        entries = AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived").order_by("pk")
+        assert [(entry.organisation_id, entry.actor, entry.target) for entry in entries] == [
+            (alice.organisation.id, "system", "inv-00000001"), (alice.organisation.id, "system", "inv-00000002"),
+        ]  # fmt: skip
+        assert entries[0].detail["waivers"] == [
+            {
+                "not_waited_for": "broker 9 of cluster default", "reason": REASON, "by": "charlie@example.com",
+                "at": "2026-06-01T03:00:00+00:00",
+            }
+        ]  # fmt: skip
 
     def test_what_cannot_be_waived_leaves_no_record(self, operator):
         for broker, reason, status in ((9, " ", 400), (77, REASON, 404)):

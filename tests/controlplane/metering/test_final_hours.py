@@ -124,6 +124,22 @@ def test_brokers_of_a_cluster_that_is_not_metered_are_not():
 
 
 class TestWaivers:
+    def test_one_that_came_back_and_left_again_is_waited_for_anew(self):
+        registered(1, away_since=datetime(2026, 5, 20, 11, tzinfo=UTC))
+        hours_told(1, "2026-05-20T09", datetime(2026, 5, 20, 10, 1, tzinfo=UTC))
+        waived(1, datetime(2026, 5, 21, 8, tzinfo=UTC))
+        assert why_incomplete(until=MONTH_END) == ""
+        hours_told(1, "2026-05-30T20", datetime(2026, 5, 30, 21, 1, tzinfo=UTC))
+        Broker.objects.update(away_since=datetime(2026, 5, 30, 21, 40, tzinfo=UTC))
+        assert why_incomplete(until=MONTH_END).startswith("broker 1 has told all up to 2026-05-30 21:00 UTC")
+        [broker] = finality.broker_hours(READ_TO)
+        assert not broker.is_let_go
+        assert finality.final_to([broker], read_to=READ_TO) == datetime(2026, 5, 30, 21, tzinfo=UTC)
+        waived(1, MONTH_END + timedelta(hours=1))
+        assert why_incomplete(until=MONTH_END) == ""
+        assert completeness().has_waived(until=MONTH_END)
+        assert len(completeness().waivers_applied(until=MONTH_END)) == 1
+
     def test_one_that_will_not_come_back_is_waived_as_long_as_it_is_away(self):
         registered(1, away_since=datetime(2026, 5, 20, 11, tzinfo=UTC))
         hours_told(1, "2026-05-20T10", datetime(2026, 5, 20, 11, tzinfo=UTC))
