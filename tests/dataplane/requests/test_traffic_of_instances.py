@@ -7,6 +7,7 @@ import pytest
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
 from dataplane.tenancy.instance import Traffic
+from dataplane.tenancy.request_figures import RequestFigures
 from dataplane.tenancy.session import Session
 from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames, InstanceNames
@@ -44,7 +45,7 @@ def broker():
 
 @pytest.fixture
 def instance():
-    return SimpleNamespace(traffic=Traffic(), disconnected=lambda connection: None)
+    return SimpleNamespace(traffic=Traffic(), figures=RequestFigures(), disconnected=lambda connection: None)
 
 
 def connected(broker, instance):
