@@ -46,6 +46,8 @@ SLUICE_EMAIL_FROM     the address that e-mail is sent from; needed with SLUICE_S
 SLUICE_CONSOLE_URL    where people reach the console, such as ``https://kafka.example.com``: links in e-mails  empty
                       begin with it. Without it, or without SLUICE_SMTP, nobody confirms an address or
                       gets a forgotten password back by e-mail
+METRICS_URL           where tenants' Prometheus reads their figures, if that is not SLUICE_CONSOLE_URL: pages and  empty
+                      REST tell it. Without both, the address by which they are asked
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, who comes by  ``0``
@@ -136,6 +138,7 @@ class Environment:
     smtp_user: str
     email_from: str
     console_url: str  # without a slash at its end; empty: no links by e-mail
+    metrics_url: str  # likewise; empty: console_url
     webhook_networks: str  # read by alarms/delivery/posting.py
     tls: bool
     debug: bool
@@ -178,7 +181,8 @@ class Environment:
             token_issuer_hosts=variables.get("SLUICE_TOKEN_ISSUER_HOSTS", ""),
             token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),
             **_mail(variables),
-            console_url=_console_url(variables.get("SLUICE_CONSOLE_URL", "")),
+            console_url=_base_url(variables, "SLUICE_CONSOLE_URL"),
+            metrics_url=_base_url(variables, "METRICS_URL"),
             webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
@@ -310,11 +314,13 @@ def _mail(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _console_url(text: str) -> str:
+def _base_url(variables: Mapping[str, str], name: str) -> str:
+    """Without a slash at its end."""
+    text = variables.get(name, "")
     url = urlsplit(text.strip())
     is_one = url.scheme in ("http", "https") and url.hostname and not (url.query or url.fragment or url.username)
     if text.strip() and not is_one:
-        raise EnvironmentProblem(f"SLUICE_CONSOLE_URL must be such as https://kafka.example.com, not {text!r}")
+        raise EnvironmentProblem(f"{name} must be such as https://kafka.example.com, not {text!r}")
     return text.strip().rstrip("/")
 
 

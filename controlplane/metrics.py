@@ -32,7 +32,13 @@ def shown(request: HttpRequest) -> HttpResponse:
     if not token or not constant_time_compare(given, f"Bearer {token}"):
         raise Http404
     now = SYSTEM_CLOCK.now()
-    usage = metrics_text(metering.status(), metering.partitions(), open_losses=metering.losses_open().count(), now=now)
+    usage = metrics_text(
+        metering.status(),
+        metering.partitions(),
+        open_losses=metering.losses_open().count(),
+        now=now,
+        differences=metering.differences_now(),
+    )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
     rest = clusters_text() + rebalancing_text() + rates.metrics_text()

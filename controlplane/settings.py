@@ -256,6 +256,8 @@ CELERY_BEAT_SCHEDULE = {
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.
     "sample history": {"task": "history.sample", "schedule": 5.0, "options": {"expires": 10}},
+    # As often as that: a window of ten seconds is asked for within five after it has settled.
+    "sample requests": {"task": "history.requests_sample", "schedule": 5.0, "options": {"expires": 10}},
     # So often that a minute is looked at when it has just begun; the others find that it was.
     "sample the lag of groups": {"task": "history.lag_sample", "schedule": 10.0, "options": {"expires": 20}},
     "keep the lag of groups up": {"task": "history.lag_keep_up", "schedule": 300.0, "options": {"expires": 300}},

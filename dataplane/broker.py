@@ -29,10 +29,12 @@ from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, TlsClient, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
+from dataplane.flow.windows import RequestWindows
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.settings import group_settings
 from dataplane.groups.topics import ClusterTopics
 from dataplane.internal_topics import InternalTopics
+from dataplane.metering.instances import ServedInstances
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
 from dataplane.peers.internal_tls import InternalTls
@@ -196,6 +198,8 @@ class Broker:
             self.slices,
             self.admission.wait_s,
         )
+        self.served = ServedInstances(self.registry, doors.loop)
+        self.meter.instances.source = self.served
         self.facts = FlowFacts(
             config.id,
             self.registry,
@@ -209,6 +213,7 @@ class Broker:
             failed_logins=self._failed_logins,
             refused_in_transactions=lambda: self.transactions.refusals + self.groups.refusals,
         )
+        self.request_windows = RequestWindows(self.registry.all, doors.clock.now_ms)
         self.master = MasterFollower(
             doors,
             self.agent,
@@ -218,6 +223,7 @@ class Broker:
             self.log,
             self.facts.take_load,
             self.facts.absent,
+            self.request_windows.report_steps,
             self.internal_tls,
         )
 
@@ -255,6 +261,9 @@ class Broker:
 
     async def _stop(self) -> None:
         await leave(self)
+        for instance in self.registry.all():
+            for connection in instance.connections:
+                connection.tell_traffic()
         await self.meter.stop(_USAGE_TIMEOUT_S)
         self.admission.stop()
         self.auditing.stop()
@@ -383,12 +392,19 @@ class Broker:
                 instance.names.key, instance.spec.topic_defaults.max_message_bytes
             )
         else:
+            self._meter_last(instance)
             self.gate.remove(instance)
             self.logins.forget(instance.names.key)
             self.auditing.forget(instance)
             self.replicas.configuration.take_largest_batch(instance.names.key, None)
             self.fetch_sessions.drop(instance.names.key)
             self.logs.producer_budgets.drop(instance.names.key)
+
+    def _meter_last(self, instance: Instance) -> None:
+        """What an instance that goes has used, before the loop and its buckets forget it."""
+        for connection in instance.connections:  # they are being closed, and hear of it at the end of the turn
+            connection.tell_traffic()
+        self.meter.instances.gone(instance.spec.id, self.served.reading(instance))
 
     def _on_session(self, state: str) -> None:
         if state == "connected" and self._listener is not None:

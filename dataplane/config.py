@@ -7,6 +7,7 @@
             internal_security: whether brokers speak TLS to each other (`quota.contracts.internal_security`): "sasl_plaintext",
             on the way "ssl_accepted" and "ssl_said", then "ssl"; tls_folder: where the certificate for that is
             (`quota.tls.material`); tls_identities: rules from a certificate's subject to an identity (`quota.tls.shown`)
+            cluster: how usage records name the cluster: its name in the control plane, "default" where it has but one
 [zookeeper] acl, tls: `quota.zookeeper.settings`
 [proxy_protocol]
             peers: CIDRs of the load balancers whose PROXY headers are believed on routes that have them; without: nobody
@@ -18,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import json
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +38,7 @@ from quota.zookeeper.settings import access_of
 
 RECORD_VALIDATIONS = ("header", "full")
 MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+_CLUSTER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class ConfigError(Exception):
@@ -147,6 +150,8 @@ class Settings:
     usage_topic_retention_ms: int = 35 * 86_400_000
     usage_emit_interval_ms: int = 10_000  # records of topics whose byte counters have changed
     usage_storage_interval_ms: int = 600_000  # records of topics that only store
+    usage_instance_interval_ms: int = 60_000  # records of whole instances that did anything
+    usage_emit_records_per_s: int = 500  # of topics that have changed; where more have, each is told less often
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,7 @@ class BrokerConfig:
     internal_security: InternalSecurity = InternalSecurity.SASL_PLAINTEXT
     tls_folder: str = ""
     tls_identities: Rules = DEFAULT_RULES
+    cluster: str = "default"
     settings: Settings = Settings()
 
 
@@ -201,6 +207,7 @@ def load(path: str) -> BrokerConfig:
             internal_security=internal_security(broker.get("internal_security", InternalSecurity.SASL_PLAINTEXT)),
             tls_folder=broker.get("tls_folder", ""),
             tls_identities=tuple(broker.get("tls_identities", DEFAULT_RULES)),
+            cluster=_cluster(broker.get("cluster", "default")),
             settings=settings_from(document.get("settings", {})),
         )
         _check_tls(config)
@@ -222,6 +229,13 @@ def _check_tls(config: BrokerConfig) -> None:
             'internal_authentication = "none" is for tests without TLS: over TLS everybody shows who he is'
         )
     Current(config.tls_folder, broker_of(config.id), lambda path: Path(path).read_bytes(), config.tls_identities)
+
+
+def _cluster(name: object) -> str:
+    """Raises ConfigError."""
+    if not (isinstance(name, str) and _CLUSTER.fullmatch(name)):
+        raise ConfigError(f"cluster must be 1 to 64 letters, digits, '.', '_' and '-', not {name!r}")
+    return name
 
 
 def _networks(section: dict[str, Any]) -> tuple[str, ...]:
@@ -269,6 +283,8 @@ def settings_from(values: dict[str, Any]) -> Settings:
     settings = Settings(**values)
     if settings.record_validation not in RECORD_VALIDATIONS:
         raise ConfigError(f"settings: record_validation must be one of {', '.join(RECORD_VALIDATIONS)}")
+    if settings.usage_emit_records_per_s < 1:
+        raise ConfigError("settings: usage_emit_records_per_s must be 1 or more")
     if settings.group_consumer_migration_policy not in MIGRATION_POLICIES:
         raise ConfigError(f"settings: group_consumer_migration_policy must be one of {', '.join(MIGRATION_POLICIES)}")
     return settings

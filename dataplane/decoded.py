@@ -86,6 +86,10 @@ class Begun(Later[Any]):
         """Itself: of one connection one long request is worked on at a time."""
         return self
 
+    def waited_s(self, _began_s: float, _now_s: float) -> float:
+        """Never for others: it was worked on, or there was no room for it."""
+        return 0.0
+
     def start(self) -> None:
         """There is room. Nothing happens to what was given up."""
         work, self._work = self._work, None

@@ -291,6 +291,10 @@ class Loop(Protocol):
         """Something else than a connection has used the loop for an account."""
         ...
 
+    def worked_s(self, account: str) -> float:
+        """Seconds of the loop that were used for an account since it was made; 0: there is none."""
+        ...
+
     def take_load(self) -> Load:
         """What the loop did since this was asked last."""
         ...

@@ -59,6 +59,10 @@ class Job(Later[T]):
         """Itself: of one connection one long request is worked on at a time."""
         return self
 
+    def waited_s(self, _began_s: float, _now_s: float) -> float:
+        """Never: it was worked on."""
+        return 0.0
+
     def give_up(self) -> None:
         """Drop it."""
         if not self.done:

@@ -128,6 +128,10 @@ class Later(Future[T]):
     def look_again(self) -> None:
         """Whom it is for may do less than when it asked. Nothing to most; what waits long may end."""
 
+    def waited_s(self, began_s: float, now_s: float) -> float:
+        """For how long it waited for others, now that it is done: as a rule since it was begun."""
+        return now_s - began_s
+
 
 class Task(Future[T]):
     """A coroutine that is being run. It starts at once."""

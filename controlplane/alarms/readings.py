@@ -14,13 +14,13 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from controlplane.alarms.rules import Missing
+from controlplane.alarms.rules import OF_GROUPS, Missing
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
 from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
 
@@ -114,7 +114,7 @@ def _read(
     figures = figures_get(instances, flows_get, clock=clock)
     healths = health_get(instances, figures=figures, observed=observed, clock=clock)
     now_s, names = int(clock.now().timestamp()), [instance.pk for instance in instances]
-    latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S)
+    latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S, with_requests=True)
     ours = [each for each in groups if each[0] in latest]
     lags = lags_get(ours, now_s)
     found = {name: reading_of(healths.get(name), figures.fresh.get(name), latest[name]) for name in names}
@@ -149,21 +149,22 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
 
 
 def _with_group(reading: Reading, group: str, lag: LatestLag | None) -> Reading:
-    of_group: dict[Watched, float | Missing] = dict.fromkeys(
-        (("group_lag_messages", group), ("group_lag_seconds", group)), Missing.NO_GROUP
-    )
+    of_group: dict[Watched, float | Missing] = dict.fromkeys(((name, group) for name in OF_GROUPS), Missing.NO_GROUP)
     if lag is not None:
         of_group["group_lag_messages", group] = float(lag.messages)
+        of_group["group_lag_bytes", group] = Missing.NO_SIZE if lag.size is None else float(lag.size)
         of_group["group_lag_seconds", group] = Missing.NO_AGE if lag.seconds is None else lag.seconds
     return Reading({**reading.values, **of_group}, reading.details)
 
 
 def _sampled(latest: Latest, name: str) -> float | Missing:
-    """A limit, or an allocation, that is absent from a sample is unlimited."""
+    """A limit, or an allocation, that is absent from a sample is unlimited; a latency is of requests that there were."""
     value = latest.values.get(name)
     if value is not None:
         return float(value)
-    return Missing.NO_LIMIT if name in latest.values else Missing.NO_SAMPLE
+    if name not in latest.values:
+        return Missing.NO_SAMPLE
+    return Missing.NO_REQUESTS if name in COUNTED else Missing.NO_LIMIT
 
 
 def _percent(part: float | Missing, whole: float | Missing) -> float | Missing:

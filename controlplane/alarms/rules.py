@@ -16,6 +16,8 @@ offline_partitions                 partitions without a leader
 health_level                       0 healthy, 1 degraded, 2 critical
 ==========================  =====  ============================================================================
 
+Requests, errors and latencies are those of the last minute that is known, which ended half a minute ago.
+
 A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group. Throttled time is
 that of the last minute that is known.
 
@@ -68,9 +70,11 @@ class Missing(StrEnum):
 
     NO_SAMPLE = "no_sample"  # the history has no fresh sample: the flow master does not answer, or just began to
     NO_LIMIT = "no_limit"  # unlimited, or nothing is allocated: neither a limit nor a share of it is a number
+    NO_REQUESTS = "no_requests"  # there was no such request in the last minute, so none that took any time
     NO_MASTER = "no_master"  # the flow master says nothing of the instance now
     NO_ROUTES = "no_routes"  # ZooKeeper does not answer
     NO_GROUP = "no_group"  # the history has no fresh minute of the group
+    NO_SIZE = "no_size"  # a leader did not say how many bytes are unread, or was not asked
     NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
     NOT_READ = "not_read"  # the instance could not be read
 
@@ -78,9 +82,11 @@ class Missing(StrEnum):
 MISSING: Mapping[Missing, str] = {
     Missing.NO_SAMPLE: "Nothing was sampled in the last 30 seconds",
     Missing.NO_LIMIT: "There is no such limit now",
+    Missing.NO_REQUESTS: "There was no such request in the last minute",
     Missing.NO_MASTER: "No flow master knows the instance now",
     Missing.NO_ROUTES: "Routes are not known now",
     Missing.NO_GROUP: "The group was not seen in the last three minutes",
+    Missing.NO_SIZE: "How many bytes are unread is not known now",
     Missing.NO_AGE: "The oldest unread record has no known time",
     Missing.NOT_READ: "The instance could not be read",
 }
@@ -97,6 +103,8 @@ class Scale:
 
 
 PERCENT, MANY = 1_000, 1_000_000_000
+MOST_MS = 100_000
+"""The largest time that brokers tell apart."""
 MOST_BYTES = 2**50
 """As a sample of the history has it."""
 MIB_PER_S, GIB, PERCENT_OF_TIME = Scale("MiB/s", 2**20), Scale("GiB", 2**30), Scale("%", 10)
@@ -141,10 +149,21 @@ FIGURES = {
     "consume_allocated_bytes_per_s": _bytes_per_s("Allocated consume bandwidth"),
     "storage_used_bytes": Figure("Storage used", "bytes", MOST_BYTES, scale=GIB),
     "storage_limit_bytes": Figure("Storage bought", "bytes", MOST_BYTES, scale=GIB),
+    "requests_per_s": Figure("Requests", "requests/s", MANY, "are"),
+    "errors_per_s": Figure("Errors answered", "errors/s", MANY, "are"),
+    "produce_requests_per_s": Figure("Produce requests", "requests/s", MANY, "are"),
+    "fetch_requests_per_s": Figure("Fetch requests", "requests/s", MANY, "are"),
+    "produce_p50_ms": Figure("Produce latency, half of the requests", "ms", MOST_MS),
+    "produce_p99_ms": Figure("Produce latency, 99 % of the requests", "ms", MOST_MS),
+    "produce_p999_ms": Figure("Produce latency, 99.9 % of the requests", "ms", MOST_MS),
+    "fetch_p50_ms": Figure("Fetch latency, half of the requests", "ms", MOST_MS),
+    "fetch_p99_ms": Figure("Fetch latency, 99 % of the requests", "ms", MOST_MS),
+    "fetch_p999_ms": Figure("Fetch latency, 99.9 % of the requests", "ms", MOST_MS),
     "under_replicated_partitions": Figure("Under-replicated partitions", "", MANY, "are"),
     "offline_partitions": Figure("Partitions without a leader", "", MANY, "are"),
     "health_level": Figure("Health level", "", 2),
     "group_lag_messages": Figure("Lag", "records", MOST_BYTES, of_group=True),
+    "group_lag_bytes": Figure("Lag in bytes", "bytes", MOST_BYTES, scale=GIB, of_group=True),
     "group_lag_seconds": Figure("Age of the oldest unread record", "s", MANY, of_group=True),
 }
 OF_GROUPS = tuple(name for name, figure in FIGURES.items() if figure.of_group)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import filters, pagination
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import CSV, PDF, focus_answer, pdf_answer
@@ -29,14 +29,19 @@ from controlplane.billing.serializers import (
     OrganisationCostSerializer,
     TopicCostsSerializer,
     VerificationSerializer,
+    WaitingMonthPageSerializer,
+    WaitingMonthSerializer,
     WaiverPageSerializer,
     WaiverRequestSerializer,
     WaiverSerializer,
 )
 from controlplane.billing.verification import invoice_verify
+from controlplane.billing.waiting import waiting
+from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.metering.selectors import SECONDS_PER_HOUR
+from controlplane.metering.serializers import BrokerWaiverRequestSerializer, BrokerWaiverSerializer
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
@@ -230,6 +235,20 @@ class InvoiceVerifyApi(APIView):
         return Response({"equal": not found, "differences": [difference.document() for difference in found]})
 
 
+class WaitingMonthsApi(APIView):
+    """/api/v1/metering/months."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=WaitingMonthPageSerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Months that are over and whose invoices wait for metering, with the hours and boots of brokers that are missing."""
+        del request
+        rows = waiting(SYSTEM_CLOCK.now())
+        items = cast("list[Any]", WaitingMonthSerializer(rows, many=True).data)  # a list, with many=True
+        return Response({"items": items})
+
+
 class WaiversApi(APIView):
     """/api/v1/metering/waivers."""
 
@@ -259,10 +278,32 @@ class WaiversApi(APIView):
         waiver = services.metering_waive(
             month=month,
             instance_id=body.validated_data["instance_id"],
+            cluster=body.validated_data["cluster"] or "",
             actor=caller_of(request).actor,
             reason=body.validated_data["reason"],
         )
         return Response(WaiverSerializer(waiver).data, status=201)
+
+
+class BrokerWaiverApi(APIView):
+    """/api/v1/metering/brokers/{broker}/waiver."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(
+        request=BrokerWaiverRequestSerializer,
+        responses={201: BrokerWaiverSerializer},
+        parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
+        tags=["operators"],
+    )
+    def post(self, request: Request, broker: int) -> Response:
+        """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
+        body = BrokerWaiverRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        reason, actor = body.validated_data["reason"], caller_of(request).actor
+        cluster = cluster_named(filters.text_of(request, "cluster")).name
+        waiver = services.broker_waive(broker=broker, reason=reason, actor=actor, cluster=cluster)
+        return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 
 def month_asked(request: Request) -> Month:

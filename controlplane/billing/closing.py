@@ -15,31 +15,54 @@ number says which those are: who finds the number taken computes it all anew.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from controlplane.billing.chain import FIRST
+from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
-from controlplane.billing.waiting import GRACE, months_due, uninvoiced, waiting_instances, waived_instances, why_waiting
+from controlplane.billing.waiting import (
+    GRACE,
+    month_waivers,
+    months_due,
+    uninvoiced,
+    waiting_instances,
+    waived_instances,
+    why_waiting,
+)
+from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ConcurrentChange
 from controlplane.instances.models import Instance
 from controlplane.metering.selectors import Completeness, completeness_by_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
+
+    from controlplane.metering.models import BrokerWaiver
 
 LOG = logging.getLogger(__name__)
 ADJUSTED_FOR = 12
 """Months for which usage that comes late is still billed, or paid back."""
 ATTEMPTS = 20
 _REASON = "the closer serves every organisation"
+
+
+@dataclass(frozen=True, slots=True)
+class Waived:
+    """Why invoices of a month need not wait although not all of its usage has been counted."""
+
+    brokers: Sequence[BrokerWaiver] = ()  # that are not waited for, whoever's invoice it is
+    of_month: bool = (
+        False  # usage is missing all the same: only what is waived for the month, or the instance, is written
+    )
 
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -56,11 +79,16 @@ def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
 def _month_close(month: Month, now: datetime, cluster: str, metered: Completeness, *, newest: bool) -> int:
     """Of the instances of one cluster: what another one's meter has to wait for is no obstacle to these."""
     why = why_waiting(month, metered)
-    waived = bool(why) or metered.has_waived(until=month.end + GRACE)
+    until = month.end + GRACE
+    waived = (
+        Waived(metered.waivers_applied(until=until), of_month=bool(why))
+        if why or metered.has_waived(until=until)
+        else None
+    )
     instances = waived_instances(month, cluster) if why else uninvoiced(month, cluster)
-    closed = sum(_close_guarded(instance, month, now, waived=waived) for instance in instances.iterator())
+    closed = sum(_close_guarded(instance, month, now, waived) for instance in instances.iterator())
     if not why and newest:
-        closed += sum(_close_guarded(instance, month, now, waived=waived) for instance in _gone(month, cluster))
+        closed += sum(_close_guarded(instance, month, now, waived) for instance in _gone(month, cluster))
     if not why:
         return closed
     count = waiting_instances(month, cluster).count()
@@ -69,15 +97,15 @@ def _month_close(month: Month, now: datetime, cluster: str, metered: Completenes
     return closed
 
 
-def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: bool = False) -> bool:
-    """Freeze one bill; whether it was this call that did it. `waived`: although not all usage has been counted.
+def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: Waived | None = None) -> bool:
+    """Freeze one bill; whether it was this call that did it. `waived`: not all usage has been counted, and why that is no matter.
 
-    Raises ConcurrentChange where others are always faster.
+    That is on record in the organisation's audit trail, with the invoice. Raises ConcurrentChange where others are always faster.
     """
     for _ in range(ATTEMPTS):
         if Invoice.objects.unscoped(_REASON).filter(instance=instance, month=str(month)).exists():
             return False
-        invoice = _draft(instance, month, now, waived=waived)
+        invoice = _draft(instance, month, now, waived=waived is not None)
         if not invoice.lines and instance.deleted_at is not None and instance.deleted_at < month.start:
             about: dict[str, Any] = {
                 "organisation_id": instance.organisation_id,
@@ -89,11 +117,37 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: bo
         try:
             with transaction.atomic():
                 invoice.save(force_insert=True)
+                if waived is not None:
+                    _record(invoice, instance, month, now, waived)
         except IntegrityError:  # another worker has taken the number, or closed the month
             continue
         LOG.info("%s, for %s in %s: sealed as %s", invoice, instance.id, month, invoice.hash)
         return True
     raise ConcurrentChange(f"{ATTEMPTS} numbers in a row were taken by others")
+
+
+def _record(invoice: Invoice, instance: Instance, month: Month, now: datetime, waived: Waived) -> None:
+    """The invoice was written without waiting: on whose word. A broker may have been waived long before the month was due."""
+    of_month = month_waivers(instance=instance, month=month) if waived.of_month else []
+    words = [(f"metering of {month}", each.reason, each.actor, each.at) for each in of_month]
+    words += [
+        (f"broker {each.broker} of cluster {each.cluster}", each.reason, each.by, each.at) for each in waived.brokers
+    ]
+    audit.record(
+        organisation=instance.organisation,
+        actor=audit.SYSTEM,
+        action="invoice.close_waived",
+        target=number_text(invoice.number),
+        detail={
+            "instance_id": instance.pk,
+            "month": str(month),
+            "waivers": [
+                {"not_waited_for": what, "reason": reason, "by": by, "at": at.isoformat()}
+                for what, reason, by, at in words
+            ],
+        },
+        at=now,
+    )
 
 
 def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = False) -> Invoice:
@@ -136,7 +190,7 @@ def _gone(month: Month, cluster: str) -> QuerySet[Instance]:
     return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")
 
 
-def _close_guarded(instance: Instance, month: Month, now: datetime, *, waived: bool = False) -> bool:
+def _close_guarded(instance: Instance, month: Month, now: datetime, waived: Waived | None) -> bool:
     failures = InvoiceFailure.objects.unscoped(_REASON)
     about: dict[str, Any] = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
     try:

@@ -216,9 +216,13 @@ class MonthCost(models.Model):
 
 
 class MeteringWaiver(models.Model):
-    """An operator's word that the invoices of a month shall not wait for metering: of one instance, or of all."""
+    """An operator's word that the invoices of a month shall not wait for metering: of one instance, or of all.
+
+    Of all of one cluster, if that is named: what is missing on another one keeps its own invoices waiting.
+    """
 
     month = models.CharField(max_length=7)
+    cluster = models.CharField(max_length=64, blank=True, default="", db_default="")  # its name; blank: of every one
     instance = models.ForeignKey("instances.Instance", models.PROTECT, null=True, related_name="+")  # null: all of them
     actor = models.CharField(max_length=254)
     reason = models.TextField()
@@ -229,9 +233,9 @@ class MeteringWaiver(models.Model):
         """The first word stands."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["month", "instance"], name="one_waiver_per_instance"),
+            models.UniqueConstraint(fields=["month", "cluster", "instance"], name="one_waiver_per_instance"),
             models.UniqueConstraint(
-                fields=["month"], condition=models.Q(instance=None), name="one_waiver_for_all_instances"
+                fields=["month", "cluster"], condition=models.Q(instance=None), name="one_waiver_for_all_instances"
             ),
         ]
 

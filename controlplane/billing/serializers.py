@@ -173,12 +173,50 @@ class VerificationSerializer(serializers.Serializer[Any]):
     differences = DifferenceSerializer(many=True)
 
 
+class WaitedForSerializer(serializers.Serializer[Any]):
+    """A broker that has not told all that it counted in the month."""
+
+    broker = serializers.IntegerField()
+    hours_from = serializers.DateTimeField(
+        source="start", allow_null=True, help_text="hours from here on are not told; null: it has told of none"
+    )
+    hours_to = serializers.DateTimeField(source="end", help_text="up to which it must come")
+    boots = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="starts of the broker that these hours are about, as far as they are known",
+    )
+    why = serializers.CharField(source="sentence")
+
+
+class WaitingMonthSerializer(serializers.Serializer[Any]):
+    """A month that is over, and whose invoices wait for the metering of a cluster."""
+
+    month = serializers.CharField()
+    cluster = serializers.CharField(help_text="whose metering they wait for")
+    invoices = serializers.IntegerField(help_text="that wait")
+    why = serializers.CharField(help_text="what is missing first")
+    brokers = WaitedForSerializer(many=True)
+
+
+class WaitingMonthPageSerializer(serializers.Serializer[Any]):
+    """All of them, the oldest first; at most 24 of each cluster."""
+
+    items = WaitingMonthSerializer(many=True)
+
+
 class WaiverRequestSerializer(StrictSerializer):
     """What shall not wait for metering."""
 
     month = StrictCharField(max_length=7, help_text="YYYY-MM: a month that is over")
     instance_id = StrictCharField(
         max_length=32, allow_null=True, required=False, default=None, help_text="null: every instance's invoice"
+    )
+    cluster = StrictCharField(
+        max_length=64,
+        allow_null=True,
+        required=False,
+        default=None,
+        help_text="whose instances' invoices; null: of every cluster",
     )
     reason = StrictCharField(max_length=1000, help_text="for the audit trail")
 
@@ -188,6 +226,7 @@ class WaiverSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     month = serializers.CharField()
+    cluster = serializers.CharField(help_text="empty: every cluster")
     instance_id = serializers.CharField(allow_null=True)
     actor = serializers.CharField()
     reason = serializers.CharField()

@@ -1,4 +1,4 @@
-"""Choosing a plan; waiving what a month waits for."""
+"""Choosing a plan; waiving what a month waits for, or a broker that invoices wait for."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from django.db import transaction
 from controlplane.billing.models import MeteringWaiver, PlanChoice
 from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
-from controlplane.billing.waiting import months_due, waiting_instances, why_waiting
+from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
+from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
-from controlplane.metering.selectors import completeness_by_cluster
+from controlplane.metering import finality
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from controlplane.metering.selectors import complete_to, completeness_by_cluster
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from controlplane.metering.models import BrokerWaiver
     from controlplane.tenants.models import Organisation
 
 NOW, NEXT_MONTH = "now", "next_month"
@@ -59,28 +63,40 @@ def _hour_from(moment: datetime) -> datetime:
 
 @transaction.atomic
 def metering_waive(
-    *, month: Month, instance_id: str | None, actor: str, reason: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    month: Month,
+    instance_id: str | None,
+    actor: str,
+    reason: str,
+    cluster: str = "",
+    clock: Clock = SYSTEM_CLOCK,
 ) -> MeteringWaiver:
     """An operator's word that invoices of a month need not wait for metering: of one instance, or of all (None).
 
-    The next run of the closer writes them. On record in every organisation whose invoices waited. Raises Invalid,
-    Conflict, NotFound.
+    `cluster`: of those on this one; empty: on every cluster. The next run of the closer writes them. On record in every
+    organisation whose invoices waited. Raises Invalid, Conflict, NotFound.
     """
     if not reason.strip():
         raise Invalid.field("reason", "must say why")
     if month not in months_due(clock.now()):
         raise Conflict(f"{month} is not due: its invoices wait for nothing that could be waived", code="month_not_due")
-    about = {"month": str(month), "instance_id": instance_id}
+    if cluster:
+        cluster = cluster_named(cluster).name
+    about = {"month": str(month), "cluster": cluster, "instance_id": instance_id}
     before = MeteringWaiver.objects.filter(**about).first()
     if before is not None:
         return before
-    reasons = {name: why for name, of_it in completeness_by_cluster().items() if (why := why_waiting(month, of_it))}
+    reasons = {
+        name: why
+        for name, of_it in completeness_by_cluster().items()
+        if cluster in ("", name) and (why := why_waiting(month, of_it))
+    }
     if not reasons:
         raise Conflict(f"all usage of {month} has been counted: there is nothing to waive", code="nothing_waits")
     concerned = [
         instance
-        for cluster in reasons
-        for instance in waiting_instances(month, cluster)
+        for name in reasons
+        for instance in waiting_instances(month, name)
         if instance_id in (None, instance.pk)
     ]
     if instance_id is not None and not concerned:
@@ -92,12 +108,54 @@ def metering_waive(
     waiver = MeteringWaiver(**about, actor=actor, reason=reason.strip(), waited_for=why, at=clock.now())
     waiver.save(force_insert=True)
     detail = {"month": str(month), "reason": waiver.reason, "waited_for": why}
+    if cluster:
+        detail["cluster"] = cluster
     for organisation in organisations.values():
         audit.record(
             organisation=organisation,
             actor=actor,
             action="invoice.waive_metering",
             target=instance_id or str(month),
+            detail=detail,
+            clock=clock,
+        )
+    return waiver
+
+
+@transaction.atomic
+def broker_waive(
+    *, broker: int, reason: str, actor: str, cluster: str = DEFAULT_CLUSTER, clock: Clock = SYSTEM_CLOCK
+) -> BrokerWaiver:
+    """An operator's word that usage waits no longer for a broker of a cluster, as it is now (metering/finality.py).
+
+    On record in every organisation whose invoices waited for it. Raises NotFound, Invalid, Conflict.
+    """
+    now = clock.now()
+    months = [
+        each.month
+        for each in waiting(now)
+        if each.cluster == cluster and any(one.broker == broker for one in each.brokers)
+    ]
+    organisations = {
+        instance.organisation_id: instance.organisation
+        for month in months
+        for instance in waiting_instances(month, cluster)
+    }
+    waiver = finality.broker_waive(
+        broker=broker, reason=reason, actor=actor, read_to=complete_to(cluster), cluster=cluster, clock=clock
+    )
+    detail = {
+        "cluster": cluster,
+        "months": [str(month) for month in months],
+        "reason": waiver.reason,
+        "waited_for": waiver.waited_for,
+    }
+    for organisation in organisations.values():
+        audit.record(
+            organisation=organisation,
+            actor=actor,
+            action="invoice.waive_broker",
+            target=f"broker {broker}",
             detail=detail,
             clock=clock,
         )

@@ -20,7 +20,7 @@ from controlplane.billing.pricing.plans import plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
 from controlplane.billing.selectors import invoice_list, late_usage, paid_in_advance, periods_of, terms_of
-from controlplane.metering.elastic import elastic_hours
+from controlplane.metering.elastic import elastic_hours, is_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +148,12 @@ def _prepaid(invoice: Invoice, now: datetime) -> Iterator[Difference]:
 
 
 def _elastic(invoice: Invoice, month: Month) -> Iterator[Difference]:
-    """What was carried above the bought bandwidth, as masters have said it by now. What came late is not billed."""
+    """What was carried above the bought bandwidth, as masters have said it by now. What came late is not billed.
+
+    Of a month whose minutes are forgotten there is nothing to compare with.
+    """
+    if not is_kept(month.start):
+        return
     name, sealed = number_text(invoice.number), elastic_in(invoice.inputs.get("elastic"))
     hours = elastic_hours(instance=invoice.instance, start=month.start, end=month.end)
     if dict(sealed.hours) != hours:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from controlplane.metering import finality
     from controlplane.tenants.models import Organisation
 
 CLOSE_AFTER = timedelta(hours=6)
@@ -49,6 +50,7 @@ class Waiting:
     month: Month
     why: str  # a sentence for operators
     invoices: int  # that wait
+    brokers: tuple[finality.Waiting, ...] = ()  # whose hours and boots are missing
     cluster: str = DEFAULT_CLUSTER  # whose metering they wait for
 
 
@@ -98,7 +100,7 @@ def waiting_instances(month: Month, cluster: str) -> QuerySet[Instance]:
 def waiting(now: datetime) -> list[Waiting]:
     """The due months that wait, oldest first; once for each cluster whose metering some of their invoices wait for."""
     found = [
-        Waiting(month, why_waiting(month, metered), count, cluster)
+        Waiting(month, why_waiting(month, metered), count, tuple(metered.waiting_for(until=month.end + GRACE)), cluster)
         for cluster, metered in completeness_by_cluster().items()
         for month, count in _counts_waiting(
             now, Instance.objects.unscoped(_REASON).filter(cluster__name=cluster), metered
@@ -147,8 +149,17 @@ def _lacks(month: Month) -> Q:
 
 
 def _waived(month: Month) -> Q:
-    of_it = Q(instance=None) | Q(instance=OuterRef("pk"))
-    return Q(Exists(MeteringWaiver.objects.filter(of_it, month=str(month))))
+    return Q(Exists(_waivers(month, OuterRef("pk"), OuterRef("cluster__name"))))
+
+
+def month_waivers(*, instance: Instance, month: Month) -> QuerySet[MeteringWaiver]:
+    """Those by which the instance's invoice of a month need not wait, the first one first."""
+    return _waivers(month, instance.pk, instance.cluster.name).order_by("pk")
+
+
+def _waivers(month: Month, instance: Any, cluster: Any) -> QuerySet[MeteringWaiver]:
+    of_it = (Q(instance=None) | Q(instance=instance)) & (Q(cluster="") | Q(cluster=cluster))
+    return MeteringWaiver.objects.filter(of_it, month=str(month))
 
 
 def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoice | None, lines: list[Any]) -> str:
@@ -160,5 +171,5 @@ def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoic
         return NOTHING
     if now < month.end:
         return OPEN
-    needless = MeteringWaiver.objects.filter(Q(instance=None) | Q(instance=instance), month=str(month)).exists()
+    needless = month_waivers(instance=instance, month=month).exists()
     return CLOSING if needless or not why_waiting(month, completeness(instance.cluster.name)) else WAITING

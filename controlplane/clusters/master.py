@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import (
     BaseHandler,
@@ -32,7 +32,7 @@ from quota.contracts.internal_security import InternalSecurity
 from quota.tls.material import Material
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
 
@@ -87,6 +87,31 @@ def allocations(cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[di
     """The documents of these instances, as far as they are known. Raises MasterUnavailable."""
     path = f"/v1/instances/{','.join(instance_ids)}/allocations"
     return _items(_ask(cluster, path), "instances") if instance_ids else []
+
+
+class Window(NamedTuple):
+    """What brokers said of requests in one window."""
+
+    until: Mapping[
+        int, int
+    ]  # by registered broker: it has told all of windows that began before this second; 0: nobody knows
+    texts: Mapping[str, Sequence[str]]  # by instance: one of each broker that had requests in it
+
+
+def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> Window:
+    """Requests of these instances in the window that began at this second. Raises MasterUnavailable.
+
+    Also while the master has not heard of every broker: what it would leave out would never be asked for again.
+    """
+    document = _ask(cluster, f"/v1/instances/{','.join(instance_ids)}/requests/{at}")
+    if document.get("learning") or not document.get("until"):
+        raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
+    items = _items(document, "instances")
+    try:
+        until = {int(broker): int(moment or 0) for broker, moment in document["until"].items()}
+        return Window(until, {item["instance"]: item["texts"] for item in items})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise MasterUnavailable("the flow master's answer is not legible") from error
 
 
 def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:

@@ -2,8 +2,9 @@
 
 A cluster is known by a name, which stays, and by its ZooKeeper with the chroot. One that answers is looked at before it is
 registered: two rows for one cluster would sell it twice, however differently its hosts are written, so its brokers must not be
-those of another one. Every decision appends a
-`ClusterEvent` in its transaction.
+those of another one. One that did not answer then is compared whenever its brokers are seen: of two rows that are one cluster the
+newer one is cordoned. One that was retired is looked at again before it is taken back. Every decision appends a `ClusterEvent` in
+its transaction.
 
 Clusters are never taken away: instances that are gone, and bills of them, refer to them.
 """
@@ -21,6 +22,7 @@ from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.models import DEFAULT_CAPACITY, Broker, ClusterEvent, ClusterState, PhysicalCluster
 from controlplane.clusters.services import clusters_known
+from controlplane.core.audit import SYSTEM
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, FieldProblem, Invalid
 from quota.contracts.addresses import checked_address
@@ -28,6 +30,8 @@ from quota.contracts.instance import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from django.db.models import QuerySet
 
     from controlplane.clusters.coordination import LiveBroker
 
@@ -85,7 +89,6 @@ def cluster_register(
     return row
 
 
-@transaction.atomic
 def cluster_change(
     *,
     cluster: PhysicalCluster,
@@ -94,7 +97,9 @@ def cluster_change(
     reason: str,
     clock: Clock = SYSTEM_CLOCK,
 ) -> PhysicalCluster:
-    """Other zones, another capacity, or another state. What is on the cluster stays there, whatever is said. Raises Invalid.
+    """Other zones, another capacity, or another state. What is on the cluster stays there, whatever is said.
+
+    Raises Invalid, and AlreadyExists where one that was retired is taken back and has been registered again under another name.
 
     Whether it can be retired is not looked at here: `admission.retiring` does that, and is what REST and pages call.
     `changes` has one or more of zones, capacity and state. Whoever buys holds the same row, and so knows of it from then on.
@@ -112,6 +117,17 @@ def cluster_change(
     elif (problem := reason_problem(reason)) is not None:
         problems.append(FieldProblem("reason", problem))
     _raise(problems)
+    if changes.get("state", ClusterState.RETIRED) != ClusterState.RETIRED:
+        present = PhysicalCluster.objects.get(pk=cluster.pk)
+        if present.state == ClusterState.RETIRED:  # before the transaction, as in `cluster_register`
+            _refuse_same(present.address.zookeeper_hosts, but=present)
+    return _changed(cluster, actor, changes, reason, clock)
+
+
+@transaction.atomic
+def _changed(
+    cluster: PhysicalCluster, actor: str, changes: Mapping[str, Any], reason: str, clock: Clock
+) -> PhysicalCluster:
     row = PhysicalCluster.objects.select_for_update().get(pk=cluster.pk)
     wanted = {**changes, **({"zones": sorted(set(changes["zones"]))} if "zones" in changes else {})}
     detail = {
@@ -125,6 +141,32 @@ def cluster_change(
         row.save(update_fields=list(detail))
         decision_record(row, actor, CHANGE, detail, reason, clock)
     return row
+
+
+def brokers_compare(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock: Clock = SYSTEM_CLOCK) -> None:
+    """Of two rows that are one cluster, as the addresses of these brokers say, no more is sold on the newer one."""
+    if not live:
+        return
+    there = _present_brokers().exclude(cluster=cluster).filter(host__in={broker.host for broker in live})
+    by_address = {(broker.host, broker.port): broker for broker in there}
+    for seen in live:
+        found = by_address.get((seen.host, seen.port))
+        if found is not None:
+            newer, older = sorted((cluster, found.cluster), key=lambda row: row.pk, reverse=True)
+            _cordon(newer, f"broker {seen.id} at {seen.host}:{seen.port} is one of cluster {older.name} too", clock)
+            return
+
+
+@transaction.atomic
+def _cordon(cluster: PhysicalCluster, why: str, clock: Clock) -> None:
+    row = PhysicalCluster.objects.select_for_update().get(pk=cluster.pk)
+    if row.state != ClusterState.OPEN:
+        return
+    row.state = ClusterState.CORDONED
+    row.save(update_fields=["state"])
+    LOG.error("cluster %s is cordoned: %s", row, why)
+    said = {"state": {"from": ClusterState.OPEN.value, "to": ClusterState.CORDONED.value}}
+    decision_record(row, SYSTEM, CHANGE, said, f"{why}: they are one cluster", clock)
 
 
 def name_problem(name: object) -> str | None:
@@ -183,15 +225,18 @@ def hosts_sorted(text: str) -> str:
     return ",".join(sorted({each.strip().lower() for each in hosts.split(",")})) + slash + path
 
 
-def _refuse_same(hosts: str) -> None:
-    """Raises AlreadyExists where this is a cluster that there is."""
+def _present_brokers() -> QuerySet[Broker]:
+    """Those that are registered, of clusters in use."""
+    rows = Broker.objects.filter(away_since=None).exclude(cluster__state=ClusterState.RETIRED)
+    return rows.select_related("cluster")
+
+
+def _refuse_same(hosts: str, *, but: PhysicalCluster | None = None) -> None:
+    """Raises AlreadyExists where this is a cluster that there is. `but`: whose hosts they are."""
     for other in clusters_known():  # the installation's own is among them, though nobody has looked at it yet
-        if hosts_sorted(other.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts) == hosts:
+        if other != but and hosts_sorted(other.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts) == hosts:
             raise AlreadyExists(f"cluster {other.name} has this ZooKeeper already")
-    known = (
-        Broker.objects.filter(away_since=None).exclude(cluster__state=ClusterState.RETIRED).select_related("cluster")
-    )
-    by_address = {(broker.host, broker.port): broker for broker in known}
+    by_address = {(broker.host, broker.port): broker for broker in _present_brokers() if broker.cluster != but}
     for live in _live_brokers(ClusterAddress(0, hosts)):
         found = by_address.get((live.host, live.port))
         if found is not None:  # a broker registers in one place

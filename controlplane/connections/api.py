@@ -72,7 +72,13 @@ class TalkersApi(APIView):
             topic=query.get("topic"),
             most=query["limit"],
         )
-        body = {"items": found.talkers, "others": found.others, "missing_brokers": found.missing_brokers}
+        body = {
+            "produced_bytes_per_s": found.produced_bytes_per_s,
+            "consumed_bytes_per_s": found.consumed_bytes_per_s,
+            "items": found.talkers,
+            "others": found.others,
+            "missing_brokers": found.missing_brokers,
+        }
         return Response(TalkersSerializer(body).data)
 
 

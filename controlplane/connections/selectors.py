@@ -106,6 +106,16 @@ class Talking:
     others: Others
     missing_brokers: tuple[int, ...]
 
+    @property
+    def produced_bytes_per_s(self) -> float:
+        """Of all of them together."""
+        return round(sum(row.produced_bytes_per_s for row in self.talkers) + self.others.in_bytes_per_s, 3)
+
+    @property
+    def consumed_bytes_per_s(self) -> float:
+        """Likewise."""
+        return round(sum(row.consumed_bytes_per_s for row in self.talkers) + self.others.out_bytes_per_s, 3)
+
 
 def connections_read(*, organisation: Organisation, instance_id: str, most: int = MOST) -> Connected:
     """The busiest first; the latest refused first. Raises NotFound, ClusterUnavailable."""

@@ -105,6 +105,8 @@ class TalkerOthersSerializer(serializers.Serializer[Any]):
 class TalkersSerializer(serializers.Serializer[Any]):
     """Who produces and consumes most, and what the others come to."""
 
+    produced_bytes_per_s = serializers.FloatField(help_text="of all of them together, of the topic where one is named")
+    consumed_bytes_per_s = serializers.FloatField()
     items = TalkerSerializer(many=True)
     others = TalkerOthersSerializer()
     missing_brokers = serializers.ListField(

@@ -201,16 +201,21 @@ def of_python() -> Iterator[Text]:
     """What modules say, and services refuse with."""
     for entry in SPOKEN:
         for path in _modules(ROOT / entry):
-            if path.stem not in NOT_SPOKEN and "management" not in path.parts:
+            if path.stem not in NOT_SPOKEN and "management" not in _folders(path):
                 yield from _texts(path, ast.parse(path.read_text()))
     for app in REFUSING:
         for path in _modules(ROOT / "controlplane" / app):
-            if not NOT_REFUSING & {path.name, *path.parts}:
+            if not NOT_REFUSING & {path.name, *_folders(path)}:
                 for node in _refusals(ast.parse(path.read_text())):
                     yield from _texts(path, node, short=False)
     for path in (ROOT / "quota/contracts/namespace.py", ROOT / "quota/contracts/rules.py"):
         for node in _refusals(ast.parse(path.read_text())):
             yield from _texts(path, node, short=False)
+
+
+def _folders(path: Path) -> tuple[str, ...]:
+    """Below the checkout, which may lie in a folder of any name."""
+    return path.relative_to(ROOT).parent.parts
 
 
 def _modules(place: Path) -> list[Path]:

@@ -10,16 +10,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from django.utils.safestring import mark_safe
+
 from controlplane.console.charts import Chart, Line, Mark
 from controlplane.console.templatetags.console import DASH, amount, detail_of, duration, event_words, in_bytes, rate
 from controlplane.console.wording import filled, joined, worded
+from controlplane.history.requests.figures import values_of
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.alarms.events import Event
+    from controlplane.history.requests.selectors import Requests
     from controlplane.history.selectors import History, Series
+    from quota.contracts.requests import RequestCounts
+
+    Over = History | Requests
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 MOST_LEVELS = 5
@@ -68,6 +75,13 @@ BYTES = _Unit(in_bytes, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
 COUNT = _Unit(amount, 10, (1, 2, 5))
 PERCENT = _Unit(lambda value: DASH if value is None else f"{amount(round(value, 1))} %", 10, (1, 2, 5))
 
+THOUSANDTHS, MS_US = 1000, 1000
+"""Axes have steps of whole numbers: rates are drawn in thousandths, latencies in microseconds."""
+PER_S = _Unit(lambda value: DASH if value is None else f"{amount(round(value / THOUSANDTHS, 3))}/s", 10, (1, 2, 5))
+LATENCY = _Unit(lambda value: DASH if value is None else f"{amount(round(value / MS_US, 3))} ms", 10, (1, 2, 5))
+MOST_LINES = 4
+LINE_KINDS = ("flow", "other", "limit", "allocation", "most")
+PERCENTILE_LINES = (("most", "p99.9", "p999"), ("other", "p99", "p99"), ("flow", "p50", "p50"))
 RECORDS = _Unit(lambda value: amount(None if value is None else round(value, 1)), 10, (1, 2, 5))
 AGE = _Unit(lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
 
@@ -85,12 +99,13 @@ MOST_TOLD = 4
 """Of one step; what is more is counted."""
 
 
-def charts_of(history: History, chosen: Range, events: Sequence[Event] = ()) -> list[Chart]:
+def charts_of(
+    history: History, chosen: Range, events: Sequence[Event] = (), requests: Requests | None = None
+) -> list[Chart]:
     """In the order in which the page shows them. `events` are of its time, of kinds that have a mark."""
     marks = marks_of(history, events)
-    return [
-        replace(chart, marks=marks, summary=_with_marks(chart.summary, marks)) for chart in _charts(history, chosen)
-    ]
+    charts = [*_charts(history, chosen), *([] if requests is None else request_charts_of(requests, chosen))]
+    return [replace(chart, marks=marks, summary=_with_marks(chart.summary, marks)) for chart in charts]
 
 
 def marks_of(history: History, events: Sequence[Event]) -> dict[int, Mark]:
@@ -166,11 +181,70 @@ def _charts(history: History, chosen: Range) -> list[Chart]:
     ]
 
 
+def request_charts_of(requests: Requests, chosen: Range) -> list[Chart]:
+    """By API and by error, the most first, errors only where there were any; and how long producing and fetching took."""
+    total = requests.summed()
+    if not total.apis:
+        return []
+    apis = {name: api.requests for name, api in total.apis.items() if api.requests}
+    found = [
+        _chart(
+            requests,
+            chosen,
+            "requests",
+            "Requests by API",
+            PER_S,
+            _shares(requests, apis, lambda counts, name: counts.of(name).requests),
+        )
+    ]
+    if total.errors:
+        lines = _shares(requests, total.errors, lambda counts, code: counts.errors.get(code, 0))
+        found.append(_chart(requests, chosen, "errors", "Errors answered", PER_S, lines))
+    values = [{} if step is None else values_of(step.counts, step.seconds) for step in requests.steps]
+    for api, title in (("produce", "Produce latency"), ("fetch", "Fetch latency")):
+        lines = [
+            Line(kind, words, [_in_us(each.get(f"{api}_{name}_ms")) for each in values])
+            for kind, words, name in PERCENTILE_LINES
+        ]
+        found.append(_chart(requests, chosen, f"{api}_latency", title, LATENCY, lines))
+    return found
+
+
+def _in_us(value_ms: float | None) -> float | None:
+    return None if value_ms is None else value_ms * MS_US
+
+
+def _shares(requests: Requests, names: Mapping[str, int], count_of: Callable[[RequestCounts, str], int]) -> list[Line]:
+    """A line for each of those that there are most of, and one for the others together."""
+    ordered = sorted(names, key=lambda name: (-names[name], name))
+    parts: list[tuple[str, tuple[str, ...]]] = [
+        (mark_safe(name), (name,))  # noqa: S308  # Kafka's own word, not ours to translate
+        for name in ordered[:MOST_LINES]
+    ]
+    others = ordered[MOST_LINES:]
+    if others:
+        parts.append(("all others", tuple(others)))
+    return [
+        Line(
+            LINE_KINDS[place],
+            title,
+            [
+                None
+                if step is None
+                else THOUSANDTHS * sum(count_of(step.counts, name) for name in together) / step.seconds
+                for step in requests.steps
+            ],
+        )
+        for place, (title, together) in enumerate(parts)
+    ]
+
+
 def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
     """Of a group."""
-    messages, seconds = history.series
+    messages, size, seconds = history.series
     return [
         _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
+        _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
     ]
 
@@ -184,7 +258,7 @@ def _measured(series: Series, title: str) -> list[Line]:
     return [Line("most", "maximum", series.maxima), Line("flow", title, series.values)]
 
 
-def _chart(history: History, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
+def _chart(history: Over, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
     title = str(worded(title))
     lines = [Line(line.kind, str(worded(line.title)), line.values) for line in lines]
     moments = [int(time.timestamp()) for time in history.times]

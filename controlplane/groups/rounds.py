@@ -3,19 +3,19 @@
 A page asks about one group, or the groups of one instance. Asking so for each of thousands would be two requests a group and
 a list of all groups an instance. A round asks each broker once which groups it coordinates, and on one connection for their
 offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would
-read next, whose timestamp is the lag in seconds. What was dated in the round before is not asked for again: a group that stands
-still costs its offsets and no record.
+read next, whose timestamp is the lag in seconds, and how many bytes lie from there on. What was dated or sized in the round
+before is not asked for again: a group that stands still costs its offsets and no record.
 
-A round has limits of its own, whatever there is: MOST_GROUPS, of which an instance with few has all; MOST_DATED records; and the
-seconds below. What it does not come to is absent, or has no age. A group of which one partition has no leader is absent: the sum
-without it would be a wrong number.
+A round has limits of its own, whatever there is: MOST_GROUPS, of which an instance with few has all; MOST_DATED records;
+MOST_SIZED places; and the seconds below. What it does not come to is absent, or has no age, or no bytes. A group of which one
+partition has no leader is absent: the sum without it would be a wrong number.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,7 +24,7 @@ from controlplane.clusters.topic_names import physical_names_of
 from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
 from controlplane.groups.lag import lag_messages
-from controlplane.kafka import group_door, groups
+from controlplane.kafka import backlog_door, group_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
 from quota.contracts.namespace import instance_key, split_physical
 
@@ -32,12 +32,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import Address, GroupDoor, Place, Span
+
+    Spot = tuple[str, int, int]
+    """A topic, a partition's number and an offset: where a group would read on."""
+    Behind = Mapping[str, Sequence[tuple[int, Spot]]]
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 MOST_GROUPS = 10_000
 MOST_DATED = 2_000
+MOST_SIZED = 2_000
+"""Each is 60 us of a broker at most: a round is two milliseconds of each second of one broker, if that leads everything."""
 OFFSETS_S = 10.0
 """Of each broker."""
 PLACES_AT_ONCE = 2_000
@@ -45,26 +52,25 @@ DATED_AT_ONCE = 500
 MOST_LOOKS = 8
 """At records, of two seconds at most."""
 
-Spot = tuple[str, int, int]
-"""A topic, a partition's number and an offset: where a group would read on."""
-
 
 @dataclass(frozen=True, slots=True)
 class Lag:
     """Records that can still be read, and the timestamp of the oldest of them, in ms.
 
     None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left. `is_whole`: the next record of
-    every partition is dated; where it is not, an older one may be among those that are not.
+    every partition is dated; where it is not, an older one may be among those that are not. `size`: their bytes, about, as
+    `kafka.backlog_door` has it; None: not known of some partition, or nobody asked.
     """
 
     messages: int
     oldest_ms: int | None
     is_whole: bool = True
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """By instance and group, both as tenants name them; and what was dated, for the next round.
+    """By instance and group, both as tenants name them; and what was dated and sized, for the next round.
 
     `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them.
     """
@@ -72,10 +78,17 @@ class Round:
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
     dated: Mapping[Spot, int] = field(default_factory=dict)
     by_topic: Mapping[str, Mapping[str, Mapping[str, Lag]]] = field(default_factory=dict)
+    sized: Mapping[Stretch, int] = field(default_factory=dict)
 
 
-def round_of(cluster: ClusterAddress, instance_ids: Sequence[str], *, known: Mapping[Spot, int]) -> Round:
-    """Of the groups of these instances; `known` is `dated` of the round before. Raises ClusterUnavailable."""
+def round_of(
+    cluster: ClusterAddress,
+    instance_ids: Sequence[str],
+    *,
+    known: Mapping[Spot, int],
+    known_sizes: Mapping[Stretch, int] | None = None,
+) -> Round:
+    """Of the groups of these instances; what is known is `dated` and `sized` of the round before. Raises ClusterUnavailable."""
     door = group_door.door(cluster)
     owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
     listed = {
@@ -92,14 +105,15 @@ def round_of(cluster: ClusterAddress, instance_ids: Sequence[str], *, known: Map
     spans = _spans(door, {place for found in offsets.values() for place in found})
     behind = {name: spots for name, found in offsets.items() if (spots := _behind(found, spans)) is not None}
     dated = _dated(door, behind, known)
+    sized = _sized(cluster, behind, spans, known_sizes or {})
     lags: defaultdict[str, dict[str, Lag]] = defaultdict(dict)
     by_topic: defaultdict[str, dict[str, Mapping[str, Lag]]] = defaultdict(dict)
     for name, spots in behind.items():
         _, group = split_physical(name) or ("", "")
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
-            lags[owners[_key(name)]][group] = _lag(spots, dated)
+            lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
             by_topic[owners[_key(name)]][group] = _by_topic(spots, dated)
-    return Round(dict(lags), dated, dict(by_topic))
+    return Round(dict(lags), dated, dict(by_topic), sized)
 
 
 def _key(name: str) -> str:
@@ -170,9 +184,7 @@ def _behind(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> list[t
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
-def _dated(
-    door: GroupDoor, behind: Mapping[str, Sequence[tuple[int, Spot]]], known: Mapping[Spot, int]
-) -> dict[Spot, int]:
+def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int]) -> dict[Spot, int]:
     """The timestamps of the next records: where each group is furthest behind before its other partitions.
 
     Instances take turns, so that one with thousands of groups leaves the others theirs.
@@ -191,6 +203,31 @@ def _dated(
             break
         dated |= {(*place, positions[place]): timestamp for place, timestamp in found.items()}
     return dated
+
+
+def _sized(
+    cluster: ClusterAddress, behind: Behind, spans: Mapping[Place, Span], known: Mapping[Stretch, int]
+) -> dict[Stretch, int]:
+    """Bytes of what groups have before them: one group after the other, since a part of one is none. Instances take turns.
+
+    What lies between an offset and an end that both stay is taken to stay: what is compacted meanwhile is not noticed.
+    """
+    by_owner: defaultdict[str, list[Spot]] = defaultdict(list)
+    for name, spots in sorted(behind.items()):
+        by_owner[_key(name)] += [spot for _, spot in spots]
+    wanted = dict.fromkeys(_stretch(spot, spans) for spot in _in_turn([some for _, some in sorted(by_owner.items())]))
+    sized = {stretch: known[stretch] for stretch in wanted if stretch in known}
+    asked = list(islice((stretch for stretch in wanted if stretch not in sized), MOST_SIZED))
+    try:
+        found = backlog_door.door(cluster).backlogs(asked) if asked else {}
+    except Unavailable as error:
+        LOG.warning("groups have no lag in bytes: %s", error)
+        found = {}
+    return sized | {stretch: size for stretch, size in found.items() if stretch in wanted}
+
+
+def _stretch(spot: Spot, spans: Mapping[Place, Span]) -> Stretch:
+    return (*spot, spans[spot[0], spot[1]].end)
 
 
 def _looks(spots: Sequence[Spot]) -> Iterator[dict[Place, int]]:
@@ -215,6 +252,12 @@ def _lag(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> Lag:
     is_whole = len(stamps) == len(spots) and UNDATED not in stamps
     nothing = is_whole and not known
     return Lag(sum(left for left, _ in spots), NOTHING_LEFT if nothing else min(known, default=None), is_whole)
+
+
+def _size(spots: Sequence[tuple[int, Spot]], spans: Mapping[Place, Span], sized: Mapping[Stretch, int]) -> int | None:
+    sizes = [sized.get(_stretch(spot, spans)) for _, spot in spots]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _by_topic(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> dict[str, Lag]:

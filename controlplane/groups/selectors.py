@@ -1,8 +1,9 @@
 """Reading groups, within an organisation.
 
 A page is one round of each question, however many groups and partitions it shows: which groups there are (a list only);
-members and offsets; what the partitions hold; for one group also one record of each partition that it lags in, whose
-timestamp is the lag in seconds. Each round is bounded (`group_door`); at worst a page takes 12 s and says what is away.
+members and offsets; what the partitions hold; how many bytes are left in them; for one group also one record of each partition
+that it lags in, whose timestamp is the lag in seconds. Each round is bounded (`group_door`, `backlog_door`); at worst a page
+takes 15 s and says what is away.
 
 Between two looks, what was seen is kept in the cache, for a minute and a half: rates come from it.
 """
@@ -22,13 +23,14 @@ from controlplane.core.kept import AWAY
 from controlplane.groups import lag
 from controlplane.groups.lag import Observation, Pace
 from controlplane.instances.selectors import instance_get
-from controlplane.kafka import groups
+from controlplane.kafka import backlog_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import ListedGroup, Member, Place, Span
     from controlplane.kafka.groups import Group
     from controlplane.tenants.models import Organisation
@@ -54,6 +56,7 @@ class PartitionLag:
     start_offset: int | None = None
     end_offset: int | None = None
     lag_messages: int | None = None
+    lag_bytes: int | None = None  # about: `kafka.backlog_door`
     lag_seconds: float | None = None
     unknown: str = ""
     client_id: str | None = None  # of the member that reads it now
@@ -75,6 +78,7 @@ class GroupSummary:
     members: tuple[Member, ...]
     lag_messages: int | None  # of the partitions whose end is known; None: no offset is committed, or no end is known
     lag_unknown: int  # partitions that it has an offset in and whose end is not known
+    lag_bytes: int | None  # about; None: of some partition with a lag it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +121,23 @@ def group_summaries(*, organisation: Organisation, instance_id: str, names: Sequ
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     found = groups.read(instance.cluster.address, instance.id, names)
     spans = _spans_if_any(instance, sorted({place for group in found for place in group.committed}))
-    return [_summary(group, spans) for group in found]
+    sizes = _backlogs(instance, [stretch for group in found for stretch in _stretches(group, spans)])
+    return [_summary(group, spans, sizes) for group in found]
 
 
 def group_get(
     *, organisation: Organisation, instance_id: str, name: str, clock: Clock = SYSTEM_CLOCK, paced: bool = True
 ) -> GroupView:
-    """One group with its lag in records and seconds; `paced` with its rates. Raises NotFound, ClusterUnavailable."""
+    """One group with its lag in records, bytes and seconds; `paced` with its rates. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     group = groups.get(instance.cluster.address, instance.id, name)
     readers = {place: member.client_id for member in group.described.members for place in member.partitions}
     places = sorted({*group.committed, *readers})
     spans = _spans_if_any(instance, places)
-    rows = [_row(place, group.committed.get(place), spans.get(place), readers.get(place)) for place in places]
+    sizes = _backlogs(instance, _stretches(group, spans))
+    rows = [_row(place, group.committed.get(place), spans.get(place), readers.get(place), sizes) for place in places]
     rows = _dated(instance, rows, clock)
-    summary = _summary(group, spans)
+    summary = _summary(group, spans, sizes)
     return GroupView(
         **{field: getattr(summary, field) for field in GroupSummary.__dataclass_fields__},
         partitions=tuple(rows),
@@ -158,13 +164,35 @@ def _spans_if_any(instance: Instance, places: Sequence[Place]) -> Mapping[Place,
     return groups.spans(instance.cluster.address, instance.id, places) if places else {}
 
 
-def _summary(group: Group, spans: Mapping[Place, Span]) -> GroupSummary:
+def _stretches(group: Group, spans: Mapping[Place, Span]) -> list[Stretch]:
+    """From where it would read on, of partitions in which something is left."""
+    return [
+        _stretch(place, offset, spans[place])
+        for place, offset in group.committed.items()
+        if place in spans and lag.lag_messages(offset, spans[place].start, spans[place].end)
+    ]
+
+
+def _stretch(place: Place, offset: int, span: Span) -> Stretch:
+    return (*place, max(offset, span.start), span.end)
+
+
+def _backlogs(instance: Instance, stretches: Sequence[Stretch]) -> Mapping[Stretch, int]:
+    try:
+        return backlog_door.read(instance.cluster.address, instance.id, stretches) if stretches else {}
+    except Unavailable:  # the rest of the page is known
+        return {}
+
+
+def _summary(group: Group, spans: Mapping[Place, Span], sizes: Mapping[Stretch, int]) -> GroupSummary:
     lags = [
         lag.lag_messages(offset, spans[place].start, spans[place].end)
         for place, offset in group.committed.items()
         if place in spans
     ]
     about = group.described
+    left = [sizes.get(stretch) for stretch in _stretches(group, spans)]
+    known = [size for size in left if size is not None]
     return GroupSummary(
         about.name,
         about.state,
@@ -172,17 +200,20 @@ def _summary(group: Group, spans: Mapping[Place, Span]) -> GroupSummary:
         about.members,
         lag_messages=sum(lags) if lags else None,
         lag_unknown=len(group.committed) - len(lags),
+        lag_bytes=sum(known) if lags and len(known) == len(left) else None,
     )
 
 
-def _row(place: Place, offset: int | None, span: Span | None, client_id: str | None) -> PartitionLag:
+def _row(
+    place: Place, offset: int | None, span: Span | None, client_id: str | None, sizes: Mapping[Stretch, int]
+) -> PartitionLag:
     if span is None:
         return PartitionLag(*place, offset, unknown=NO_LEADER, client_id=client_id)
     if offset is None:
         if (
             span.start == span.end
         ):  # clients commit nothing where there was nothing to read: nothing is left all the same
-            return PartitionLag(*place, None, span.start, span.end, 0, lag_seconds=0.0, client_id=client_id)
+            return PartitionLag(*place, None, span.start, span.end, 0, 0, lag_seconds=0.0, client_id=client_id)
         return PartitionLag(*place, None, span.start, span.end, unknown=NEVER_COMMITTED, client_id=client_id)
     left = lag.lag_messages(offset, span.start, span.end)
     return PartitionLag(
@@ -191,6 +222,7 @@ def _row(place: Place, offset: int | None, span: Span | None, client_id: str | N
         span.start,
         span.end,
         left,
+        sizes.get(_stretch(place, offset, span)) if left else 0,
         lag_seconds=None if left else 0.0,
         client_id=client_id,
         expired=max(0, span.start - offset),

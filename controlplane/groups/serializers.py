@@ -55,6 +55,11 @@ class GroupSummarySerializer(serializers.Serializer[Any]):
     lag_messages = serializers.IntegerField(
         allow_null=True, help_text="records that can still be read, of all partitions; null: no offset is committed"
     )
+    lag_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="the same in bytes of whole batches as they are stored: exact to the batch for what brokers have in memory, "
+        "estimated within a log segment for what only their disks have; null: not known of some partition",
+    )
 
 
 class PartitionLagSerializer(serializers.Serializer[Any]):
@@ -66,6 +71,7 @@ class PartitionLagSerializer(serializers.Serializer[Any]):
     start_offset = serializers.IntegerField(allow_null=True, help_text="of the oldest record that is kept")
     end_offset = serializers.IntegerField(allow_null=True)
     lag_messages = serializers.IntegerField(allow_null=True, help_text="from the later of offset and start to the end")
+    lag_bytes = serializers.IntegerField(allow_null=True, help_text="the same in bytes, as stored")
     lag_seconds = serializers.FloatField(
         allow_null=True, help_text="age of the oldest record that is still to be read, by its timestamp"
     )
@@ -183,6 +189,7 @@ GROUP_EXAMPLE = OpenApiExample(
             }
         ],
         "lag_messages": 1200,
+        "lag_bytes": 240000,
         "lag_seconds": 4.2,
         "consume_rate_per_s": 600.0,
         "produce_rate_per_s": 300.0,
@@ -195,6 +202,7 @@ GROUP_EXAMPLE = OpenApiExample(
                 "start_offset": 0,
                 "end_offset": 10000,
                 "lag_messages": 1200,
+                "lag_bytes": 240000,
                 "lag_seconds": 4.2,
                 "lag_seconds_unknown": "",
                 "expired_messages": 0,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from controlplane.clusters import services as clusters
+from controlplane.clusters.registering import brokers_compare
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.portions import portions
 from controlplane.health.models import HealthReason, HealthSpell
@@ -33,6 +34,7 @@ def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
         seen = observed[cluster.pk] = clusters.cluster_observe(cluster)
         if seen is not None:
             clusters.brokers_watch(cluster=cluster, live=seen.live, clock=clock)
+            brokers_compare(cluster=cluster, live=seen.live, clock=clock)
     rows = Instance.objects.unscoped("everyone's health is looked after").filter(state=InstanceState.RUNNING)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for some in portions(names, AT_ONCE):

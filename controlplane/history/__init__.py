@@ -9,7 +9,9 @@ services     sampling, rolling up, forgetting
 forgetting   rows that have expired, in portions
 selectors    a history of some metrics in some steps
 lag          the same of consumer groups
+requests     requests, errors and latencies
 latest       the newest of it, of many instances and groups at once: what alarms and Prometheus read
 exposition   the newest of it in Prometheus' text format (pure)
 now          what is in that
+scraping     where it is read, and a configuration to paste (pure)
 """

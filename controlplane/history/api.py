@@ -18,15 +18,23 @@ from controlplane.core.errors import Invalid
 from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import METRICS
-from controlplane.history.now import exposition_get
+from controlplane.history.now import exposition_get, scraping_get
+from controlplane.history.requests.figures import per_s
+from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.resolutions import MOST_POINTS
 from controlplane.history.selectors import history_get, metrics_named
-from controlplane.history.serializers import GroupHistorySerializer, HistorySerializer, InstanceMetricSerializer
+from controlplane.history.serializers import (
+    GroupHistorySerializer,
+    HistorySerializer,
+    InstanceMetricSerializer,
+    RequestsSerializer,
+)
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.history.requests.selectors import Requests, Step
     from controlplane.history.selectors import History
 
 TAGS = ["history"]
@@ -70,6 +78,18 @@ class HistoryApi(APIView):
         return Response(_document(_found(request, instance_id, "metrics", "step")))
 
 
+class InstanceRequestsApi(APIView):
+    """/api/v1/instances/{id}/requests."""
+
+    @extend_schema(responses=RequestsSerializer, parameters=[*RANGE, _step("step")], tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Requests by API, with their errors and latencies: over a time, and in its steps."""
+        instance = instance_any(organisation=caller_of(request).organisation, instance_id=instance_id)
+        start, end = _range(request)
+        found = requests_get(instance=instance, start=start, end=end, step_s=_whole(request, "step"))
+        return Response(_requests_document(found))
+
+
 class InstanceMetricsApi(APIView):
     """/api/v1/instances/{id}/metrics."""
 
@@ -100,6 +120,20 @@ class InstancePrometheusApi(APIView):
         """The newest figures of an instance and the lag of its groups, for Prometheus; the API key is its bearer token."""
         text = exposition_get(organisation=caller_of(request).organisation, instance_id=instance_id)
         return HttpResponse(text, content_type=MEDIA_TYPE)
+
+
+class InstanceScrapeConfigApi(APIView):
+    """/api/v1/instances/{id}/scrape-config."""
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> HttpResponse:
+        """What to paste into the configuration of a Prometheus that is to read the instance's figures: YAML."""
+        found = scraping_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            asked_at=request.build_absolute_uri("/"),
+        )
+        return HttpResponse(found.config, content_type="text/plain; charset=utf-8")
 
 
 class GroupHistoryApi(APIView):
@@ -148,6 +182,30 @@ def _whole(request: Request, name: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise Invalid.field(name, "must be a number of seconds")
     return int(text)
+
+
+def _requests_document(found: Requests) -> dict[str, Any]:
+    return {
+        "start": found.start,
+        "end": found.end,
+        "step_s": found.step_s,
+        "resolution_s": found.resolution_s,
+        "items": [row.as_json() for row in rows_of(found)],
+        "steps": [
+            {"time": time, "requests_per_s": None, "errors_per_s": None} if step is None else _step_document(step)
+            for time, step in zip(found.times, found.steps, strict=True)
+        ],
+        "next": None,
+    }
+
+
+def _step_document(step: Step) -> dict[str, Any]:
+    counts = step.counts
+    return {
+        "time": step.time,
+        "requests_per_s": {name: per_s(api.requests, step.seconds) for name, api in sorted(counts.apis.items())},
+        "errors_per_s": {code: per_s(count, step.seconds) for code, count in sorted(counts.errors.items())},
+    }
 
 
 def _document(found: History) -> dict[str, Any]:

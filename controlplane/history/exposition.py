@@ -1,7 +1,8 @@
 """An instance's figures of now in Prometheus' text format, version 0.0.4, for a tenant's own Prometheus. Pure.
 
-Every metric is a gauge: it is what REST answers of the newest step of the history that is known (docs/subsystems/history.md has
-the table). What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``.
+Metrics are gauges: what REST answers of the newest step of the history that is known (docs/subsystems/history.md has the table).
+What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``. Requests are counters and
+histograms, of all brokers since the instance began: Prometheus makes rates and percentiles of them, over times of its own.
 
 Names follow Prometheus' own rules: base units in the name, ``sluice_`` before it, and the instance's id as the label
 ``instance_id`` (``instance`` is the label that Prometheus sets itself, to the address that it has scraped).
@@ -13,10 +14,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
+from quota.contracts.requests import BOUNDS_US, PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from quota.contracts.requests import ApiCounts, Histogram, RequestCounts
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "sluice_"
@@ -25,7 +29,7 @@ MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """What a metric of the history is called here, and what its value is divided by."""
+    """What a metric is called here, and what its value in the history is divided by."""
 
     name: str
     help: str
@@ -34,11 +38,12 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group now; None: its age is not known."""
+    """A group now; None: its age, or its bytes, are not known."""
 
     name: str
     messages: int
     seconds: float | None
+    size: int | None = None
 
 
 def _gauge_of(name: str) -> Gauge:
@@ -51,11 +56,29 @@ def _gauge_of(name: str) -> Gauge:
     return Gauge(PREFIX + called, f"{text[0].upper()}{text[1:]}.")
 
 
-GAUGES: Mapping[str, Gauge] = {name: _gauge_of(name) for name in METRICS}
+GAUGES: Mapping[str, Gauge] = {name: _gauge_of(name) for name in METRICS if name not in COUNTED}
 """By the metric's name in the history."""
+REQUESTS = Gauge(f"{PREFIX}requests_total", "Requests that were answered, by Kafka's name of the API.")
+ERRORS = Gauge(
+    f"{PREFIX}request_errors_total", "Error codes that were answered, by API; of a request one for each partition."
+)
+DURATIONS = Gauge(
+    f"{PREFIX}request_duration_seconds",
+    "How long requests took, as Kafka's TotalTimeMs, LocalTimeMs, RemoteTimeMs and ThrottleTimeMs.",
+)
+_US = 1_000_000
+WITH_ALL_PHASES = ("Produce", "Fetch")
+"""Of other APIs `total` alone is told: a scrape is to be read four times a minute."""
+TOLD_BOUNDS = tuple(
+    (place, bound)
+    for place, bound in enumerate(BOUNDS_US)
+    if bound >= 100 and str(bound).rstrip("0") in ("1", "25", "5")
+)
+"""Places and microseconds: 0.1, 0.25, 0.5, 1 ms … 50, 100 s. Buckets of Prometheus add up, so leaving some out is exact."""
 UNLIMITED = frozenset(name for name in METRICS if name.endswith("_limit_bytes_per_s"))
 """Whose null says that there is no limit."""
 LAG_MESSAGES = Gauge(f"{PREFIX}group_lag_messages", "Records that a consumer group can still read, of all partitions.")
+LAG_BYTES = Gauge(f"{PREFIX}group_lag_bytes", "Bytes of these records as they are stored.")
 LAG_SECONDS = Gauge(
     f"{PREFIX}group_lag_seconds",
     "Age of the oldest record that a consumer group is still to read; the largest of the partitions' that are known.",
@@ -63,9 +86,17 @@ LAG_SECONDS = Gauge(
 
 
 def exposition(
-    instance_id: str, values: Mapping[str, float | None], groups: Sequence[GroupLag], *, is_known: bool
+    instance_id: str,
+    values: Mapping[str, float | None],
+    groups: Sequence[GroupLag],
+    *,
+    is_known: bool,
+    requests: RequestCounts | None = None,
 ) -> str:
-    """One document. `values` are by the metrics' names in the history; `is_known`: there is a sample, null in it is unlimited."""
+    """One document. `values` are by the metrics' names in the history; `is_known`: there is a sample, null in it is unlimited.
+
+    `requests`: all that there ever were; None: none is known.
+    """
     labels = _labels(instance_id=instance_id)
     lines: list[str] = []
     for name, gauge in GAUGES.items():
@@ -74,21 +105,58 @@ def exposition(
             value = math.inf
         if value is not None:
             lines += _family(gauge, [(labels, value / gauge.divisor)])
-    messages = [(_labels(instance_id=instance_id, group=each.name), each.messages) for each in groups]
-    seconds = [
-        (_labels(instance_id=instance_id, group=each.name), each.seconds) for each in groups if each.seconds is not None
-    ]
-    lines += _family(LAG_MESSAGES, messages)
-    lines += _family(LAG_SECONDS, seconds)
+    of_group = [(_labels(instance_id=instance_id, group=each.name), each) for each in groups]
+    lines += _family(LAG_MESSAGES, [(name, each.messages) for name, each in of_group])
+    lines += _family(LAG_BYTES, [(name, each.size) for name, each in of_group if each.size is not None])
+    lines += _family(LAG_SECONDS, [(name, each.seconds) for name, each in of_group if each.seconds is not None])
+    if requests is not None:
+        lines += _of_requests(instance_id, requests)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _family(gauge: Gauge, samples: Iterable[tuple[str, float]]) -> Iterator[str]:
+def _family(gauge: Gauge, samples: Iterable[tuple[str, float]], kind: str = "gauge") -> Iterator[str]:
     found = list(samples)
     if found:
         yield f"# HELP {gauge.name} {gauge.help}"
-        yield f"# TYPE {gauge.name} gauge"
+        yield f"# TYPE {gauge.name} {kind}"
         yield from (f"{gauge.name}{labels} {_number(value)}" for labels, value in found)
+
+
+def _of_requests(instance_id: str, requests: RequestCounts) -> Iterator[str]:
+    apis = sorted(requests.apis.items())
+    counts = [(_labels(instance_id=instance_id, api=name), api.requests) for name, api in apis]
+    yield from _family(REQUESTS, counts, "counter")
+    errors = [
+        (_labels(instance_id=instance_id, api=name, error=code), count)
+        for name, api in apis
+        for code, count in sorted(api.errors.items())
+    ]
+    yield from _family(ERRORS, errors, "counter")
+    if apis:
+        yield f"# HELP {DURATIONS.name} {DURATIONS.help}"
+        yield f"# TYPE {DURATIONS.name} histogram"
+    for name, api in apis:
+        yield from _durations(instance_id, name, api)
+
+
+def _durations(instance_id: str, name: str, api: ApiCounts) -> Iterator[str]:
+    for phase in PHASES if name in WITH_ALL_PHASES else PHASES[:1]:
+        times = api.times(phase)
+        labels = {"instance_id": instance_id, "api": name, "phase": phase}
+        for le, count in _buckets(times):
+            yield f"{DURATIONS.name}_bucket{_labels(**labels, le=le)} {count}"
+        yield f"{DURATIONS.name}_sum{_labels(**labels)} {_number(times.sum_us / _US)}"
+        yield f"{DURATIONS.name}_count{_labels(**labels)} {times.count}"
+
+
+def _buckets(times: Histogram) -> Iterator[tuple[str, int]]:
+    """How many took at most so many seconds."""
+    count = before = 0
+    for place, bound in TOLD_BOUNDS:
+        count += sum(times.counts[before : place + 1])
+        before = place + 1
+        yield _number(bound / _US), count
+    yield "+Inf", times.count
 
 
 def _labels(**labels: str) -> str:

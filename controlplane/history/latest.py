@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from controlplane.history.lag.rows import age_s, digest_of
 from controlplane.history.metrics import MEASURED, SET, WAITED
 from controlplane.history.models import LagGroup, LagMinutes, Sample
+from controlplane.history.requests.figures import values_of
+from controlplane.history.requests.reading import lately
 from controlplane.history.resolutions import MINUTES, SAMPLES, floor
 from controlplane.history.selectors import TOLD_WITHIN_S
 from controlplane.history.waiting import waited_by_step
@@ -50,16 +52,25 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class LatestLag:
-    """Of one group in its last minute; `seconds` None: the age of its oldest unread record is not known."""
+    """Of one group in its last minute; None: the age of its oldest unread record, or its bytes, are not known."""
 
     messages: int
     seconds: float | None
+    size: int | None = None
 
 
 def latest_get(
-    names: Sequence[str], now_s: int, *, fresh_s: int = FRESH_S, waited_s: int = SAMPLES.step_s
+    names: Sequence[str],
+    now_s: int,
+    *,
+    fresh_s: int = FRESH_S,
+    waited_s: int = SAMPLES.step_s,
+    with_requests: bool = False,
 ) -> dict[str, Latest]:
-    """Of each of these instances. Throttled time is that of the last `waited_s` seconds that are known, in ms a second."""
+    """Of each of these instances. Throttled time is that of the last `waited_s` seconds that are known, in ms a second.
+
+    So are requests, if they are wanted; None of a latency: there was no such request.
+    """
     step_s = SAMPLES.step_s
     begins = floor(now_s - max(fresh_s, FRESH_S), step_s) - waited_s
     rows = Sample.objects.filter(instance__in=names, at__gte=begins, at__lte=now_s).order_by("at").values(*_COLUMNS)
@@ -68,6 +79,7 @@ def latest_get(
         samples[row["instance"]][row["at"]] = row
     known_to = floor(now_s - TOLD_WITHIN_S, step_s)
     waited = _by_instance(waited_by_step(begins, known_to, step_s, instances=names))
+    requests = lately(names, now_s, waited_s, FRESH_S) if with_requests else {}
     oldest = floor(now_s - FRESH_S, step_s)
     found = {}
     for name in names:
@@ -77,7 +89,8 @@ def latest_get(
         if newest is not None:
             values = {metric: ours[newest][metric] for metric in (*MEASURED, *SET)}
         throttled = _throttled(ours, waited.get(name, {}), range(oldest, known_to, step_s), waited_s)
-        found[name] = Latest(newest, {**values, **throttled})
+        counted = values_of(requests[name], waited_s) if name in requests else {}
+        found[name] = Latest(newest, {**values, **throttled, **counted})
     return found
 
 
@@ -137,4 +150,4 @@ def _last_minutes(groups: Sequence[int] | QuerySet[Any], now_s: int) -> dict[int
 
 def _lag(row: LagMinutes) -> LatestLag:
     seconds = age_s(row.until + row.late_s, row.oldest_ms)
-    return LatestLag(row.messages, None if seconds is None else round(seconds, 1))
+    return LatestLag(row.messages, None if seconds is None else round(seconds, 1), row.size)

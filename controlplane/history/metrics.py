@@ -1,6 +1,6 @@
 """What there is a history of. Pure.
 
-A metric is of one of three kinds, which says what a step of time has of it:
+A metric is of one of four kinds, which says what a step of time has of it:
 
 =========  =================================  ==========================================================================
 kind       in a step                          why
@@ -8,6 +8,7 @@ kind       in a step                          why
 measured   average and maximum                it changes all the time
 set        the last value                     limits and allocations are decided; an average of two is none of them
 waited     average and maximum, in ms/s       throttled time, from the intervals of the flight recorder, not from samples
+counted    the rate, or a percentile of all   requests, which brokers count one by one: a maximum of percentiles is none
 =========  =================================  ==========================================================================
 
 Bytes are on the wire for flows, and of all replicas for storage, as everywhere. A limit, or an allocation, that is absent
@@ -32,6 +33,7 @@ class Kind(StrEnum):
     MEASURED = "measured"
     SET = "set"
     WAITED = "waited"
+    COUNTED = "counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Metric:
     @property
     def maximum(self) -> str | None:
         """What its maximum is called; None: it has none."""
-        return None if self.kind is Kind.SET else f"{self.name}_max"
+        return None if self.kind in (Kind.SET, Kind.COUNTED) else f"{self.name}_max"
 
 
 def _of(direction: str) -> tuple[Metric, ...]:
@@ -66,14 +68,48 @@ def _of(direction: str) -> tuple[Metric, ...]:
     )
 
 
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+"""Which of latencies are shown, as shares of requests that took no longer."""
+
+
+def _requests() -> tuple[Metric, ...]:
+    latency = {
+        "produce": "milliseconds until a produce was acknowledged",
+        "fetch": "milliseconds that a fetch took, without its wait for records",
+    }
+    return (
+        Metric("requests_per_s", "requests/s", Kind.COUNTED, "requests answered a second, of all brokers"),
+        Metric(
+            "errors_per_s",
+            "errors/s",
+            Kind.COUNTED,
+            "error codes answered a second; of a request one for each partition",
+        ),
+        Metric("produce_requests_per_s", "requests/s", Kind.COUNTED, "produce requests a second"),
+        Metric("fetch_requests_per_s", "requests/s", Kind.COUNTED, "fetch requests a second"),
+        *(
+            Metric(
+                f"{api}_{name}_ms",
+                "ms",
+                Kind.COUNTED,
+                f"{text}: {100 * share:g} % took no longer; null: there was none",
+            )
+            for api, text in latency.items()
+            for name, share in PERCENTILES.items()
+        ),
+    )
+
+
 _ALL = (
     *(metric for direction in DIRECTIONS for metric in _of(direction)),
     Metric("storage_used_bytes", "bytes", Kind.MEASURED, "bytes stored, of all replicas"),
     Metric("storage_limit_bytes", "bytes", Kind.SET, "the storage bought"),
     Metric("connections", "connections", Kind.MEASURED, "open connections, of all brokers"),
+    *_requests(),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
 MEASURED = tuple(metric.name for metric in _ALL if metric.kind is Kind.MEASURED)
 SET = tuple(metric.name for metric in _ALL if metric.kind is Kind.SET)
+COUNTED = tuple(metric.name for metric in _ALL if metric.kind is Kind.COUNTED)
 WAITED = {f"{direction}_throttled_ms_per_s": direction for direction in DIRECTIONS}
 """By the direction that had to wait."""

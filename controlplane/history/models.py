@@ -92,6 +92,91 @@ class RolledUp(models.Model):
         return f"rows of {self.step_s} s up to {self.until}"
 
 
+class RequestRow(models.Model):
+    """What became of an instance's requests in a step of time, in which there were any: `quota.contracts.requests`.
+
+    `windows` are the tens of seconds in which anything was asked. A text, since what there is differs from one instance to the
+    next, and most of it is zero; every row is the exact sum of its windows (`requests.sampling`).
+    """
+
+    instance = models.CharField(max_length=32)
+    at = models.BigIntegerField()
+    windows = models.IntegerField()
+    counts = models.TextField()
+
+    class Meta:
+        """Of an instance by its key; what has expired by moment."""
+
+        abstract = True
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["at"], name="%(class)s_by_moment")]
+
+    def __str__(self) -> str:
+        return f"requests of {self.instance} at {self.at}"
+
+
+class RequestSample(RequestRow):
+    """A window of ten seconds, of all brokers."""
+
+    pk = models.CompositePrimaryKey("instance", "at")
+
+
+class RequestMinute(RequestRow):
+    """A minute, once it is over."""
+
+    pk = models.CompositePrimaryKey("instance", "at")
+
+
+class RequestHour(RequestRow):
+    """An hour, as far as its minutes are over."""
+
+    pk = models.CompositePrimaryKey("instance", "at")
+
+
+class RequestDay(RequestRow):
+    """Likewise a day: what 400 days are shown from."""
+
+    pk = models.CompositePrimaryKey("instance", "at")
+
+
+class RequestTotal(models.Model):
+    """All requests of an instance that began before `until`. It only grows: Prometheus has counters from it."""
+
+    instance = models.CharField(max_length=32, primary_key=True)
+    until = models.BigIntegerField()
+    counts = models.TextField()
+
+    def __str__(self) -> str:
+        return f"requests of {self.instance} up to {self.until}"
+
+
+class RequestMark(models.Model):
+    """How far this has been done for a cluster: the last window that was taken, and minutes that begin before `rolled`."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    taken = models.BigIntegerField()
+    rolled = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"requests of {self.name} up to {self.taken}"
+
+
+class RequestGap(models.Model):
+    """Windows of a cluster of which some broker has not told what was asked: nothing is known of them, of no instance."""
+
+    name = models.CharField(max_length=64)  # as the cluster's mark has it
+    at = models.BigIntegerField()
+    until = models.BigIntegerField()  # where the next window that is known begins
+    pk = models.CompositePrimaryKey("name", "at")
+
+    class Meta:
+        """What has expired, by moment."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["until"], name="request_gap_by_moment")]
+
+    def __str__(self) -> str:
+        return f"requests of {self.name} are not known from {self.at} to {self.until}"
+
+
 class LagGroup(models.Model):
     """A consumer group of which there are rows of lag. It outlives the group, as long as its rows are kept.
 
@@ -140,10 +225,14 @@ class LagMinutes(LagRow):
     late_s = models.SmallIntegerField()
     messages = models.BigIntegerField()
     oldest_ms = models.BigIntegerField(null=True)  # see `groups.rounds.Lag`
+    size = models.BigIntegerField(null=True)  # bytes, likewise
 
 
 class LagHours(LagRow):
-    """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age."""
+    """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age.
+
+    `sized` are those whose bytes are known; null: none is, or the hour was made before there were any.
+    """
 
     pk = models.CompositePrimaryKey("group", "at")
     samples = models.SmallIntegerField()
@@ -152,6 +241,9 @@ class LagHours(LagRow):
     messages_max = models.BigIntegerField()
     seconds_sum = models.FloatField()
     seconds_max = models.FloatField(null=True)
+    sized = models.SmallIntegerField(null=True)
+    size_sum = models.BigIntegerField(null=True)
+    size_max = models.BigIntegerField(null=True)
 
 
 class LagMark(models.Model):

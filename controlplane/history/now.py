@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
+from controlplane.history.requests.reading import totals_of
+from controlplane.history.scraping import Scraping, scraping_of
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -33,10 +37,19 @@ def exposition_get(*, organisation: Organisation, instance_id: str, clock: Clock
     return text
 
 
+def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str) -> Scraping:
+    """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked. Raises NotFound."""
+    instance = instance_any(organisation=organisation, instance_id=instance_id)
+    environment = settings.ENVIRONMENT
+    return scraping_of(environment.metrics_url or environment.console_url or asked_at, instance.pk)
+
+
 def _text(instance: Instance, now_s: int) -> str:
     found = latest_get([instance.pk], now_s)[instance.pk]
     groups = [
-        GroupLag(name, lag.messages, lag.seconds) for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
+        GroupLag(name, lag.messages, lag.seconds, lag.size)
+        for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
     ]
     ordered = sorted(groups, key=lambda each: each.name)
-    return exposition(instance.pk, found.values, ordered, is_known=found.at is not None)
+    requests = totals_of(instance.pk)
+    return exposition(instance.pk, found.values, ordered, is_known=found.at is not None, requests=requests)

@@ -12,6 +12,8 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
 from controlplane.history.metrics import METRICS, Kind, Metric
 from controlplane.history.models import Hour, Minute, Sample
+from controlplane.history.requests.figures import values_of
+from controlplane.history.requests.reading import Counted, counted
 from controlplane.history.resolutions import (
     HOURS,
     MINUTES,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from controlplane.history.waiting import Waited
     from controlplane.instances.models import Instance
 
-_MODELS: Mapping[Resolution, type[Sample | Minute | Hour]] = {SAMPLES: Sample, MINUTES: Minute, HOURS: Hour}
+MODELS: Mapping[Resolution, type[Sample | Minute | Hour]] = {SAMPLES: Sample, MINUTES: Minute, HOURS: Hour}
 TOLD_WITHIN_S = 30
 """Throttled time of later samples may not have been told yet: it is not known, rather than none."""
 
@@ -99,9 +101,11 @@ def history_get(
     """In the steps that were asked for, or the shortest of which not too many are needed. Raises Invalid."""
     now = clock.now()
     plan = planned(start, end, step_s, now)
-    rows = _rows(instance.pk, plan)
+    rows = rows_by_step(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instances=[instance.pk]))
+    if any(metric.kind is Kind.COUNTED for metric in metrics):
+        _add_requests(rows, counted(instance, plan), plan)
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics])
 
@@ -115,9 +119,9 @@ def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]
     return [METRICS[name] for name in dict.fromkeys(names)] or list(METRICS.values())
 
 
-def _rows(instance: str, plan: Plan) -> dict[int, dict[str, Any]]:
+def rows_by_step(instance: str, plan: Plan) -> dict[int, dict[str, Any]]:
     """By the beginning of their step."""
-    statement = selected(_MODELS[plan.resolution], plan.step_s, of_one=True)
+    statement = selected(MODELS[plan.resolution], plan.step_s, of_one=True)
     with connection.cursor() as cursor:
         cursor.execute(statement, [plan.start, plan.end, instance])
         return {row[1]: dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()}
@@ -129,6 +133,14 @@ def _add_waiting(rows: dict[int, dict[str, Any]], waited: Waited) -> None:
         rows.setdefault(at, {})[f"{direction}_throttled_ms"] = waited_ms
 
 
+def _add_requests(rows: dict[int, dict[str, Any]], found: Counted, plan: Plan) -> None:
+    """To steps of which requests are known: where nothing was sampled, they are so where there were any."""
+    for at in plan.moments:
+        seconds = found.seconds(at, plan.step_s, int(rows.get(at, {}).get("samples", 0)))
+        if seconds:
+            rows.setdefault(at, {})["requests"] = values_of(found.of(at), seconds)
+
+
 def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], known_to: int) -> Series:
     found = Series(metric)
     for at in plan.moments:
@@ -137,6 +149,8 @@ def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], k
         most: Number = None
         if metric.kind is Kind.WAITED:
             value, most = _waited(metric, plan, row, at, known_to)
+        elif metric.kind is Kind.COUNTED:
+            value = row.get("requests", {}).get(metric.name)
         elif "samples" not in row:
             pass  # a gap
         elif metric.kind is Kind.SET:
@@ -144,7 +158,7 @@ def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], k
         else:
             value, most = _rounded(metric, row[f"{metric.name}_sum"], row["samples"]), row[f"{metric.name}_max"]
         found.values.append(value)
-        if metric.kind is not Kind.SET:
+        if metric.maximum is not None:
             found.maxima.append(most)
     return found
 

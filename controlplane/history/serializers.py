@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework import serializers
 
 from controlplane.history.lag import rows as lag
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import METRICS, PERCENTILES
 from controlplane.history.resolutions import RESOLUTIONS
 
 if TYPE_CHECKING:
@@ -71,6 +71,61 @@ class GroupHistorySerializer(HistorySerializer):
         help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in lag.RESOLUTIONS)}"
     )
     items = GroupHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a group in their place
+
+
+class LatencySerializer(serializers.Serializer[Any]):
+    """Milliseconds; null: there was none."""
+
+    def get_fields(self) -> dict[str, Any]:
+        """The percentiles."""
+        return {
+            name: serializers.FloatField(allow_null=True, help_text=f"{100 * share:g} % took no longer")
+            for name, share in PERCENTILES.items()
+        }
+
+
+class LatenciesSerializer(serializers.Serializer[Any]):
+    """By phase, as Kafka's request metrics have them."""
+
+    total = LatencySerializer(help_text="TotalTimeMs: from when the broker has read a request until its answer leaves")
+    local = LatencySerializer(help_text="LocalTimeMs: of that, without the time in which it waited for others")
+    remote = LatencySerializer(help_text="RemoteTimeMs: it waited for replicas, records, members of a group")
+    throttle = LatencySerializer(help_text="ThrottleTimeMs: what its answer told the client to wait; not part of total")
+
+
+class ApiRequestsSerializer(serializers.Serializer[Any]):
+    """Requests of one API over the whole time."""
+
+    api = serializers.CharField(help_text="Kafka's name, such as Produce or ListOffsets")
+    requests = serializers.IntegerField()
+    requests_per_s = serializers.FloatField()
+    errors = serializers.IntegerField(  # type: ignore[assignment]  # what a serializer has to say of input: there is none
+        help_text="error codes answered; of a request one for each partition that has one"
+    )
+    error_codes = serializers.DictField(child=serializers.IntegerField(), help_text="by Kafka's name of the error")
+    latency_ms = LatenciesSerializer()
+
+
+class RequestStepSerializer(serializers.Serializer[Any]):
+    """A step; null where nothing is known."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+    requests_per_s = serializers.DictField(child=serializers.FloatField(), allow_null=True, help_text="by API")
+    errors_per_s = serializers.DictField(child=serializers.FloatField(), allow_null=True, help_text="by error")
+
+
+class RequestsSerializer(serializers.Serializer[Any]):
+    """Requests by API, those that occurred most first, and how they are spread over time."""
+
+    start = serializers.DateTimeField(help_text="of the first step")
+    end = serializers.DateTimeField(help_text="of the last step")
+    step_s = serializers.IntegerField()
+    resolution_s = serializers.IntegerField(
+        help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in RESOLUTIONS)}"
+    )
+    items = ApiRequestsSerializer(many=True)
+    steps = RequestStepSerializer(many=True)
+    next = serializers.CharField(allow_null=True, help_text="always null: all APIs are in one answer")
 
 
 class InstanceMetricValueSerializer(serializers.Serializer[Any]):

@@ -22,7 +22,19 @@ from django.db.models import Min
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.portions import portions
 from controlplane.history.forgetting import forget
-from controlplane.history.models import Hour, Minute, RolledUp, Sample
+from controlplane.history.models import (
+    Hour,
+    Minute,
+    RequestDay,
+    RequestGap,
+    RequestHour,
+    RequestMinute,
+    RequestSample,
+    RequestTotal,
+    RolledUp,
+    Sample,
+)
+from controlplane.history.requests.sampling import finish
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Resolution, floor
 from controlplane.history.rows import figures_of
 from controlplane.history.statements import rolled_up, throttled_set
@@ -61,6 +73,13 @@ ROLLED = (
     Level(Minute, MINUTES, Sample, portion_s=600, again_s=300, settled_s=300),
     Level(Hour, HOURS, Minute, portion_s=3600, again_s=3600, settled_s=600),
 )
+REQUESTS_KEPT = (
+    (RequestSample, SAMPLES, 60),
+    (RequestMinute, MINUTES, 600),
+    (RequestHour, HOURS, 6 * 3600),
+    (RequestDay, HOURS, 24 * 3600),
+)
+"""Rows of requests, how long they are kept, and how many seconds of them are removed at once."""
 KEPT = ((Sample, SAMPLES, ROLLED[0], 60), (Minute, MINUTES, ROLLED[1], 600), (Hour, HOURS, None, 6 * 3600))
 """Rows, how long they are kept, what is made of them, and how many seconds of them are removed at once."""
 
@@ -160,3 +179,8 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         if level is not None:  # what may be rolled up again stays whole
             limit = min(limit, done.get(level.resolution.step_s, 0) - level.again_s)
         forget(model, limit, portion_s)
+    finish(clock=clock)
+    for rows, resolution, portion_s in REQUESTS_KEPT:
+        forget(rows, resolution.oldest(now_s), portion_s)
+    for ended in (RequestTotal, RequestGap):
+        ended.objects.filter(until__lt=HOURS.oldest(now_s)).delete()

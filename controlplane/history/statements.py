@@ -40,6 +40,16 @@ def selected(source: type[Row], step_s: int, *, of_one: bool) -> str:
     )
 
 
+def samples_by_step(source: type[Row], step_s: int) -> str:
+    """(beginning, samples) of each step of rows in [%s, %s) of one instance (%s)."""
+    table = source._meta.db_table  # noqa: SLF001
+    count = "COUNT(*)" if source is Sample else "SUM(samples)"
+    return (
+        f"SELECT at - at %% {step_s:d}, {count} FROM {table} "  # noqa: S608  # our own names
+        f"WHERE at >= %s AND at < %s AND instance = %s GROUP BY at - at %% {step_s:d}"
+    )
+
+
 def rolled_up(source: type[Row], target: type[Row], step_s: int) -> str:
     """Rows of `target` from those of `source` in [%s, %s), in place of others only where they differ.
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from controlplane.celery import app
 from controlplane.history import services
 from controlplane.history.lag import expiry, rolling, sampling
+from controlplane.history.requests import sampling as requests
 
 
 @app.task(name="history.sample")
 def history_sample() -> None:
     """Take a sample of every instance, unless these ten seconds have one. Beat calls it every 5 s."""
     services.sample()
+
+
+@app.task(name="history.requests_sample")
+def requests_sample() -> None:
+    """Keep the requests of every instance, as far as they have settled. Beat calls it every 5 s."""
+    requests.sample()
 
 
 @app.task(name="history.roll_up")

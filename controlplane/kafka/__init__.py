@@ -12,6 +12,7 @@ transaction_door   what is asked about transactions, which librdkafka has no cal
 transaction_bytes  those requests and answers as bytes
 connection_door  connection_bytes  who is connected: a question of our own to each broker, and its bytes
 config_door  config_bytes  every configuration of a topic with where it comes from, and its bytes
+backlog_door  backlog_bytes  how many bytes are left to read from an offset on: another question of our own
 size_door   how many bytes each broker has of some partitions
 placing     reassignments, elections and log directories, which librdkafka has no calls for
 placement_door  where partitions are and shall be: operators' moves

@@ -29,8 +29,8 @@ from controlplane.lake.errors import LakeError
 from controlplane.lake.loading import Load, Summary
 from controlplane.lake.progress import Say
 from controlplane.lake.request import Request
-from controlplane.lake.table import OPTIONS
 from controlplane.spark.archive import archive_write
+from controlplane.spark.delta import OPTIONS
 from controlplane.spark.errors import first_line
 from controlplane.spark.jars import DELTA, KAFKA_SOURCE
 from controlplane.spark.session import Setup, close_session, is_submitted, open_session

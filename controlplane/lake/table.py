@@ -18,20 +18,13 @@ from pyspark.errors import PySparkException
 
 from controlplane.lake.errors import LakeError, OvertakenError
 from controlplane.lake.manifest import Manifest
-from controlplane.spark.session import jvm_of
+from controlplane.spark import delta
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OPTIONS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-"""All that Delta wants of a session."""
 KEPT_LOG = "interval 3650 days"
 NEWEST = 50
-_CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDelete", "ConcurrentWriteException",
-              "MetadataChangedException", "ProtocolChangedException", "DELTA_CONCURRENT")  # fmt: skip
 
 
 class Table:
@@ -43,23 +36,17 @@ class Table:
 
     @property
     def exists(self) -> bool:
-        tables = jvm_of(self._spark).io.delta.tables
-        return bool(tables.DeltaTable.isDeltaTable(self._spark._jsparkSession, self.uri))  # noqa: SLF001  # see jvm_of
+        return delta.is_table(self._spark, self.uri)
 
     def manifest(self) -> Manifest | None:
         """Of the last load that is known to the log; None: there is none."""
         if not self.exists:
             return None
-        return self._newest(f"LIMIT {NEWEST}") or self._newest("")
+        return self._newest(NEWEST) or self._newest(None)
 
-    def _newest(self, limit: str) -> Manifest | None:
-        name = self.uri.replace("`", "``")
-        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{name}` {limit}")
-        for row in sorted(history.select("version", "userMetadata").collect(), reverse=True):
-            manifest = Manifest.from_json(row["userMetadata"])
-            if manifest is not None:
-                return manifest
-        return None
+    def _newest(self, most: int | None) -> Manifest | None:
+        found = map(Manifest.from_json, delta.commits(self._spark, self.uri, newest=most))
+        return next((manifest for manifest in found if manifest is not None), None)
 
     def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
         """Rows and manifest. `replaced`: the predicate of the rows whose place they take.
@@ -79,7 +66,7 @@ class Table:
         try:
             writer.save(self.uri)
         except (PySparkException, Py4JJavaError) as error:
-            if any(word in str(error) for word in _CONFLICTS):
+            if delta.is_conflict(error):
                 raise OvertakenError(f"another program changed {self.uri} while this load wrote to it") from error
             raise
         stands = self.manifest()

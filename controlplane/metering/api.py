@@ -5,29 +5,33 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from django.db.models import Q
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import filters, pagination
+from controlplane.api import pagination
 from controlplane.api.ranges import range_of
-from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import finality, jobs, selectors
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
-    BrokerWaiverRequestSerializer,
-    BrokerWaiverSerializer,
     JobPageSerializer,
     JobRunPageSerializer,
     JobRunRequestSerializer,
     JobRunSerializer,
     JobSerializer,
     MeteringStatusSerializer,
+    ReconciliationPageSerializer,
+    ReconciliationSerializer,
+    UsageDifferencePageSerializer,
+    UsageDifferenceSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
 )
@@ -35,11 +39,14 @@ from controlplane.metering.serializers import (
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.metering.models import Difference, Reconciliation
+
 TAGS = ["usage"]
 RANGE = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: this month's beginning"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
+OF_RUN = OpenApiParameter("reconciliation", OpenApiTypes.INT, description="the id of a run; default: all that are kept")
 HOURS_PER_PAGE = 1000
 """A month and more: whoever draws one needs one page."""
 
@@ -54,7 +61,8 @@ class UsageApi(APIView):
         start, end = range_of(request)
         hours = selectors.usage_hours(instance=instance, start=start, end=end)
         page, following = pagination.items_page(request, hours, lambda hour: hour.hour, limit=HOURS_PER_PAGE)
-        return Response(pagination.body([_shown(instance.id, hour) for hour in page], following))
+        whole = selectors.instance_hours(instance=instance, start=start, end=end)
+        return Response(pagination.body([_shown(instance.id, hour, whole.get(hour.hour)) for hour in page], following))
 
 
 class UsageRecordsApi(APIView):
@@ -104,30 +112,48 @@ class MeteredBrokersApi(APIView):
         return Response({"items": items})
 
 
-class BrokerWaiverApi(APIView):
-    """/api/v1/metering/brokers/{broker}/waiver."""
+class ReconciliationsApi(APIView):
+    """/api/v1/metering/reconciliations."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=ReconciliationPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Usage that was recomputed from the raw records and compared with what is known and billed; kept for 400 days."""
+        rows = selectors.reconciliations()
+
+        def fetch(after: Any, limit: int) -> list[Reconciliation]:
+            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        items = cast("list[Any]", ReconciliationSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
+
+
+class DifferencesApi(APIView):
+    """/api/v1/metering/differences."""
 
     permission_classes = (OperatorPermission,)
 
     @extend_schema(
-        request=BrokerWaiverRequestSerializer,
-        responses={201: BrokerWaiverSerializer},
-        parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
-        tags=["operators"],
+        responses=UsageDifferencePageSerializer, parameters=[OF_RUN, *pagination.PARAMETERS], tags=["operators"]
     )
-    def post(self, request: Request, broker: int) -> Response:
-        """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
-        body = BrokerWaiverRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        cluster = cluster_named(filters.text_of(request, "cluster")).name
-        waiver = finality.broker_waive(
-            broker=broker,
-            reason=body.validated_data["reason"],
-            actor=caller_of(request).actor,
-            read_to=selectors.complete_to(cluster),
-            cluster=cluster,
+    def get(self, request: Request) -> Response:
+        """Counters that were not what the raw records say, of one run or of all."""
+        rows = selectors.differences(reconciliation=_run_asked(request))
+
+        def fetch(after: Any, limit: int) -> list[Difference]:
+            if after is None:
+                return list(rows[:limit])
+            run, number = after
+            behind = Q(reconciliation__lt=run) | Q(reconciliation=run, pk__gt=number)
+            return list(rows.filter(behind)[:limit])
+
+        page, following = pagination.fetched_page(
+            request, fetch, key=lambda row: (row.reconciliation_id, row.pk), shape=(int, int)
         )
-        return Response(BrokerWaiverSerializer(waiver).data, status=201)
+        items = cast("list[Any]", UsageDifferenceSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
 
 
 class JobsApi(APIView):
@@ -168,13 +194,28 @@ class JobRunsApi(APIView):
         return Response(JobRunSerializer(jobs.run_shown(run, SYSTEM_CLOCK.now())).data, status=201)
 
 
-def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:
+def _run_asked(request: Request) -> int | None:
+    """`reconciliation`. Raises Invalid."""
+    text = request.query_params.get("reconciliation")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid.field("reconciliation", "must be the id of a reconciliation")
+    return int(text)
+
+
+def _shown(instance_id: str, hour: selectors.UsageHour, whole: selectors.InstanceHour | None) -> dict[str, Any]:
     following = hour.hour.replace(":00:00Z", ":59:59Z")
     return {
         "hour": hour.hour,
         "produced_bytes": hour.produced_bytes,
         "consumed_bytes": hour.consumed_bytes,
         "stored_byte_hours": hour.stored_byte_hours,
+        "wire_in_bytes": whole and whole.wire_in_bytes,
+        "wire_out_bytes": whole and whole.wire_out_bytes,
+        "requests": whole and whole.requests,
+        "loop_ms": whole and whole.loop_us / 1000,
+        "throttled_ms": whole and whole.throttled_ms,
         "so_far": hour.so_far,
         "records": f"/api/v1/instances/{instance_id}/usage/records?from={hour.hour}&to={following}",
     }

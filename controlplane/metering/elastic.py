@@ -61,6 +61,11 @@ def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     ElasticJournal.objects.filter(active_at__lt=now - ASKED_FOR).delete()
 
 
+def is_kept(start: datetime, *, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Whether all minutes from then on are still known."""
+    return start >= clock.now() - KEPT
+
+
 def elastic_hours(*, instance: Instance, start: datetime, end: datetime) -> dict[datetime, tuple[int, int]]:
     """Bytes above what was bought, produced and consumed, by the beginning of the UTC hour, in [start, end)."""
     rows = (

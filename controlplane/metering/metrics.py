@@ -13,10 +13,12 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_text(
-    status: MeteringStatus, partitions: Iterable[PartitionProgress], *, open_losses: int, now: datetime
-) -> str:
-    """One line for each sample; what is not known has none."""
+    status: MeteringStatus, partitions: Iterable[PartitionProgress], *, open_losses: int, now: datetime,
+    differences: int = 0,
+) -> str:  # fmt: skip
+    """One line for each sample; what is not known has none. `differences`: of the last reconciliation."""
     samples = [*_samples(status, open_losses=open_losses, now=now), *_lags(partitions)]
+    samples += ["# TYPE sluice_metering_differences gauge", f"sluice_metering_differences {differences}"]
     return "\n".join(samples) + "\n"
 
 

@@ -44,6 +44,40 @@ class UsageMaximum(models.Model):
         return f"{self.instance}/{self.topic} {self.hour} of boot {self.boot}"
 
 
+class InstanceMaximum(models.Model):
+    """The largest counters that a broker's boot reported for a whole instance under an hour: what belongs to no topic."""
+
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    broker = models.IntegerField()
+    wire_in_bytes = models.BigIntegerField()  # since the boot, as the four below
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+    loop_us = models.BigIntegerField()
+    throttled_ms = models.BigIntegerField()
+    # The largest of the same boot in any earlier hour: the upsert keeps them right.
+    wire_in_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    wire_out_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    requests_before = models.BigIntegerField(default=0, db_default=0)
+    loop_us_before = models.BigIntegerField(default=0, db_default=0)
+    throttled_ms_before = models.BigIntegerField(default=0, db_default=0)
+    source_partition = models.IntegerField()  # of `__usage`
+    source_offset = models.BigIntegerField()
+    updated_at_ms = models.BigIntegerField()
+
+    class Meta:
+        """The unique index is what the upsert leans on; the other finds an instance's hours."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "boot", "hour"], name="one_maximum_per_instance_key")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "hour"], name="hours_of_an_instance")]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour} of boot {self.boot}"
+
+
 class Cap(models.Model):
     """Counters of a topic on a broker's boot that nobody may believe beyond some value: an operator has ruled it out.
 
@@ -100,6 +134,28 @@ class Statement(models.Model):
 
     def __str__(self) -> str:
         return f"broker {self.broker} up to {self.hour}"
+
+
+class Boot(models.Model):
+    """A boot of a broker that has told usage: an hour that it lived in is not final before it is accounted for."""
+
+    cluster = models.CharField(max_length=64, default=DEFAULT_CLUSTER, db_default=DEFAULT_CLUSTER)  # its name
+    broker = models.IntegerField()
+    boot = models.CharField(max_length=64)  # without the generation
+    first_hour = models.CharField(max_length=20)  # under which it told anything, as in UsageMaximum
+    last_hour = models.CharField(max_length=20)
+    first_at_ms = models.BigIntegerField()  # when the first of it was written to `__usage`
+    is_told = models.BooleanField(default=False, db_default=False)  # statements accounted for it that are dropped
+
+    class Meta:
+        """What is read again is the same boot."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "broker", "boot"], name="one_row_per_boot")
+        ]
+
+    def __str__(self) -> str:
+        return f"boot {self.boot} of broker {self.broker}"
 
 
 class BrokerWaiver(models.Model):
@@ -211,6 +267,42 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.job}: {self.state}"
+
+
+class Reconciliation(models.Model):
+    """Hours that were recomputed from `usage_raw` and compared with what is known (pipeline/jobs/reconcile.py)."""
+
+    start_hour = models.CharField(max_length=20)  # as in UsageMaximum
+    end_hour = models.CharField(max_length=20)  # not included
+    at_ms = models.BigIntegerField()
+    compared = models.BigIntegerField()  # hours of a topic on a boot, and hours of invoices
+    different = models.BigIntegerField()  # counters that are not the same
+    raised = models.BigIntegerField()  # keys that were put into the database again
+
+    class Meta:
+        """The last one first."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["at_ms"], name="reconciled_at")]
+
+    def __str__(self) -> str:
+        return f"{self.start_hour} to {self.end_hour}: {self.different} differ"
+
+
+class Difference(models.Model):
+    """A counter that is not what the records say. Of each run so many are kept (pipeline/reconcile_tables.py)."""
+
+    reconciliation = models.ForeignKey(Reconciliation, models.CASCADE, related_name="differences")
+    against = models.CharField(max_length=16)  # database, invoices
+    instance = models.CharField(max_length=32)
+    hour = models.CharField(max_length=20)
+    boot = models.CharField(max_length=64, blank=True)  # empty: of all
+    topic = models.CharField(max_length=249, blank=True)  # empty: of all
+    counter = models.CharField(max_length=32)
+    recomputed = models.CharField(max_length=40)  # a whole number; sums may be longer than 63 bits
+    known = models.CharField(max_length=40)
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour} {self.counter}: {self.recomputed}, {self.against} has {self.known}"
 
 
 class ElasticMinute(models.Model):

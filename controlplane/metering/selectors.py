@@ -18,9 +18,9 @@ from django.db.models import Count, Min
 
 from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
-from controlplane.metering.models import BrokerWaiver, Cap, Loss, PipelineStatus, Progress
+from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from quota.contracts.usage import COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,6 +36,7 @@ STALLED_AFTER_S = 120
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
+INSTANCE_TABLE = "metering_instancemaximum"
 _STORED, _MILLION = "stored_byte_seconds", 1_000_000
 _SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
@@ -54,6 +55,17 @@ class UsageHour:
     def stored_byte_hours(self) -> int:
         """To the nearest one; bills are computed from the seconds."""
         return (2 * self.stored_byte_seconds + SECONDS_PER_HOUR) // (2 * SECONDS_PER_HOUR)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceHour:
+    """What belongs to no topic, of one instance and hour; the hour's edge is a minute or two wide."""
+
+    wire_in_bytes: int  # all that came by its clients' sockets
+    wire_out_bytes: int
+    requests: int
+    loop_us: int  # of the brokers' loops
+    throttled_ms: int  # in which somebody waited for a limit: of what flows in, and of what flows out, added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,15 @@ def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: date
         UsageHour(hour, produced, consumed, stored, so_far=hour >= open_hour)
         for hour, produced, consumed, stored in _sums(instance, start, end)
     ]
+
+
+def instance_hours(*, instance: Instance, start: datetime, end: datetime) -> dict[str, InstanceHour]:
+    """What is counted of a whole instance, by the hours that begin in [start's hour, end) and saw a record of it."""
+    sums = ", ".join(f"SUM({_difference(name)})" for name in INSTANCE_COUNTERS)
+    statement = f"SELECT hour, {sums} FROM {INSTANCE_TABLE} WHERE {_SCOPE} GROUP BY hour"  # noqa: S608  # values are bound
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
+        return {hour: InstanceHour(*map(int, counters)) for hour, *counters in cursor.fetchall()}
 
 
 def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:
@@ -344,6 +365,14 @@ class Completeness:
         """Whether usage before a moment is complete only because some broker is not waited for."""
         return finality.has_waived(self.brokers, until=until)
 
+    def waivers_applied(self, *, until: datetime) -> list[BrokerWaiver]:
+        """Those of brokers without which usage before a moment would not be complete."""
+        return finality.waivers_applied(self.brokers, until=until)
+
+    def waiting_for(self, *, until: datetime) -> list[finality.Waiting]:
+        """Brokers that usage before a moment waits for, each with its hours and boots."""
+        return [] if self.absent else finality.waiting_for(self.brokers, until=until)
+
 
 def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
     """How it is now, of usage on a cluster."""
@@ -387,6 +416,23 @@ def caps_set(most: int = 100) -> QuerySet[Cap]:
     return Cap.objects.order_by("-set_at", "-pk")[:most]
 
 
+def reconciliations() -> QuerySet[Reconciliation]:
+    """Hours that were recomputed from the raw records and compared, the last run first."""
+    return Reconciliation.objects.order_by("-pk")
+
+
+def differences(*, reconciliation: int | None = None) -> QuerySet[Difference]:
+    """Counters that were not what the records say: of one run, or of all that are kept; the last found first."""
+    rows = Difference.objects.order_by("-reconciliation_id", "pk")
+    return rows if reconciliation is None else rows.filter(reconciliation=reconciliation)
+
+
+def differences_now() -> int:
+    """How many counters differed at the last run; 0 before the first."""
+    last = reconciliations().first()
+    return 0 if last is None else last.different
+
+
 def hour_text(moment: datetime) -> str:
     """The beginning of a moment's UTC hour, as usage records write it."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="hours") + ":00:00Z"
@@ -419,5 +465,10 @@ def _first_hour_from(end: datetime) -> str:
         return floor
 
 
+def moment_of(at_ms: int) -> datetime:
+    """Of milliseconds since 1970."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
 def _moment(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
+    return None if at_ms is None else moment_of(at_ms)

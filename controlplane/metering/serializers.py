@@ -8,7 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictSerializer
-from controlplane.metering.selectors import STATES
+from controlplane.metering.selectors import STATES, moment_of
+from quota.contracts.usage import COUNTERS
 
 
 class UsageHourSerializer(serializers.Serializer[Any]):
@@ -18,6 +19,16 @@ class UsageHourSerializer(serializers.Serializer[Any]):
     produced_bytes = serializers.IntegerField(help_text="record bytes written")
     consumed_bytes = serializers.IntegerField(help_text="record bytes read")
     stored_byte_hours = serializers.IntegerField(help_text="all replicas")
+    wire_in_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="all that came by the sockets of its clients, as on the wire; null: not counted, as the four below",
+    )
+    wire_out_bytes = serializers.IntegerField(allow_null=True, help_text="all that went")
+    requests = serializers.IntegerField(allow_null=True)
+    loop_ms = serializers.FloatField(allow_null=True, help_text="time of the brokers' loops that was spent for it")
+    throttled_ms = serializers.IntegerField(
+        allow_null=True, help_text="in which somebody waited for a limit, by direction and broker, added up"
+    )
     so_far = serializers.BooleanField(help_text="the hour is not over")
     records = serializers.CharField(help_text="path of the usage records behind this row")
 
@@ -91,6 +102,11 @@ class BrokerHoursSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="since when it does not see what it had counted before, such as on a disk that is missing",
     )
+    boots = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="whose hours are not told in full: those that it does not see any more, else the one that spoke last "
+        "and those that have told usage since",
+    )
     away_since = serializers.DateTimeField(allow_null=True)
     waived = BrokerWaiverSerializer(allow_null=True)
 
@@ -105,6 +121,56 @@ class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
     """Why."""
 
     reason = serializers.CharField(max_length=1000)
+
+
+class ReconciliationSerializer(serializers.Serializer[Any]):
+    """Hours that were recomputed from the raw records, and compared with the database and with invoices."""
+
+    id = serializers.IntegerField()
+    hours_from = serializers.CharField(source="start_hour")
+    hours_to = serializers.CharField(source="end_hour", help_text="not included")
+    at = serializers.SerializerMethodField()
+    compared = serializers.IntegerField(
+        help_text="hours of a topic on a broker's boot, and hours of invoices; 0: before the raw records begin"
+    )
+    different = serializers.IntegerField(help_text="counters that were not the same")
+    raised = serializers.IntegerField(help_text="rows that were put into the database again, where that was asked for")
+
+    @extend_schema_field({"type": "string", "format": "date-time"})
+    def get_at(self, row: Any) -> str:
+        """When."""
+        return moment_of(row.at_ms).isoformat().replace("+00:00", "Z")
+
+
+class ReconciliationPageSerializer(serializers.Serializer[Any]):
+    """Runs, the newest first, a page at a time."""
+
+    items = ReconciliationSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class UsageDifferenceSerializer(serializers.Serializer[Any]):
+    """A counter that is not what the raw records say."""
+
+    reconciliation = serializers.IntegerField(source="reconciliation_id")
+    against = serializers.ChoiceField(
+        choices=["database", "invoices"],
+        help_text="invoices: what they were computed from, with the adjustments so far; late usage differs until the next one",
+    )
+    instance_id = serializers.CharField(source="instance")
+    hour = serializers.CharField()
+    boot = serializers.CharField(help_text="empty: all")
+    topic = serializers.CharField(help_text="empty: all")
+    counter = serializers.ChoiceField(choices=list(COUNTERS))
+    recomputed = serializers.CharField(help_text="a whole number")
+    known = serializers.CharField(help_text="a whole number")
+
+
+class UsageDifferencePageSerializer(serializers.Serializer[Any]):
+    """Of each run at most 1,000, a page at a time; the last run's first."""
+
+    items = UsageDifferenceSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class JobRunSerializer(serializers.Serializer[Any]):

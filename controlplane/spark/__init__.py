@@ -5,6 +5,7 @@
     archive   classes as the JVM has loaded them before, which makes starts quick
     errors    its errors in a line
     topics    what Kafka says of a topic, asked by the client in the JVM
+    delta     Delta Lake tables: a session's options, whether a table is there, what its commits say
 
 The programs are `controlplane.metering.pipeline` (usage, reports) and `controlplane.lake` (topics into Delta tables). No Django
 in here: they run with Spark's own life cycle.

@@ -20,7 +20,7 @@ from typing import Any
 from controlplane.env import zookeeper_table
 from controlplane.sealing.keyring import drawn
 from controlplane.stack import metering
-from controlplane.stack.layout import HOST, Layout
+from controlplane.stack.layout import CLUSTERS, HOST, Layout
 from quota.contracts import identity
 from quota.contracts.identity import METERING, Keys
 from quota.contracts.internal_security import InternalSecurity
@@ -102,6 +102,7 @@ def broker_toml(layout: Layout, stores: Stores, broker: int, cluster: int = 1) -
             "tls_folder": str(layout.tls_of(identity.broker(broker))),
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "rack": "",
+            **({} if cluster == 1 else {"cluster": CLUSTERS[cluster - 1]}),  # as usage records name it
         },
     ) + _toml("zookeeper", stores.zookeeper_access)
 

@@ -6,18 +6,22 @@ more, it is not known who reads a topic, and nothing is said.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controlplane.kafka import groups
+from controlplane.core.errors import Unavailable
+from controlplane.kafka import backlog_door, groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import Place, Span
     from controlplane.kafka.groups import Group
 
+LOG = logging.getLogger(__name__)
 MOST_GROUPS = 300
 NEAR = 0.8
 """Of the time that records are kept: what is older than this and not read yet may be deleted before it is."""
@@ -33,6 +37,7 @@ class Reader:
     lag: int | None  # records; None: it has no offset there, or no end is known
     lost: int  # records that were deleted before it read them
     is_near_retention: bool
+    lag_bytes: int | None = None  # about, as `kafka.backlog_door` has it; None: not known of some partition
 
 
 def readers_of(
@@ -49,12 +54,35 @@ def readers_of(
     names = [group.name for group in groups.list_all(cluster, instance_id)]
     if len(names) > MOST_GROUPS:
         return None
-    found = [_reader(group, topic, spans, deadlines) for group in groups.read(cluster, instance_id, names)]
+    read = groups.read(cluster, instance_id, names)
+    sizes = _sizes(cluster, instance_id, [stretch for group in read for stretch in _stretches(group, topic, spans)])
+    found = [_reader(group, topic, spans, deadlines, sizes) for group in read]
     return sorted((each for each in found if each is not None), key=lambda each: (-(each.lag or 0), each.group))
 
 
+def _stretches(group: Group, topic: str, spans: Mapping[Place, Span]) -> list[Stretch]:
+    """From where it would read on, of partitions of the topic in which something is left."""
+    return [
+        (*place, max(offset, spans[place].start), spans[place].end)
+        for place, offset in group.committed.items()
+        if place[0] == topic and place in spans and max(offset, spans[place].start) < spans[place].end
+    ]
+
+
+def _sizes(cluster: ClusterAddress, instance_id: str, stretches: Sequence[Stretch]) -> Mapping[Stretch, int]:
+    try:
+        return backlog_door.read(cluster, instance_id, stretches) if stretches else {}
+    except Unavailable as error:  # who reads it is known all the same
+        LOG.info("groups are shown without their lag in bytes: %s", error)
+        return {}
+
+
 def _reader(
-    group: Group, topic: str, spans: Mapping[Place, Span], deadlines: Mapping[Place, int | None]
+    group: Group,
+    topic: str,
+    spans: Mapping[Place, Span],
+    deadlines: Mapping[Place, int | None],
+    sizes: Mapping[Stretch, int],
 ) -> Reader | None:
     offsets = {place: offset for place, offset in group.committed.items() if place[0] == topic}
     members = sum(any(name == topic for name, _ in member.partitions) for member in group.described.members)
@@ -62,6 +90,8 @@ def _reader(
         return None
     known = [(place, offset, spans[place]) for place, offset in offsets.items() if place in spans]
     lag = sum(max(0, span.end - max(offset, span.start)) for _, offset, span in known)
+    left = [sizes.get(stretch) for stretch in _stretches(group, topic, spans)]
+    sized = [size for size in left if size is not None]
     return Reader(
         group.name,
         group.described.state,
@@ -69,6 +99,7 @@ def _reader(
         lag if known else None,
         sum(max(0, min(span.start, span.end) - offset) for _, offset, span in known),
         any(_is_near(place, offset, span, deadlines) for place, offset, span in known),
+        sum(sized) if known and len(sized) == len(left) else None,
     )
 
 

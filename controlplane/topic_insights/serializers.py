@@ -58,6 +58,9 @@ class ReaderSerializer(serializers.Serializer[Any]):
     state = serializers.CharField()
     members = serializers.IntegerField(help_text="that read some partition of the topic")
     lag = serializers.IntegerField(allow_null=True, help_text="records of this topic")
+    lag_bytes = serializers.IntegerField(
+        allow_null=True, help_text="the same in bytes as stored, about; null: not known of some partition"
+    )
     lost = serializers.IntegerField(help_text="records that were deleted before the group read them")
 
 

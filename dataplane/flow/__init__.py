@@ -1,5 +1,6 @@
 """What the broker reports to the flow master, and what it is granted.
 
-facts   what only the broker knows of an instance when a report is due
-master  the line to the active master; feeds `quota.agent`
+facts    what only the broker knows of an instance when a report is due
+windows  requests of instances, ten seconds at a time
+master   the line to the active master; feeds `quota.agent`
 """

@@ -8,7 +8,7 @@ from dataplane.doors import Connection, Doors, NoNodeError, Timer, TlsClient, Zo
 from dataplane.peers.internal_tls import InternalTls
 from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
-from quota.agent.transport import MasterLink
+from quota.agent.transport import MasterLink, RequestSteps
 from quota.contracts.identity import master
 from quota.contracts.instance import MASTER_PATH, ContractError
 from quota.contracts.mastership import Mastership
@@ -31,6 +31,7 @@ class MasterFollower:
         log: Callable[[str], None],
         load: Callable[[], LoopLoad | None],
         absent: Callable[[], Absent],
+        requests: RequestSteps,
         tls: InternalTls | None = None,
     ) -> None:
         self._tls = tls
@@ -49,6 +50,7 @@ class MasterFollower:
             log=log,
             load=load,
             absent=absent,
+            requests=requests,
         )
 
     def start(self) -> None:

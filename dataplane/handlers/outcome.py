@@ -33,9 +33,10 @@ class Message(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A whole frame, as it goes out."""
+    """A whole frame, as it goes out; `told_ms` is what it tells its reader to wait."""
 
     parts: list[Buffer | Splice]
+    told_ms: int = 0
 
 
 Now: TypeAlias = Message | Encoded

@@ -37,6 +37,7 @@ from dataplane.handlers.groups import (
     txn_offsets,
 )
 from dataplane.handlers.internal import (
+    backlogs,
     connections,
     control,
     elections,
@@ -152,6 +153,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DESCRIBE_TRANSACTIONS, (0, 0), listing.handle_describe_transactions),
         _row(ApiKey.LIST_TRANSACTIONS, (0, 1), listing.handle_list_transactions),
         _row(ApiKey.DESCRIBE_CONNECTIONS, (0, 0), connections.handle_describe_connections, tenant=False),
+        _row(ApiKey.DESCRIBE_BACKLOGS, (0, 0), backlogs.handle_describe_backlogs, tenant=False),
         _row(ApiKey.LEADER_AND_ISR, (5, 7), replication.handle_leader_and_isr, tenant=False),
         _row(ApiKey.STOP_REPLICA, (3, 4), replication.handle_stop_replica, tenant=False),
         _row(ApiKey.UPDATE_METADATA, (6, 8), control.handle_update_metadata, tenant=False),

@@ -3,6 +3,7 @@
     counters        one memory-mapped file per boot: survives SIGKILL
     usage           one topic's counters: the hot path
     meter           all topics of the broker; what is due to be told, and under which hour
+    instances       what belongs to no topic: wire bytes, requests, time of the loop, waiting
     previous_boots  the last words of earlier boots, read from their files
     publisher       records to the leaders of `__usage`, acks=all
     hours           UTC hours as numbers and as text
@@ -18,6 +19,8 @@ What is counted, once each:
 * **Consumed**: bytes of batches that left by a tenant's socket. A batch that begins before the offset asked for is sent
   whole and counts whole. When a connection ends in the middle of an answer, what has left of it counts.
 * **Stored**: the integral of the bytes of every replica here over time, in byte-seconds.
+* **On the wire, requests, the loop, waiting**: of an instance, read once a minute of counters that are there anyway. No price
+  is made of them, and they are not kept in the file.
 
 What a killed broker (SIGKILL) leaves uncounted: bytes in flight, that is, appended there and not committed when it died
 (also if the next leader commits them), and up to a second of storage. Nothing that it acknowledged with acks=all, and

@@ -7,6 +7,11 @@ Words of 64 bits in this machine's byte order (the file never leaves it). A head
             7 the last boot of this broker that is known to have said so, 0: none
     slot    0 length of the name, 0: free   1 generation   2 produced bytes   3 consumed bytes
             4 stored byte-seconds, as of   5 stored bytes   6 as of when, ms   7… the physical topic name, UTF-8
+            35, 36 the topic's UUID where the name has at most 224 bytes; zeros: not known
+
+Word 7 of slot 0 is 2 in a file whose slots have UUIDs. The release before this one left that word at 0, and looks at none of
+these: each release reads what the other has left. A slot named `=` and a boot in hexadecimal counts nothing: it says that
+what that one counted was told, by this boot or by one that it knows of in the same way; its generation is their order.
 
 Times in ms are the boot's monotonic clock: differences only. Every counter is one aligned word that is stored at once,
 so a kill between two instructions finds the old value or the new one. (Rejected: `struct.pack_into`, which clears the
@@ -37,6 +42,15 @@ MAX_WORD = 2**63 - 1
 GENERATION, PRODUCED, CONSUMED, BYTE_SECONDS, BYTES, AS_OF = range(1, 7)
 _NAME_AT = 7
 _NAME_BYTES = (SLOT_WORDS - _NAME_AT) * WORD
+_ID_AT = SLOT_WORDS - 2
+_ID_BYTES = 2 * WORD
+_BESIDE_ID = (_ID_AT - _NAME_AT) * WORD
+"""The longest name that leaves room for a UUID."""
+NO_ID = bytes(_ID_BYTES)
+_EDITION_AT, _WITH_IDS = NOWHERE + _NAME_AT, 2
+_TOLD, _TOLD_BYTES = "=", 17
+MOST_TOLD = 200
+"""Boots that a file names. Who comes after more than that names the last of them."""
 _MAGIC, _BOOT, _BROKER, _SLOTS, _ALIVE, _HOUR, _FLOOR, _SPOKE = range(8)
 _MAGIC_VALUE = int.from_bytes(b"SLUSAGE1", "big")
 
@@ -52,16 +66,19 @@ class Counters:
         self.path = path
         self._files = files
         self._slots = slots
+        self._told: dict[int, int] = {}  # boots, and the slots that name them, the oldest first
+        self._told_number = 0
         self.words = self._map(slots)
         self._free = list(range(slots - 1, 0, -1))
         words = self.words
         words[_BOOT], words[_BROKER], words[_SLOTS] = boot, broker, slots
+        words[_EDITION_AT] = _WITH_IDS
         words[_MAGIC] = _MAGIC_VALUE
 
     def _map(self, slots: int) -> memoryview:
         return self._files.map(self.path, WORD * (HEADER_WORDS + SLOT_WORDS * slots)).cast("Q")
 
-    def claim(self, name: str, generation: int) -> int:
+    def claim(self, name: str, generation: int, topic_id: bytes = NO_ID) -> int:
         """A slot for a topic: the index of its first word, counters at 0."""
         data = name.encode()
         if (not self._free and not self._grow()) or len(data) > _NAME_BYTES:
@@ -71,7 +88,9 @@ class Counters:
         for offset in range(GENERATION, _NAME_AT):
             words[at + offset] = 0
         words[at + GENERATION] = generation
-        start = (at + _NAME_AT) * WORD
+        start, id_start = (at + _NAME_AT) * WORD, (at + _ID_AT) * WORD
+        if len(data) <= _BESIDE_ID:
+            words.cast("B")[id_start : id_start + _ID_BYTES] = topic_id
         words.cast("B")[start : start + len(data)] = data
         words[at] = len(data)
         return at
@@ -90,6 +109,18 @@ class Counters:
     def open_from(self, hour: int) -> None:
         """Hours before this one are closed: nothing may be counted under them, whatever a clock says."""
         self.words[_FLOOR] = hour
+
+    def has_told(self, boot: int) -> None:
+        """What an earlier boot counted is in the topic: its file may go, and who finds this one still knows."""
+        if boot in self._told:
+            return
+        at = self.claim(f"{_TOLD}{boot:016x}", self._told_number)
+        if at == NOWHERE:
+            return
+        self._told[boot] = at
+        self._told_number += 1
+        if len(self._told) > MOST_TOLD:
+            self.release(self._told.pop(next(iter(self._told))))
 
     def spoke(self, boot: int) -> None:
         """That hours before are closed is in the topic, as this boot has said it."""
@@ -119,6 +150,7 @@ class Row(NamedTuple):
     produced_bytes: int
     consumed_bytes: int
     byte_seconds: int
+    topic_id: bytes = NO_ID
 
 
 class CounterSnapshot:
@@ -132,11 +164,27 @@ class CounterSnapshot:
         if self._words[_MAGIC] != _MAGIC_VALUE:
             raise CountersError("the magic number is another")
         self._slots = min(self._words[_SLOTS], (len(self._words) - HEADER_WORDS) // SLOT_WORDS)
+        self._has_ids = len(self._words) > _EDITION_AT and self._words[_EDITION_AT] == _WITH_IDS
         self.boot = int(self._words[_BOOT])
         self.broker = int(self._words[_BROKER])
         self.hour = int(self._words[_HOUR])
         self.floor = int(self._words[_FLOOR])
         self.spoke = int(self._words[_SPOKE])
+
+    def boots(self) -> list[int]:
+        """Boots of which it is known here that what they counted was told, the oldest first; the last is the one of this file."""
+        told = [boot for _, boot in sorted(self._told())]
+        return list(dict.fromkeys(boot for boot in (*told, self.spoke, self.boot) if boot))
+
+    def _told(self) -> Iterator[tuple[int, int]]:
+        for slot in range(1, self._slots):
+            at = _first_word(slot)
+            if self._words[at] == _TOLD_BYTES:
+                start = (at + _NAME_AT) * WORD
+                name = self._data[start : start + _TOLD_BYTES]
+                if name.startswith(_TOLD.encode()):
+                    with contextlib.suppress(ValueError):
+                        yield self._words[at + GENERATION], int(name[1:], 16)
 
     def rows(self) -> Iterator[Row]:
         """All topics that have counted anything; storage up to the last sign of life."""
@@ -150,10 +198,17 @@ class CounterSnapshot:
 
     def _row(self, at: int) -> Row:
         words = self._words
-        start = (at + _NAME_AT) * WORD
-        name = self._data[start : start + min(words[at], _NAME_BYTES)].decode()
+        start, id_start, length = (at + _NAME_AT) * WORD, (at + _ID_AT) * WORD, min(words[at], _NAME_BYTES)
+        name = self._data[start : start + length].decode()
+        has_id = self._has_ids and length <= _BESIDE_ID
+        topic_id = bytes(self._data[id_start : id_start + _ID_BYTES]) if has_id else NO_ID
         unsettled_ms = max(0, words[_ALIVE] - words[at + AS_OF])
         byte_seconds = words[at + BYTE_SECONDS] + words[at + BYTES] * unsettled_ms // 1000
         return Row(
-            name, words[at + GENERATION], words[at + PRODUCED], words[at + CONSUMED], min(byte_seconds, MAX_WORD)
+            name,
+            words[at + GENERATION],
+            words[at + PRODUCED],
+            words[at + CONSUMED],
+            min(byte_seconds, MAX_WORD),
+            topic_id,
         )

@@ -8,7 +8,11 @@ at most a few milliseconds, and the next portion is made when the one before it 
     closing  an hour has ended: all topics are closed, portion by portion. They can be, later, as of the hour's edge:
              since then their counters stand and their storage grows evenly. A change closes its topic first.
     former   what earlier boots left
+    instances  what is counted of whole instances (`instances`): a walk each `usage_instance_interval_ms`, and at an hour's end
     round    storage alone: a slow walk around all topics
+
+So many records a second are made of what is due (`usage_emit_records_per_s`) and no more: where very many topics change all the
+time, each is told less often, in its turn. Hours are closed as fast as the topic takes it.
 
 A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
 no leader, nothing is lost and hardly anything is kept.
@@ -17,7 +21,8 @@ When all of an hour is acknowledged, and what earlier boots left, the topic is t
 which every broker has said so does not change any more.
 
 A topic whose last replica here goes away is told once more; then its slot is free. One whose byte-seconds come near to 63
-bits (10 TB for 5 days) is told, and counts on from zero in another slot, as another boot.
+bits (10 TB for 5 days) is told, and counts on from zero in another slot, as another boot. So does one that is made anew with
+another UUID before that was done: no counter is of two topics.
 """
 
 from __future__ import annotations
@@ -28,14 +33,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.metering.counters import Counters
 from dataplane.metering.hours import HOUR_MS, hour_of, hour_text
+from dataplane.metering.instances import Instances
 from dataplane.metering.previous_boots import PreviousBoots, counters_path
 from dataplane.metering.usage import TopicUsage
+from dataplane.protocol.schema import NO_UUID
 from dataplane.tasks import Task, either, sleep
 from quota.contracts.namespace import counted_key
-from quota.contracts.usage import HoursComplete, UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from uuid import UUID
 
     from dataplane.config import BrokerConfig
     from dataplane.doors import Doors, Timer
@@ -48,6 +56,8 @@ PORTION = 64
 _MOST_PENDING = 1024
 _LOOKED_AT = 512
 """Quiet topics passed over in one go."""
+_INSTANCES_LOOKED_AT = 64
+"""And instances, each of which takes some microseconds."""
 _BREATH_S = 0.001
 
 
@@ -65,6 +75,9 @@ class Meter:
     def __init__(self, config: BrokerConfig, doors: Doors, boot: str, sink: Sink, log: Callable[[str], None]) -> None:
         self._config, self._doors, self._boot, self._sink, self._log = config, doors, boot, sink, log
         self._clock = doors.loop.clock
+        self.cluster = config.cluster
+        self.instances = Instances(broker=config.id, boot=boot, cluster=config.cluster)
+        self._instances_at_ms = 0
         self.hour = hour_of(self._clock.now_ms())
         self._generation = 0
         self._counters: Counters | None = None
@@ -72,6 +85,9 @@ class Meter:
         self._topics: dict[str, TopicUsage] = {}
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
+        self._due_credit = 0.0  # records that may be made of them now
+        self._due_at_ms = 0  # when that was computed last
+        self._is_stopping = False
         self._closing = 0  # so many topics of `_round`, from its front, have not been closed since the hour ended
         self._round: deque[TopicUsage] = deque()
         self._round_credit = 0.0
@@ -91,7 +107,7 @@ class Meter:
         Raises OSError.
         """
         files, directories = self._doors.files, directories or self._config.data_dirs
-        self._former = PreviousBoots(files, directories, self._log)
+        self._former = PreviousBoots(files, directories, self._log, self.cluster)
         self._floor = self._former.floor
         self.hour = max(self.hour, self._floor)
         path = counters_path(directories[0], self._boot)
@@ -100,7 +116,9 @@ class Meter:
         self._counters.alive(self.now_ms(), self.hour)
 
     def start(self) -> None:
-        self._emit_at_ms = self.now_ms() + self._config.settings.usage_emit_interval_ms
+        settings = self._config.settings
+        self._emit_at_ms = self.now_ms() + settings.usage_emit_interval_ms
+        self._instances_at_ms = self.now_ms() + settings.usage_instance_interval_ms
         self._tick()
 
     async def stop(self, within_s: float) -> None:
@@ -109,7 +127,10 @@ class Meter:
             return
         self._timer.cancel()
         self._timer = None
+        self._is_stopping = True
         self._sign_of_life()
+        if not self.instances.is_closing:
+            self.instances.begin(self.hour)
         self._emit()
         if self._flushing is not None and not self._flushing.done:
             await either(self._flushing, sleep(self._doors.loop, within_s))
@@ -117,9 +138,11 @@ class Meter:
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
-    def topic(self, physical: str) -> TopicUsage | None:
+    def topic(self, physical: str, topic_id: UUID = NO_UUID) -> TopicUsage | None:
         """The counters of a topic that has replicas here; None for one of the cluster's own."""
         usage = self._topics.get(physical)
+        if usage is not None and NO_UUID not in (topic_id, usage.topic_id) and topic_id != usage.topic_id:
+            self._begin_another(usage, topic_id)
         if usage is None:
             if self._counters is None or counted_key(physical) is None:
                 return None
@@ -130,10 +153,21 @@ class Meter:
                 broker=self._config.id,
                 boot=self._boot,
                 generation=self._generation,
+                topic_id=topic_id,
             )
             self._walk_by(usage)
         usage.is_retired = False
         return usage
+
+    def _begin_another(self, usage: TopicUsage, topic_id: UUID) -> None:
+        """Another topic has the name before the one before it was told to its end: that is done now.
+
+        What an answer that is still leaving had read of the former one counts to the new one.
+        """
+        self.close_hours(usage)
+        self._put(usage.take(self.now_ms()))
+        usage.is_dirty = False
+        self._begin_again(usage, topic_id)
 
     def _walk_by(self, usage: TopicUsage) -> None:
         """From now on the walk around all topics comes by: it tells what is quiet, and closes hours."""
@@ -188,8 +222,15 @@ class Meter:
         period_s = min(TICK_S, self._config.settings.usage_emit_interval_ms / 1000, to_edge_s)
         self._timer = self._doors.loop.call_later(period_s, self._tick)
         self._sign_of_life()
+        if self.now_ms() >= self._instances_at_ms:
+            self._instances_at_ms = self.now_ms() + self._config.settings.usage_instance_interval_ms
+            if not self.instances.has_more:  # else the one before it goes on
+                self.instances.begin(self.hour)
+                self._wake()
         if self.now_ms() >= self._emit_at_ms:
             self._emit()
+        elif self._due:
+            self._wake()  # more of them may be told by now
 
     def _sign_of_life(self) -> None:
         hour = max(hour_of(self._clock.now_ms()), self._floor)
@@ -203,6 +244,10 @@ class Meter:
 
         An hour before the last one: the clock had been far ahead, and has been put right.
         """
+        if hour > self.hour:
+            self.instances.begin(self.hour, closes=True)
+        else:
+            self.instances.begin(hour, anew=True)
         self.hour = hour
         self._closing = len(self._round)
         self._wake()
@@ -237,8 +282,11 @@ class Meter:
         self._put(usage.take(at_ms))
         usage.is_dirty = False
         if usage.is_nearly_full:
-            self._generation += 1
-            self._left_slots.append(usage.begin_again(self._boot, self._generation))
+            self._begin_again(usage, usage.topic_id)
+
+    def _begin_again(self, usage: TopicUsage, topic_id: UUID) -> None:
+        self._generation += 1
+        self._left_slots.append(usage.begin_again(self._boot, self._generation, topic_id))
 
     def _edge_ms(self, hour: int) -> int:
         """When an hour began, on the monotonic clock; never in the future."""
@@ -257,15 +305,34 @@ class Meter:
         room = min(PORTION, _MOST_PENDING - len(pending))
         full = len(pending) + room
         self._walk_closing(full)
-        while self._due and len(pending) < full:
+        self._earn_credit()
+        while self._due and self._due_credit >= 1 and len(pending) < full:
             usage = self._due.popleft()
             self.close_hours(usage)
             if usage.is_dirty:
+                self._due_credit -= 1
                 self._take(usage, self.now_ms())
         assert self._former is not None
         for record in self._former.next(full - len(pending)):
             self._put(record)
+        self._walk_instances(full)
         self._walk_round(full)
+
+    def _earn_credit(self) -> None:
+        """Records a second, and no more saved up than one second's."""
+        rate, now_ms = self._config.settings.usage_emit_records_per_s, self.now_ms()
+        self._due_credit = min(self._due_credit + rate * (now_ms - self._due_at_ms) / 1000, max(rate, 1))
+        self._due_at_ms = now_ms
+        if self._is_stopping:
+            self._due_credit = float(len(self._due))
+
+    def _walk_instances(self, full: int) -> None:
+        looked_at = 0
+        while self.instances.has_more and len(self._pending) < full and looked_at < _INSTANCES_LOOKED_AT:
+            looked_at += 1
+            record = self.instances.next()
+            if record is not None:
+                self._pending[record.boot, record.hour, record.instance, ""] = record
 
     def _walk_closing(self, full: int) -> None:
         self._closing = min(self._closing, len(self._round))  # the other walk drops topics, too
@@ -296,7 +363,13 @@ class Meter:
 
     def _has_more(self) -> bool:
         assert self._former is not None
-        return bool(self._due or self._closing or self._former.has_more or (self._round and self._round_credit >= 1))
+        return bool(
+            (self._due and self._due_credit >= 1)
+            or self._closing
+            or self._former.has_more
+            or self.instances.has_more
+            or (self._round and self._round_credit >= 1)
+        )
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
@@ -343,23 +416,28 @@ class Meter:
         assert self._former is not None
         assert self._counters is not None
         hour = min(hour_of(self._clock.now_ms()), self.hour) - 1
-        if hour < self._floor or self._closing or self._former.has_more or self._waits(hour_text(hour)):
+        if hour < self._floor or self._closing or self.instances.is_closing or self._former.owes:
+            return
+        if self._waits(hour_text(hour)):
             return
         self._floor = hour + 1
         self._counters.open_from(self._floor)  # before it is said: a kill in between closes an hour without a word
         after = tuple(f"{boot:016x}" for boot in sorted(self._former.boots))
-        record = HoursComplete(self._config.id, self._boot, hour_text(hour), after)
+        record = HoursComplete(self._config.id, self._boot, hour_text(hour), after, self.cluster)
         self._pending[record.boot, record.hour, "", ""] = record
 
     def _waits(self, hour: str) -> bool:
         """Whether a record of this hour, or one before it, is not acknowledged yet."""
-        return any(isinstance(record, UsageRecord) and record.hour <= hour for record in self._pending.values())
+        return any(
+            isinstance(record, UsageRecord | InstanceRecord) and record.hour <= hour
+            for record in self._pending.values()
+        )
 
     def _all_told(self) -> None:
         """Every record made so far is acknowledged: what waited for that can go."""
         assert self._former is not None
         assert self._counters is not None
-        self._former.acknowledged()
+        self._former.acknowledged(self._counters.has_told)
         while self._left_slots:
             self._counters.release(self._left_slots.pop())
         retired, self._retired = self._retired, []

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from dataplane.metering.counters import CountersError, CounterSnapshot
 from dataplane.metering.hours import hour_text
-from dataplane.metering.usage import boot_text, owner_of
+from dataplane.metering.usage import boot_text, id_text, owner_of
 from quota.contracts.namespace import split_physical
 from quota.contracts.usage import UsageRecord
 
@@ -32,8 +33,8 @@ def counters_path(directory: str, boot: str) -> str:
 class PreviousBoots:
     """The files that lie there at the start."""
 
-    def __init__(self, files: Files, directories: Sequence[str], log: Callable[[str], None]) -> None:
-        self._files, self._log = files, log
+    def __init__(self, files: Files, directories: Sequence[str], log: Callable[[str], None], cluster: str = "") -> None:
+        self._files, self._log, self._cluster = files, log, cluster
         self._paths = [
             f"{directory}/{name}"
             for directory in directories
@@ -41,7 +42,7 @@ class PreviousBoots:
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
         ]
         self.floor = 0  # the first hour that no boot has called told in full
-        self.boots: set[int] = set()  # whose counters are here, or told by those whose are
+        self._boots: dict[str, list[int]] = {}  # by file: boots that were told, and the one that counted in it
         self._look()
         self._told: list[str] = []  # handed out to the last record, not known to be acknowledged
         self._records = self._all()
@@ -53,7 +54,17 @@ class PreviousBoots:
             with contextlib.suppress(CountersError, OSError):
                 snapshot = CounterSnapshot(self._files.read_file(path))
                 self.floor = max(self.floor, snapshot.floor)
-                self.boots |= {snapshot.boot, snapshot.spoke} - {0}
+                self._boots[path] = snapshot.boots()
+
+    @property
+    def boots(self) -> set[int]:
+        """Whose counters are here, or were told by those whose are."""
+        return {boot for boots in self._boots.values() for boot in boots}
+
+    @property
+    def owes(self) -> bool:
+        """Whether anything of it is not known to be in the topic."""
+        return self.has_more or bool(self._told)
 
     def next(self, most: int) -> list[UsageRecord]:
         """Some more records; none when that was all."""
@@ -66,10 +77,15 @@ class PreviousBoots:
                 records.append(record)
         return records
 
-    def acknowledged(self) -> None:
-        """Every record handed out so far is in the topic. A file that cannot be removed is told again by the next boot."""
+    def acknowledged(self, has_told: Callable[[int], None]) -> None:
+        """Every record handed out so far is in the topic: `has_told` hears of each boot before its file goes.
+
+        A file that cannot be removed is told again by the next boot.
+        """
         while self._told:
             path = self._told.pop()
+            for boot in self._boots.get(path, ()):
+                has_told(boot)
             try:
                 self._files.remove(path)
             except OSError as error:
@@ -78,16 +94,17 @@ class PreviousBoots:
     def _all(self) -> Iterator[UsageRecord]:
         for path in self._paths:
             try:
-                yield from _records(CounterSnapshot(self._files.read_file(path)))
+                yield from _records(CounterSnapshot(self._files.read_file(path)), self._cluster)
             except CountersError as error:  # what a power cut has left: it will not get better
                 self._log(f"usage of an earlier boot cannot be read: {error}")
             except OSError as error:
                 self._log(f"usage of an earlier boot cannot be read now: {error}; the file stays")
+                self._boots.pop(path, None)  # its header could be read before: it is not told all the same
                 continue
             self._told.append(path)
 
 
-def _records(snapshot: CounterSnapshot) -> Iterator[UsageRecord]:
+def _records(snapshot: CounterSnapshot, cluster: str) -> Iterator[UsageRecord]:
     for row in snapshot.rows():
         if split_physical(row.name) is not None:
             instance, topic = owner_of(row.name)
@@ -100,4 +117,6 @@ def _records(snapshot: CounterSnapshot) -> Iterator[UsageRecord]:
                 produced_bytes=row.produced_bytes,
                 consumed_bytes=row.consumed_bytes,
                 stored_byte_seconds=row.byte_seconds,
+                topic_id=id_text(UUID(bytes=row.topic_id)),
+                cluster=cluster,
             )

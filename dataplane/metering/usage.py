@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.metering.counters import AS_OF, BYTE_SECONDS, BYTES, CONSUMED, MAX_WORD, NOWHERE, PRODUCED
+from dataplane.cluster.paths import topic_id_text
+from dataplane.metering.counters import AS_OF, BYTE_SECONDS, BYTES, CONSUMED, MAX_WORD, NO_ID, NOWHERE, PRODUCED
 from dataplane.metering.hours import hour_text
+from dataplane.protocol.schema import NO_UUID
 from quota.contracts.namespace import instance_id_of_key, split_physical
 from quota.contracts.usage import UsageRecord
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dataplane.metering.counters import Counters
 
 NEARLY_FULL = 2**62
@@ -37,10 +41,16 @@ def boot_text(boot: str, generation: int) -> str:
     return f"{boot}.{generation}" if generation else boot
 
 
+def id_text(topic_id: UUID) -> str:
+    """As records write it."""
+    return "" if topic_id == NO_UUID else topic_id_text(topic_id)
+
+
 class Owner(Protocol):
     """The meter, as its topics see it."""
 
     hour: int
+    cluster: str  # the name of the physical cluster
 
     def now_ms(self) -> int:
         """Monotonic."""
@@ -81,13 +91,23 @@ class TopicUsage:
         "physical",
         "produced_bytes",
         "topic",
+        "topic_id",
     )
 
     def __init__(
-        self, owner: Owner, counters: Counters, physical: str, *, broker: int, boot: str, generation: int
+        self,
+        owner: Owner,
+        counters: Counters,
+        physical: str,
+        *,
+        broker: int,
+        boot: str,
+        generation: int,
+        topic_id: UUID = NO_UUID,
     ) -> None:
         self._owner, self._counters = owner, counters
         self.physical = physical
+        self.topic_id = topic_id
         self.instance, self.topic = owner_of(physical)
         self.broker = broker
         self.generation = generation
@@ -106,12 +126,16 @@ class TopicUsage:
     def settle_in(self) -> None:
         """Take a slot of the file."""
         self.has_left = False
-        self.at = self._counters.claim(self.physical, self.generation)
+        self.at = self._counters.claim(
+            self.physical, self.generation, NO_ID if self.topic_id == NO_UUID else self.topic_id.bytes
+        )
         self._write_bytes()
         self._write_storage()
 
-    def begin_again(self, boot: str, generation: int) -> int:
-        """Count from zero under another boot's name; returns the slot that holds what was counted before.
+    def begin_again(self, boot: str, generation: int, topic_id: UUID | None = None) -> int:
+        """Count from zero under another boot's name, and perhaps for another topic of this name.
+
+        Returns the slot that holds what was counted before.
 
         That slot is to be given back once the last record made of it is acknowledged. A kill in between loses a moment
         of storage.
@@ -119,6 +143,7 @@ class TopicUsage:
         left = self.at
         self._counters.words[left + BYTES] = 0  # from here on storage counts in the new slot
         self.generation, self.boot = generation, boot_text(boot, generation)
+        self.topic_id = self.topic_id if topic_id is None else topic_id
         self.produced_bytes = self.consumed_bytes = 0
         self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
         self._byte_ms %= 1000  # less than a second has been told of none
@@ -211,4 +236,6 @@ class TopicUsage:
             produced_bytes=self.emitted_produced,
             consumed_bytes=self.emitted_consumed,
             stored_byte_seconds=min(self._emitted_byte_seconds, MAX_WORD),
+            topic_id=id_text(self.topic_id),
+            cluster=self._owner.cluster,
         )

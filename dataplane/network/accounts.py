@@ -186,6 +186,11 @@ class Accounts:
         """The account of this name for what may come late: of one that is forgotten, one for all who are gone."""
         return self._all.get(name, self._nobody)
 
+    def spent_s(self, name: str) -> float:
+        """What an account has used of the loop since it was made; 0: there is none."""
+        account = self._all.get(name)
+        return 0.0 if account is None else account.spent_s
+
     def forget(self, name: str) -> None:
         """The instance is gone. What still holds something keeps its account, and that goes with the last of it."""
         account = self._all.get(name)

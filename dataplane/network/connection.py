@@ -289,6 +289,7 @@ class SocketConnection(Sender):
     def _deliver(self, frame: memoryview) -> None:
         if self._protocol is not None and not self._closing:
             self._protocol.frame(frame)
+            self._settle()
 
     def _keep(self, backlog: memoryview) -> None:
         """It is memory of its own, all of which is held while any of it waits."""

@@ -367,6 +367,10 @@ class EpollLoop:
         """Something else than a connection has used the loop."""
         self.accounts.charge(self.accounts.known(account), seconds)
 
+    def worked_s(self, account: str) -> float:
+        """Since it was made; 0: there is none."""
+        return self.accounts.spent_s(account)
+
     def charge(self, connection: Sender, began: float) -> float:
         """The loop has worked for a connection since then; returns the present."""
         now = self.clock.monotonic()

@@ -6,4 +6,5 @@ templates source  messages of which few fields change, without decoding; the tex
 headers frame     what stands before a body; cutting a stream into frames
 api errors        every API with its messages; error codes
 release           letting go of long messages a piece at a time
+error_codes       those that an answer has, of all its rows
 """

@@ -75,9 +75,10 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_DESCRIBE = 69
     DESCRIBE_TOPIC_PARTITIONS = 75
     DESCRIBE_CONNECTIONS = 20_001
+    DESCRIBE_BACKLOGS = 20_002
 
 
-OWN = frozenset({ApiKey.DESCRIBE_CONNECTIONS})
+OWN = frozenset({ApiKey.DESCRIBE_CONNECTIONS, ApiKey.DESCRIBE_BACKLOGS})
 """Not Kafka's: far from its keys, and on the internal listener only."""
 
 

@@ -57,6 +57,15 @@ class Appended(NamedTuple):
     duplicate: bool = False
 
 
+class Turn:
+    """Of the loop: whoever appends in it may ask later when it was over, and so when waiting for others began."""
+
+    __slots__ = ("ended_s",)
+
+    def __init__(self) -> None:
+        self.ended_s: float | None = None  # monotonic; None: it is not over, or nothing was appended in it
+
+
 _new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and an append is the hot path
 _NONE = ErrorCode.NONE
 
@@ -84,6 +93,14 @@ class Appending:
         self._syncs = syncs
         self._accounting = accounting
         self._dirty: list[Partition] = []
+        self._turn: Turn | None = None  # the present one, if anybody has asked for it
+
+    @property
+    def turn(self) -> Turn:
+        """The present one."""
+        if self._turn is None:
+            self._turn = Turn()
+        return self._turn
 
     def append(
         self,
@@ -213,6 +230,8 @@ class Appending:
         partitions, self._dirty = self._dirty, []
         for partition in partitions:
             self.commit(partition)
+        if self._turn is not None:
+            self._turn.ended_s, self._turn = self._clock.monotonic(), None
 
     def commit(self, partition: Partition) -> None:
         """Write what is staged, and answer the requests that waited for it. Never raises."""

@@ -179,7 +179,7 @@ def _partition_of(replicas: Replicas, log: Log) -> Partition:
         high_watermark=max(log.start_offset, min(checkpoint, log.end_offset)),
         instance_key=counted_key(topic),
         metadata_version=replicas.metadata.version,
-        usage=None if replicas.meter is None else replicas.meter.topic(topic),
+        usage=None if replicas.meter is None else replicas.meter.topic(topic, log.topic_id),
     )
     if log.failed:
         partition.state.fail()

@@ -4,18 +4,28 @@ Every request that is not answered at once has a place (`Slot`). What is filled 
 
 Reading goes on unless the connection is *held* (too many requests, or too many bytes of them, wait for an answer) or
 *parked* (one request waits, and everything behind it must).
+
+All answers pass `_send_ready`: there requests are counted, and timed (`tenancy.request_figures`). `begin` says which begins, how
+long it waits for others is said by who has it wait. What one read brought was here at one time, so of many requests of one kind
+the clock is asked once, and those of them that leave together are counted in one sum (`turnstile.settle`: a read is over).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.doors import Buffer, Connection, FileRange, Loop
-from dataplane.requests.slots import Parts, Slot
+from dataplane.requests.slots import Asked, Parts, Slot
 from dataplane.tasks import Future
+from dataplane.tenancy.request_figures import Delays
 from dataplane.tenancy.session import Session
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NOTHING = -2
+"""No request's key, not even of one that is too short to have any."""
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""
 MAX_BYTES_IN_FLIGHT = 256 * 2**10
@@ -38,22 +48,32 @@ class Answers:
     __slots__ = (
         "_bytes_in_flight",
         "_connection",
+        "_figures",
+        "_is_behind",
         "_loop",
+        "_monotonic",
         "_session",
         "_slots",
         "_waits",
         "_will_send",
+        "asked",
         "is_closed",
         "is_held",
         "is_parked",
+        "key",
     )
 
     def __init__(self, loop: Loop, connection: Connection, session: Session) -> None:
         self._loop = loop
         self._session = session
         self._connection = connection
+        self._figures = None if session.instance is None else session.instance.figures  # nobody's are counted
+        self._monotonic = loop.clock.monotonic
+        self.key = NOTHING  # of the API that was asked last, if what comes next came with it
+        self.asked: Asked = (NOTHING, 0.0)  # by the request that began last
         self._slots: deque[Slot] = deque()
         self._will_send = False  # at the end of this turn
+        self._is_behind = False  # what is filled in this turn is behind one that is not
         self.is_parked = False  # a request waits for its time, and everything behind it
         self.is_held = False  # too much waits for an answer
         self._bytes_in_flight = 0
@@ -65,6 +85,10 @@ class Answers:
         """Whether an answer is missing."""
         return bool(self._slots)
 
+    def begin(self, key: int) -> None:
+        """A request of this API begins, which is here now."""
+        self.key, self.asked = key, (key, self._monotonic())
+
     # --- in order -----------------------------------------------------------------------------------------------------
 
     def reserve(self) -> Slot:
@@ -74,7 +98,8 @@ class Answers:
         return slot
 
     def append_slot(self, slot: Slot) -> None:
-        """Give a slot the next place in the order of answers."""
+        """Give a slot the next place in the order of answers. It is of the request that began last."""
+        slot.asked = self.asked
         self._slots.append(slot)
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT:
             self._hold_if_full()
@@ -87,6 +112,8 @@ class Answers:
         slot.parts = parts
         if slots[0] is slot:
             self._send_ready()
+        elif slots[0].parts is None:
+            slot.behind(self._monotonic())
 
     def fill_soon(self, slot: Slot, parts: Parts) -> None:
         """As `fill`, and what else is filled in this turn leaves with it: many small answers cost one call."""
@@ -95,20 +122,53 @@ class Answers:
         slot.parts = parts
         if not self._will_send:
             self._will_send = True
+            self._is_behind = self._slots[0].parts is None
             self._loop.at_turn_end(self._send_ready)
+        if self._is_behind:
+            slot.behind(self._monotonic())
 
     def _send_ready(self) -> None:
         """Send the answers that nothing before them holds up."""
         self._will_send = False
-        slots = self._slots
+        slots, figures = self._slots, self._figures
         ready: list[Buffer | FileRange] = []
-        while slots and (parts := slots[0].parts) is not None:
-            ready += parts
-            slots.popleft()
+        if figures is None:
+            while slots and (parts := slots[0].parts) is not None:
+                ready += parts
+                slots.popleft()
+        else:
+            now = self._monotonic()
+            last, alike = self.asked, 0
+            while slots and (parts := slots[0].parts) is not None:
+                asked = slots.popleft().asked
+                if not parts:
+                    figures.unanswered(asked.key if isinstance(asked, Delays) else asked[0])
+                    continue
+                ready += parts
+                if asked is last:
+                    alike += 1
+                elif isinstance(asked, Delays):
+                    figures.delayed(asked, now)
+                else:
+                    if alike:
+                        figures.answered(last[0], now - last[1], alike)
+                    last, alike = asked, 1
+            if alike:
+                figures.answered(last[0], now - last[1], alike)
         if ready:
             self._connection.send(ready)
         if self.is_held:
             self.read_on()
+
+    def unanswered(self) -> None:
+        """The request that began last has no place, and needs none: acks=0."""
+        if self._figures is not None:
+            self._figures.unanswered(self.asked[0])
+
+    def refused(self, key: int, codes: Iterable[int]) -> None:
+        """An answer to a request of this API has these error codes, of which 0 is none."""
+        if self._figures is not None:
+            self._figures.refused(key, codes)
 
     def drop(self) -> None:
         """The connection is gone: nothing is answered any more."""

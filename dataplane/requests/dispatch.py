@@ -35,6 +35,8 @@ from dataplane.protocol.codec import (
     limited_decoder_in_steps,
     short_decoder,
 )
+from dataplane.protocol.error_codes import error_codes
+from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import (
     SIZE_BYTES,
     RequestHeader,
@@ -45,7 +47,7 @@ from dataplane.protocol.headers import (
 )
 from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.release import released
-from dataplane.records.steps import Steps, resumed
+from dataplane.records.steps import Pace, Steps, resumed
 from dataplane.requests.answers import Answers
 from dataplane.requests.fastpath.fetch import FetchFastPath
 from dataplane.requests.fastpath.produce import ProduceFastPath
@@ -91,6 +93,8 @@ listener, too: some of it is handled in one turn, and 150,000 assignments of a g
 _LONG_BYTES = 128 * 2**10
 """A request of many elements that is larger will not be done in a slice."""
 _NOTHING_CAME = (0, 0, 0)
+_LOOK_US = 1
+"""At one code of an answer."""
 _SASL = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
@@ -102,12 +106,14 @@ class ClientConnection:
         "_connection",
         "_fetch",
         "_introduction",
+        "_monotonic",
         "_paying",
         "_produce",
         "_quiet",
         "_readings",
         "_requests",
         "_seen",
+        "_traffic_told",
         "answers",
         "broker",
         "opened_s",
@@ -125,8 +131,10 @@ class ClientConnection:
         self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
         self._requests = self._seen = 0  # so many frames came; had come when it was last looked at
         self._quiet = 0  # how often it was looked at since it last sent anything
-        self.opened_s = broker.doors.clock.monotonic()
+        self._monotonic = broker.doors.clock.monotonic
+        self.opened_s = self._monotonic()
         self._readings = Readings(self.opened_s, _NOTHING_CAME)
+        self._traffic_told = _NOTHING_CAME
         self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -138,14 +146,18 @@ class ClientConnection:
 
     @property
     def settle(self) -> Callable[[], None]:
-        """Likewise."""
+        """Likewise, for what is to be done when all that came at once was handed out."""
         return self.turnstile.settle
 
     def frame(self, frame: memoryview) -> None:
-        """One request, that was let begin."""
+        """One request, that was let begin. From here on its time counts (`answers`)."""
         self._requests += 1
+        key = key_of(frame)
+        answers = self.answers
+        if key != answers.key:  # as `begin`, without a call
+            answers.key, answers.asked = key, (key, self._monotonic())
         try:
-            shapes = self._fetch if key_of(frame) == FETCH else self._produce
+            shapes = self._fetch if key == FETCH else self._produce
             if not shapes.serve(frame):
                 self._serve(frame)
         except (DecodeError, CloseConnectionError):
@@ -161,6 +173,7 @@ class ClientConnection:
         if self._paying is not None:
             self._paying.resolve(None)
         if self.session.instance is not None:
+            self.tell_traffic()
             self.session.instance.disconnected(self)
             why = None if self._requests else ended_because(reason)
             if why is not None:
@@ -186,6 +199,7 @@ class ClientConnection:
 
         So does one that waits for its turn, which may never come, where its client has gone meanwhile.
         """
+        self.tell_traffic()
         waits = (self.answers.owes or self.answers.is_parked) and not self._connection.peer_has_finished()
         if self._seen != self._requests:
             self._seen, self._quiet = self._requests, 0
@@ -204,6 +218,18 @@ class ClientConnection:
         """Over how many seconds, and the bytes that came and went in them and the requests (`tenancy.recent`)."""
         connection = self._connection
         return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
+
+    def tell_traffic(self) -> None:
+        """Add to what the instance has moved whatever came and went since the last time: when it is looked at, and at its end."""
+        instance = self.session.instance
+        if instance is None:
+            return
+        connection, told = self._connection, self._traffic_told
+        self._traffic_told = now = (connection.received_bytes, connection.sent_bytes, self._requests)
+        traffic = instance.traffic
+        traffic.received_bytes += now[0] - told[0]
+        traffic.sent_bytes += now[1] - told[1]
+        traffic.requests += now[2] - told[2]
 
     # --- requests, the slow way ---------------------------------------------------------------------------------------
 
@@ -309,6 +335,7 @@ class ClientConnection:
         if row.api.key != ApiKey.API_VERSIONS:
             raise CloseConnectionError("a version that was not offered")
         answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version(row))
+        self.answers.refused(row.api.key, (ErrorCode.UNSUPPORTED_VERSION,))
         self.answers.fill(self.answers.reserve(), answer)  # type: ignore[arg-type]
         return None
 
@@ -420,13 +447,26 @@ class ClientConnection:
         if isinstance(reply, (Future, Coroutine, Encoded)):
             return reply
         self._tell_of(ctx, reply)
+        yield from self._count_errors(ctx, reply)
         answer = self.turnstile.with_wait(row.api, ctx.told_s, reply)
+        told_ms = _told_ms(row, answer)
         del reply
         frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, answer, self.session.names)
         held = [answer]
         del answer
         yield from released(held)
-        return Encoded(frame)
+        return Encoded(frame, told_ms)
+
+    def _count_errors(self, ctx: RequestContext, answer: Now) -> Steps[None]:
+        """Of a long answer."""
+        instance, pace = self.session.instance, Pace()
+        if instance is None:
+            return
+        for code in error_codes(answer):
+            if code:
+                instance.figures.refused(ctx.api_key, (code,))
+            if pace.over(_LOOK_US):
+                yield None
 
     def _tell_of(self, ctx: RequestContext, answer: Now) -> None:
         """What has changed something is told to the audit of an instance that has one."""
@@ -446,7 +486,7 @@ class ClientConnection:
         elif isinstance(reply, Future):
             self._take_later(row, ctx, reply, slot, reply.held_until if isinstance(reply, Later) else None)
         else:
-            self.answers.fill(slot or self.answers.reserve(), self._encode(row, ctx, reply))
+            self._fill(slot or self.answers.reserve(), row, ctx, reply)
 
     def _take_later(
         self, row: Handler, ctx: RequestContext, reply: Future[Any], slot: Slot | None, held_until: Future[Any] | None
@@ -461,7 +501,13 @@ class ClientConnection:
     def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
         size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
         self.answers.wait_at(slot, size, reply if isinstance(reply, Later) else None)
-        reply.then(lambda _: self.answers.waited(slot, size))
+        began_s = self._monotonic()
+        reply.then(lambda done: self._waited(slot, size, done, began_s))
+
+    def _waited(self, slot: Slot, size: int, reply: Future[Any], began_s: float) -> None:
+        self.answers.waited(slot, size)
+        now_s = self._monotonic()
+        slot.waited(reply.waited_s(began_s, now_s) if isinstance(reply, Later) else now_s - began_s)
 
     def go_on(self, slot: Slot, frame: bytes, told_s: float, answer: Callable[[], bool]) -> None:
         """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises.
@@ -471,6 +517,7 @@ class ClientConnection:
         if self.answers.is_closed:
             return
         self.answers.waited(slot, len(frame) + SIZE_BYTES)
+        slot.waited_until(self._monotonic())
         turnstile = self.turnstile
         of_the_last = turnstile.told_s, turnstile.reads_nothing
         turnstile.told_s, turnstile.reads_nothing = told_s, False
@@ -504,21 +551,30 @@ class ClientConnection:
             elif ctx.is_long and not isinstance(reply, Encoded):
                 self._take(row, ctx, self._answered(row, ctx, reply), slot)
             else:
-                self.answers.fill(slot, self._encode(row, ctx, reply))
+                self._fill(slot, row, ctx, reply)
         except (DecodeError, CloseConnectionError):
             self._connection.close()
         except Exception:  # noqa: BLE001 - any bug ends this connection and nothing else
             self._connection.close()
             _log.exception("%s was not answered", row.api.key.name)
 
-    def _encode(self, row: Handler, ctx: RequestContext, answer: Now) -> Parts:
-        if isinstance(answer, Encoded):
-            return answer.parts  # type: ignore[return-value]
-        self._tell_of(ctx, answer)
-        answer = self.turnstile.with_wait(row.api, ctx.told_s, answer)
-        return encode_frame(  # type: ignore[return-value]
-            row.api, ctx.version, ctx.correlation_id, answer, self.session.names
-        )
+    def _fill(self, slot: Slot, row: Handler, ctx: RequestContext, answer: Now) -> None:
+        """Answer in its place; what it says of errors and of waiting is counted."""
+        if not isinstance(answer, Encoded):
+            self._tell_of(ctx, answer)
+            self.answers.refused(ctx.api_key, error_codes(answer))
+            answer = self.turnstile.with_wait(row.api, ctx.told_s, answer)
+            frame = encode_frame(row.api, ctx.version, ctx.correlation_id, answer, self.session.names)
+            answer = Encoded(frame, _told_ms(row, answer))
+        if answer.told_ms:
+            slot.told(answer.told_ms / 1000)
+        parts: Parts = answer.parts  # type: ignore[assignment]
+        self.answers.fill(slot, parts)
+
+
+def _told_ms(row: Handler, answer: Any) -> int:
+    """What an answer tells its client to wait."""
+    return answer.throttle_time_ms if row.api.tells_wait else 0
 
 
 def decoded_bytes(size: int, most_elements: int = MAX_ELEMENTS) -> int:

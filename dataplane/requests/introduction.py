@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.handlers.outcome import CloseConnectionError, Reply
+from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import prefixed
 from dataplane.requests.served import Served
 from dataplane.requests.tokens import RawTokens
@@ -53,6 +54,8 @@ class Introduced(Served, Protocol):
     def look(self, patience: int) -> None: ...
 
     def lately(self, now_s: float) -> tuple[float, Counters]: ...
+
+    def tell_traffic(self) -> None: ...
 
 
 class Introduction:
@@ -148,6 +151,7 @@ class Introduction:
     def _take(self, token: bytes) -> None:
         client = self._client
         reply = client.broker.logins.take(client.session, token, _raw)
+        client.answers.begin(ApiKey.SASL_AUTHENTICATE)  # which its bytes do not say
         slot = client.answers.reserve()
         if not isinstance(reply, Future):
             client.answers.fill(slot, reply)

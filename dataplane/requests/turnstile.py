@@ -31,7 +31,7 @@ from dataplane.handlers.context import BrokerRooms
 from dataplane.handlers.groups.rows import stored_bytes
 from dataplane.protocol.api import Api, ApiKey
 from dataplane.protocol.headers import SIZE_BYTES, RequestHeader
-from dataplane.requests.answers import Answers
+from dataplane.requests.answers import NOTHING, Answers
 from dataplane.tenancy.session import Session
 from dataplane.throttle.debt_queue import Waiting, throttle_ms
 from dataplane.throttle.tolls import (
@@ -178,7 +178,8 @@ class Turnstile:
             self._clear_key, self._clear_bytes, self._clear_owed = key, size, owed
 
     def settle(self) -> None:
-        """What began unasked is charged, and nothing begins so any more."""
+        """What began unasked is charged, and nothing begins so any more; what comes next was not here yet."""
+        self._answers.key = NOTHING
         left, self._clear_bytes = self._clear_bytes, 0
         if self._clear_owed is not None:
             (bucket, size), self._clear_owed = self._clear_owed, None
@@ -289,6 +290,7 @@ class Turnstile:
             self._answers.is_parked = False
             if not self._answers.is_closed:
                 serve()
+                self.settle()  # what is read from now on was not here yet
                 self._answers.read_on()
 
         self._stand_in_line(bucket, EVERYBODY, size, paid)

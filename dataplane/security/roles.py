@@ -97,8 +97,9 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.ELECT_LEADERS: _ADMINS,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ADMINS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _ADMINS,
-    # who is connected, and who moves how much
+    # who is connected, who moves how much, and how much is left to read
     ApiKey.DESCRIBE_CONNECTIONS: _ADMINS,
+    ApiKey.DESCRIBE_BACKLOGS: _ADMINS,
     # users and ACLs
     ApiKey.DESCRIBE_ACLS: _ADMINS,
     ApiKey.CREATE_ACLS: _ADMINS,

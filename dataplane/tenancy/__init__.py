@@ -8,6 +8,7 @@ shadow shadow_reports  who would be cut off by a proposal; on its way to ZooKeep
 proxies           which peers may say whose connection it is
 talkers recent    who moves how much of which topic; how much in the last minute (pure)
 refused_here      connections that were not taken, and why
+request_figures   how many requests were answered, with which errors, how long each took (pure)
 headcount         how many connections from where, of an instance and of each route (pure)
 certificates secured  what routes of TLS are served with, and who a client is by its certificate
 gate              limits become buckets; the storage fence

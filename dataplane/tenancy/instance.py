@@ -9,6 +9,7 @@ from dataplane.tenancy.access import Permit
 from dataplane.tenancy.headcount import Headcount
 from dataplane.tenancy.newcomers import Newcomers
 from dataplane.tenancy.refused_here import RefusedHere
+from dataplane.tenancy.request_figures import RequestFigures
 from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.talkers import Talkers
 from dataplane.tenancy.whitelist import Whitelist
@@ -46,6 +47,15 @@ class Client(Protocol):
     def issuer(self) -> TokenIssuer | None: ...
 
 
+class Traffic:
+    """What has come and gone by the connections of an instance, as far as they have said (`OpenConnection.tell_traffic`)."""
+
+    __slots__ = ("received_bytes", "requests", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.received_bytes = self.sent_bytes = self.requests = 0
+
+
 class OpenConnection(Protocol):
     """What the instance knows of a connection."""
 
@@ -64,6 +74,8 @@ class OpenConnection(Protocol):
     def look_again(self) -> None: ...
 
     def lately(self, now_s: float) -> tuple[float, Counters]: ...
+
+    def tell_traffic(self) -> None: ...
 
 
 class Instance:
@@ -88,6 +100,8 @@ class Instance:
         self._all = Headcount()
         self.newcomers = Newcomers()
         self.talkers = Talkers()
+        self.figures = RequestFigures()
+        self.traffic = Traffic()
         self.refused = RefusedHere()
         self._by_route: dict[str, Headcount] = {}  # of routes that have connections
         self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's

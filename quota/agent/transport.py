@@ -26,6 +26,7 @@ from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
 from quota.contracts.report import Absent, LoopLoad
+from quota.contracts.requests import Told
 from quota.steps import Steps
 from quota.wire import Decoder, Hello, WireError, frame
 
@@ -78,6 +79,16 @@ class LoopDoor(Protocol):
 
 Facts = Callable[[], Iterable[tuple[str, InstanceFacts]]]
 Load = Callable[[], LoopLoad | None]
+
+
+class RequestSteps(Protocol):
+    """What is told of requests, in pieces."""
+
+    def __call__(self, *, is_whole: bool) -> Steps[Told]:
+        """`is_whole`: in a report that names everything."""
+        ...
+
+
 Log = Callable[[str], None]
 
 
@@ -86,12 +97,19 @@ def _nobody() -> Absent:
     return {}
 
 
+def _no_requests(*, is_whole: bool) -> Steps[Told]:
+    """Nobody counts."""
+    del is_whole
+    yield from ()
+    return Told({}, None)
+
+
 def _no_load() -> None:
     """Nobody measures."""
 
 
 class MasterLink:
-    """See the file's text. `facts` and `load` are called for every report; `log` gets a line where something goes wrong."""
+    """See the file's text. `facts`, `load` and `requests` are called for every report; `log` gets a line of what goes wrong."""
 
     def __init__(
         self,
@@ -104,10 +122,12 @@ class MasterLink:
         log: Log,
         load: Load = _no_load,
         absent: Callable[[], Absent] = _nobody,
+        requests: RequestSteps = _no_requests,
     ) -> None:
         self._door = door
         self._load = load
         self._absent = absent
+        self._requests = requests
         self._agent = agent
         self._hello = frame(Hello(secret, broker).to_json())
         self._facts = facts
@@ -246,7 +266,9 @@ class MasterLink:
     def _report_steps(self) -> Steps[None]:
         attempt, began = self._attempt, self._door.now()
         report = yield from self._agent.report_steps(self._facts(), self._door.now)
-        document = yield from replace(report, loop=self._load(), absent=self._absent()).json_steps()
+        windows, until = yield from self._requests(is_whole=not report.partial)
+        whole = replace(report, loop=self._load(), absent=self._absent(), requests=windows, requests_until=until)
+        document = yield from whole.json_steps()
         if self._open and self._conn and attempt == self._attempt:
             self._conn.send(frame(document))
             if self._waiting_since is None:

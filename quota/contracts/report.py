@@ -38,6 +38,11 @@ partial reports too; other brokers, and older ones, leave it out. `absent`, by t
 brokers, ``{"3": [6, 1, 0]}``: replicas of theirs that are not in sync with a leader, replicas of partitions that have none, and
 how many of these hold groups' offsets, so that groups have no coordinator.
 
+`requests` is what became of requests in windows of ten seconds that are over (`quota.contracts.requests`): ``{"ins-k3v9x2qa":
+{"1740830400": text}}`` by when they began. A window is told once, and again to whom this connection is new; older brokers, and
+reports that have none to tell, leave it out. `requests_until` says of which windows nothing is missing, those that began before
+this second by the broker's clock; of an older broker, which leaves it out, that is not known.
+
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
 purpose. `queued_bytes` is what was let through and is not paid for yet; what waits behind it is in sockets, unread and
@@ -55,6 +60,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from quota.contracts.instance import ContractError
+from quota.contracts.requests import Windows, documents_of, windows_of
 from quota.steps import ROWS_PER_STEP, Steps, run_through
 
 VERSION = 3
@@ -164,6 +170,8 @@ class FlowReport:
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     absent: Absent = field(default_factory=dict)
     transactions: Transactions = field(default_factory=dict)
+    requests: Windows = field(default_factory=dict)
+    requests_until: int | None = None
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -202,6 +210,10 @@ class FlowReport:
             document["transactions"] = self.transactions
         if self.absent:
             document["absent"] = {str(broker): counts for broker, counts in self.absent.items()}
+        if self.requests:
+            document["requests"] = documents_of(self.requests)
+        if self.requests_until is not None:
+            document["requests_until"] = self.requests_until
         if self.partial:
             document |= {"partial": True, "gone": self.gone}
         return document
@@ -227,6 +239,8 @@ class FlowReport:
                 trouble=_trouble(document.get("trouble", {})),
                 absent=_absent(document.get("absent", {})),
                 transactions=parse_transactions(document),
+                requests=windows_of(document.get("requests", {})),
+                requests_until=_whole(document, "requests_until") if "requests_until" in document else None,
             )
         except ContractError:
             raise

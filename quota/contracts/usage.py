@@ -1,38 +1,61 @@
 """What a broker writes to the topic ``__usage``: cumulative counters, from which hourly usage and every bill is computed.
 
-Key and value are JSON, version 1; the key is the identity of the row, so that compaction keeps the newest::
+Key and value are JSON. Brokers write version 2; version 1 is read as well (see below). There are three kinds.
+
+**Usage of a topic**, which has no `kind`. The key is the identity of the row, so that compaction keeps the newest::
 
     key    {"boot": "5f0c…", "hour": "2026-11-21T09:00:00Z", "instance": "ins-k3v9x2qa", "topic": "orders"}
-    value  {"version": 1, "broker": 2, "boot": …, "hour": …, "instance": …, "topic": …,
-            "produced_bytes": 81234567, "consumed_bytes": 1234, "stored_byte_seconds": 99887766}
+    value  {"version": 2, "cluster": "default", "broker": 2, "boot": …, "hour": …, "instance": …, "topic": …,
+            "topic_id": "0Oe5…", "produced_bytes": 81234567, "consumed_bytes": 1234, "stored_byte_seconds": 99887766}
 
 Counters are cumulative **since the broker's boot** (a random id per start; with a generation behind it, `5f0c….3`, where a
 topic has begun again from zero within it, so that no counter passes 63 bits), over all hours: the usage of an hour is the
 largest value of its key minus the largest of the same (boot, instance, topic) in any earlier hour, and none where that is
 larger. Taking the largest makes repeated, late and reordered records harmless. A record whose hour has not come when it is
 written to the topic (which stamps it with its leader's clock) is taken for one of the hour in which it was written.
-`topic` is the tenant's name.
+`topic` is the tenant's name, `topic_id` the topic's UUID as Kafka prints it; all records of a (boot, instance, topic) are of
+one UUID. It is empty where a name of more than 215 characters was told by a later boot. `cluster` is the physical cluster's name.
 
 `produced_bytes` and `consumed_bytes` are record bytes: the sum of 12 + batchLength of record batches; produced when the
 high watermark passes them on the leader (a duplicate of an idempotent producer never counts), consumed when they have
-left by the socket. `stored_byte_seconds` integrates the bytes of every replica on the broker over time.
+left by the socket. `stored_byte_seconds` integrates the bytes of every replica on the broker over time. Sums of it over
+topics or hours may pass 63 bits: whoever adds them up does so in decimals.
 
-Emitted every 10 s where a byte counter has changed, every 10 minutes where only storage has, and at each hour's edge
+**Usage of an instance**, what belongs to no topic::
+
+    key    {"kind": "instance", "boot": "5f0c…", "hour": "2026-11-21T09:00:00Z", "instance": "ins-k3v9x2qa"}
+    value  {"version": 2, "kind": "instance", "cluster": "default", "broker": 2, "boot": …, "hour": …, "instance": …,
+            "wire_in_bytes": 5432, "wire_out_bytes": 987, "requests": 12, "loop_us": 3456, "throttled_ms": 0}
+
+Cumulative in the same way, since the boot (no generations). `wire_in_bytes` and `wire_out_bytes` are all that came and went by
+the sockets of the instance's clients, requests and answers of every kind, as it is on the wire (over TLS encrypted);
+`requests` are frames; `loop_us` is the time of the broker's loop that was spent for the instance; `throttled_ms` is how
+long somebody waited for its limit of what flows in, and for that of what flows out, added up. They are read once a minute, so an
+hour's edge is a minute wide, and what a killed broker had not told is not told by the next one. No price is made of them.
+
+Emitted every 10 s where a byte counter has changed (and less often where so many have that it would be more than a few hundred
+records a second), every 10 minutes where only storage has, each minute of instances that did anything, and at each hour's edge
 (under the hour that ends).
 
 Once all of that is acknowledged, and what earlier boots of the broker left, the broker says so: everything that it counted
-under this hour and all before it stands in the topic (`HoursComplete`, version 2)::
+under this hour and all before it stands in the topic (`HoursComplete`)::
 
     key    {"broker": 2, "kind": "complete"}
-    value  {"version": 2, "kind": "complete", "broker": 2, "boot": "5f0c…", "hour": "2026-11-21T08:00:00Z", "after": ["a1b2…"]}
+    value  {"version": 2, "kind": "complete", "cluster": "default", "broker": 2, "boot": "5f0c…",
+            "hour": "2026-11-21T08:00:00Z", "after": ["a1b2…"]}
 
 `after` names the boots of this broker before it whose counters it has told, or that were told by those. A boot that has
-spoken and is not among them counted somewhere that the broker does not see any more (a disk is missing, the machine is another):
-what it counted last may never come, and somebody has to judge that.
+told anything and is not among them counted somewhere that the broker does not see any more (a disk is missing, the machine is
+another): what it counted last may never come, and somebody has to judge that.
 
 Said of the last hour that has passed, once an hour and after each start; the latest counts. A broker that died in an hour leaves
 it open until it is back, has told what stood in its counters, and says so. A reader that sees such a record, and has read the
 other partitions up to the moment at which it was written, has all of the broker's usage of these hours.
+
+**Version 1** has usage of topics only, without `cluster` and `topic_id`; `HoursComplete` had version 2 then, too, and no
+`cluster`. A boot writes one version, and what it left is told by a boot of the newer release under the same key with the same
+counters: who takes the largest counts nothing twice. Readers are renewed before brokers: one that knows version 1 only keeps
+what is newer aside, and does not count it.
 """
 
 from __future__ import annotations
@@ -45,12 +68,17 @@ from typing import Any
 
 from quota.contracts.instance import ContractError
 
-VERSION = 1
+VERSION = 2
 COMPLETE_VERSION = 2
-COMPLETE = "complete"
+COMPLETE, INSTANCE = "complete", "instance"
 USAGE_TOPIC = "__usage"
 _KEY_MEMBERS = ("boot", "hour", "instance", "topic")
+_INSTANCE_KEY_MEMBERS = ("boot", "hour", "instance")
+_SINCE_VERSION_2 = ("cluster", "topic_id")
 COUNTERS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
+"""Of a topic."""
+INSTANCE_COUNTERS = ("wire_in_bytes", "wire_out_bytes", "requests", "loop_us", "throttled_ms")
+"""Of an instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +93,8 @@ class UsageRecord:
     produced_bytes: int
     consumed_bytes: int
     stored_byte_seconds: int
+    topic_id: str = ""  # "": not known
+    cluster: str = ""  # "": not known
 
     def key(self) -> bytes:
         return _json({name: getattr(self, name) for name in _KEY_MEMBERS})
@@ -76,13 +106,41 @@ class UsageRecord:
     def from_value(cls, data: bytes) -> UsageRecord:
         """Parse a value. Raises ContractError."""
         with _understood():
-            return cls._from(json.loads(data))
+            document = json.loads(data)
+            if document.get("kind") is not None:
+                raise ContractError(f"usage record: of the kind {document['kind']!r}, not of a topic")
+            return cls._from(document)
 
     @classmethod
     def _from(cls, document: dict[str, Any]) -> UsageRecord:
-        if document["version"] > VERSION:
-            raise ContractError(f"usage record: version {document['version']} is newer than {VERSION}")
-        return cls(**{name: document[name] for name in cls.__slots__})
+        version = document["version"]
+        if version > VERSION:
+            raise ContractError(f"usage record: version {version} is newer than {VERSION}")
+        lacks = _SINCE_VERSION_2 if version < 2 else ()
+        return cls(**{name: document[name] for name in cls.__slots__ if name not in lacks})
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRecord:
+    """What one boot of a broker has counted of an instance in an hour, so far."""
+
+    broker: int
+    boot: str
+    hour: str
+    instance: str
+    wire_in_bytes: int
+    wire_out_bytes: int
+    requests: int
+    loop_us: int
+    throttled_ms: int
+    cluster: str = ""
+
+    def key(self) -> bytes:
+        return _json({"kind": INSTANCE, **{name: getattr(self, name) for name in _INSTANCE_KEY_MEMBERS}})
+
+    def value(self) -> bytes:
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return _json({"version": VERSION, "kind": INSTANCE, **members})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +151,7 @@ class HoursComplete:
     boot: str  # which says so
     hour: str
     after: tuple[str, ...] = ()  # boots before it
+    cluster: str = ""
 
     def key(self) -> bytes:
         return _json({"kind": COMPLETE, "broker": self.broker})
@@ -102,19 +161,22 @@ class HoursComplete:
         return _json({"version": COMPLETE_VERSION, "kind": COMPLETE, **members, "after": list(self.after)})
 
 
-Told = UsageRecord | HoursComplete
+Told = UsageRecord | InstanceRecord | HoursComplete
 
 
 def parse_value(data: bytes) -> Told:
-    """Either kind. Raises ContractError."""
+    """Any kind. Raises ContractError."""
     with _understood():
         document = json.loads(data)
-        if document.get("kind") is None:
+        kind = document.get("kind")
+        if kind is None:
             return UsageRecord._from(document)  # noqa: SLF001  # of this module
-        if (document["kind"], document["version"]) != (COMPLETE, COMPLETE_VERSION):
-            raise ContractError(f"usage record: {document['kind']!r} of version {document['version']} is not known")
-        members = {name: document[name] for name in HoursComplete.__slots__}
-        return HoursComplete(**members | {"after": tuple(document["after"])})
+        if (kind, document["version"]) == (INSTANCE, VERSION):
+            return InstanceRecord(**{name: document[name] for name in InstanceRecord.__slots__})
+        if (kind, document["version"]) != (COMPLETE, COMPLETE_VERSION):
+            raise ContractError(f"usage record: {kind!r} of version {document['version']} is not known")
+        members = {name: document[name] for name in HoursComplete.__slots__ if name != "cluster"}
+        return HoursComplete(**members | {"after": tuple(document["after"]), "cluster": document.get("cluster", "")})
 
 
 @contextmanager

@@ -8,6 +8,7 @@ fence transactions     storage of an instance, and the block when it is full; it
 acls                   who may do what by an instance's ACLs, and by which of them
 acl_filters            which ACLs are listed or deleted
 elastic                what is carried above what was bought, and billed
+windows                what brokers said of requests lately, added up over them
 recorder over explain  who had to wait, how far above a limit, and why, in a sentence
 explain_access         may somebody do something, and which rule says so
 subject                whose a certificate is, as a text

@@ -37,6 +37,7 @@ from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
 from quota.core.spread import Cells, Row, Spread
 from quota.core.transactions import NONE, TransactionCounts
+from quota.core.windows import RequestBook
 
 # Where a master looks at 200,000 rows a second, fields are read by their places: names cost twice as much, and a
 # NamedTuple's constructor three times what this does.
@@ -57,6 +58,7 @@ class Heard:
     loop: LoopLoad | None = None  # as it said last
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # likewise
     absent: Absent = field(default_factory=dict)  # likewise
+    requests_until: int | None = None  # likewise
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
     elsewhere: dict[str, tuple[int, int]] = field(default_factory=dict)  # transactions of others, as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
@@ -82,6 +84,7 @@ class Ledger:
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._fences = Fences()
         self._transactions = TransactionCounts()
+        self.windows = RequestBook()  # of requests
         self._change = 0  # the number of those that come now
         self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
@@ -114,6 +117,9 @@ class Ledger:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
         heard.loop, heard.trouble, heard.absent = report.loop, report.trouble, report.absent
+        heard.requests_until = report.requests_until
+        if report.requests:
+            self.windows.take(broker, report.requests)
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
@@ -327,6 +333,14 @@ class Ledger:
             if heard.absent and self._is_good(heard, now):
                 found |= heard.absent
         return found
+
+    def requests_until(self) -> dict[int, int | None]:
+        """By broker: it has told all of windows that began before this second; None: not known.
+
+        A broker that is registered and is not heard of may have answered requests all the same.
+        """
+        brokers = sorted({*self._heard, *(self._registered or ())})
+        return {broker: self._heard[broker].requests_until if broker in self._heard else None for broker in brokers}
 
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""

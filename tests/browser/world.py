@@ -652,13 +652,13 @@ def fall_behind(instance_id: str, now: int) -> None:
     minutes = [at for at in range(now // 60 * 60 - 86_400, now // 60 * 60, 60) if not 3 * 3600 < now - at < 4 * 3600]
     lags = {at: int(600 * (1.1 + math.sin(at / 900)) + 40 * math.sin(at / 7)) for at in minutes}
     LagMinutes.objects.bulk_create(
-        LagMinutes(group=group, at=at, until=at, late_s=4, messages=lag, oldest_ms=1000 * at - 55 * lag)
+        LagMinutes(group=group, at=at, until=at, late_s=4, messages=lag, oldest_ms=1000 * at - 55 * lag, size=190 * lag)
         for at, lag in lags.items()
     )
     LagHours.objects.bulk_create(
         LagHours(
             group=group, at=at, until=at, samples=60, dated=60, messages_sum=60 * lag, messages_max=2 * lag,
-            seconds_sum=3.3 * lag, seconds_max=0.11 * lag,
+            seconds_sum=3.3 * lag, seconds_max=0.11 * lag, sized=60, size_sum=60 * 190 * lag, size_max=2 * 190 * lag,
         )
         for at in range(now // 3600 * 3600 - 400 * 86_400, now // 3600 * 3600, 6 * 3600)
         for lag in [int(700 * (1.2 + math.sin(at / 400_000)))]
@@ -716,6 +716,26 @@ def runs(now_ms: int) -> None:
             started_at_ms=begun, seen_at_ms=over, ended_at_ms=None if state == "running" else over, row_count=6000 if over else 0,
             done_to_ms=None if job == "runner" else over, reason=reason,
         )  # fmt: skip
+    reconciled(now_ms)
+
+
+def reconciled(now_ms: int) -> None:
+    """Two days that were recomputed; in the second something differs from the database, and from an invoice."""
+    from controlplane.metering.models import Difference, Reconciliation
+
+    for day, different in ((4, 0), (5, 2)):
+        run = Reconciliation.objects.create(
+            start_hour=f"2026-01-{day:02}T00:00:00Z", end_hour=f"2026-01-{day + 1:02}T00:00:00Z",
+            at_ms=now_ms - (6 - day) * 86_400_000, compared=57_600, different=different, raised=0,
+        )  # fmt: skip
+    about = {"reconciliation": run, "instance": "ins-k3v9x2qa", "hour": "2026-01-05T07:00:00Z"}
+    Difference.objects.create(
+        **about, against="database", boot="5f0c33a1b2c4d5e6", topic="orders", counter="produced_bytes",
+        recomputed="81234567", known="0",
+    )  # fmt: skip
+    Difference.objects.create(
+        **about, against="invoices", boot="", topic="", counter="stored_byte_seconds", recomputed=str(10**20), known="7",
+    )  # fmt: skip
 
 
 def propose(world: World, place: dict[str, Any]) -> None:

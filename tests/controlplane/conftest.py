@@ -17,6 +17,7 @@ from controlplane.core.models import Operation
 from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import services as instances
 from controlplane.kafka import (
+    backlog_door,
     client,
     config_door,
     connection_door,
@@ -171,6 +172,7 @@ def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     monkeypatch.setattr(connection_door, "door", lambda _cluster: fake.connections)
     monkeypatch.setattr(config_door, "door", lambda _cluster: fake.config_rows)
     monkeypatch.setattr(size_door, "door", lambda _cluster: fake.sizes)
+    monkeypatch.setattr(backlog_door, "door", lambda _cluster: fake.backlogs)
     return fake
 
 
@@ -188,6 +190,8 @@ class FakeMaster:
     def __init__(self) -> None:
         self.answers: dict[str, dict[str, Any]] = {}
         self.broker_rows: list[dict[str, Any]] = []
+        self.windows: dict[str, dict[int, str]] | None = None  # of requests, by instance and beginning; None: away
+        self.told: dict[int, int] | None = None  # as `master.Window.until`; None: all from the first window on
         self.journals: dict[str, list[dict[str, Any]]] = {}  # lines, by the master's address
         self.asked = 0
 
@@ -206,6 +210,14 @@ class FakeMaster:
     def allocations(self, cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
         return self.short(cluster, instance_ids)
 
+    def requests(self, _cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> master.Window:
+        self.asked += 1
+        if self.windows is None:
+            raise MasterUnavailable("no flow master is active")
+        texts = {name: [self.windows[name][at]] for name in instance_ids if at in self.windows.get(name, {})}
+        first = min((began for windows in self.windows.values() for began in windows), default=2**40)
+        return master.Window({1: max(at + 20, first + 30)} if self.told is None else self.told, texts)
+
     def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
         if http not in self.journals:
             raise MasterUnavailable("the flow master does not answer")
@@ -221,7 +233,7 @@ class FakeMaster:
 @pytest.fixture(autouse=True)
 def flow_master(monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
     fake = FakeMaster()
-    for name in ("allocation", "allocations", "short", "brokers", "throttled"):
+    for name in ("allocation", "allocations", "requests", "short", "brokers", "throttled"):
         monkeypatch.setattr(master, name, getattr(fake, name))
     return fake
 

@@ -261,6 +261,26 @@ class CountedDict(dict):
         return super().pop(key, *default)
 
 
+class FakeBacklogs:
+    """What `backlog_door.door` gives: a hundred bytes for each record from an offset on; `unknown` of nobody's partitions."""
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.unknown: set[Place] = set()
+        self.asked = 0
+
+    def backlogs(self, stretches: Iterable[tuple[str, int, int, int]]) -> dict[tuple[str, int, int, int], int]:
+        self.asked += 1
+        self.admin._check()
+        found = {}
+        for topic, number, offset, end in stretches:
+            start, timestamps = self.admin.groups.logs.get((topic, number), (0, []))
+            known = start + len(timestamps)
+            if (topic, number) not in self.unknown and known >= end:
+                found[topic, number, offset, end] = FakeSizes.RECORD * max(0, known - max(offset, start))
+        return found
+
+
 class FakeAdmin:
     """The cluster's topics. `asked` counts those that were described."""
 
@@ -281,6 +301,7 @@ class FakeAdmin:
         self.placement = FakePlacement(self)
         self.config_rows = FakeConfigs(self)
         self.sizes = FakeSizes(self)
+        self.backlogs = FakeBacklogs(self)
 
     def _check(self) -> None:
         if self.away:

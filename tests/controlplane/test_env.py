@@ -42,7 +42,8 @@ def test_postgresql_with_everything_said():
      {"SLUICE_DELETION_GRACE_S": "a week"}, {"SLUICE_REST_LIMITS": "key=1"}, {"SLUICE_REST_LIMITS": "key_reads=-1"},
      {"SLUICE_REST_LIMITS": "key_reads"}, {"SLUICE_REST_LIMITS": "key_reads=99999999999"},
      {"SLUICE_CONSOLE_URL": "kafka.example.com"},
-     {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
+     {"METRICS_URL": "kafka.example.com"}, {"METRICS_URL": "ftp://kafka.example.com"},
+     {"METRICS_URL": "https://user@kafka.example.com"}, {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(variables):
     with pytest.raises(EnvironmentProblem, match=next(iter(variables))):
@@ -55,6 +56,10 @@ def test_links_begin_with_the_address_of_the_console_without_its_last_slash():
         == "https://kafka.example.com"
     )
     assert Environment.read({}).console_url == ""
+    assert (
+        Environment.read({"METRICS_URL": "https://metrics.example.com/"}).metrics_url == "https://metrics.example.com"
+    )
+    assert Environment.read({}).metrics_url == ""
 
 
 def test_limits_of_rest_that_are_not_said_are_the_defaults():

@@ -13,7 +13,7 @@ URL = "/api/v1/instances"
 FIELDS = {
     "id", "name", "state", "bootstrap", "bandwidth_mib_per_s", "storage_gib", "partitions", "storage_used_bytes",
     "whitelist", "created_at", "limits", "problem", "health", "config", "routes",
-    "deletion_protection", "maintenance_window", "isolated_at", "destroys_at",
+    "deletion_protection", "maintenance_window", "isolated_at", "destroys_at", "placement", "zones",
 }  # fmt: skip
 
 

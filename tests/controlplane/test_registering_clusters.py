@@ -6,8 +6,14 @@ import pytest
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.models import Broker, ClusterEvent, PhysicalCluster
-from controlplane.clusters.registering import cluster_change, cluster_register, hosts_problem, hosts_sorted
-from controlplane.clusters.services import cluster_ensure, cluster_named
+from controlplane.clusters.registering import (
+    brokers_compare,
+    cluster_change,
+    cluster_register,
+    hosts_problem,
+    hosts_sorted,
+)
+from controlplane.clusters.services import brokers_watch, cluster_ensure, cluster_named
 from controlplane.core.errors import AlreadyExists, Invalid, NotFound
 
 from .fakes import FakeBrokers, FakeTree
@@ -84,6 +90,63 @@ def test_nor_by_another_name_of_its_servers(elsewhere):
 def test_one_whose_zookeeper_is_away_is_registered_all_the_same(elsewhere):
     elsewhere.away = True
     assert registered().name == "second"
+
+
+def observed(cluster, tree):
+    """As every few seconds."""
+    live = coordination.live_brokers(tree)
+    brokers_watch(cluster=cluster, live=live)
+    brokers_compare(cluster=cluster, live=live)
+
+
+def test_one_that_turns_out_to_be_another_one_later_is_cordoned(elsewhere):
+    """Its ZooKeeper was restarting when it was registered, under another name of its servers."""
+    elsewhere.away = True
+    second = registered()
+    elsewhere.away = False
+    FakeBrokers(elsewhere, 3)
+    observed(cluster_ensure(), elsewhere)
+    for _ in range(2):
+        observed(second, elsewhere)
+    second.refresh_from_db()
+    assert second.state == "cordoned"
+    assert cluster_ensure().state == "open"
+    event = ClusterEvent.objects.get(action="change")
+    assert (event.cluster, event.actor, event.detail) == (
+        second, "system", {"state": {"from": "open", "to": "cordoned"}},
+    )  # fmt: skip
+    assert event.reason.endswith("is one of cluster default too: they are one cluster")
+    assert all(broker.host in event.reason for broker in coordination.live_brokers(elsewhere)[:1])
+    observed(cluster_ensure(), elsewhere)
+    assert cluster_ensure().state == "open", "whichever of them is looked at, it is the newer one"
+
+
+def test_brokers_at_other_addresses_or_of_a_cluster_that_is_switched_off_are_no_matter(elsewhere):
+    FakeBrokers(elsewhere, 3)
+    second = registered()
+    for each in coordination.live_brokers(elsewhere):
+        Broker.objects.create(cluster=cluster_ensure(), broker_id=each.id, host=each.host, port=each.port + 100)
+        Broker.objects.create(
+            cluster=PhysicalCluster.objects.get_or_create(name="old", zookeeper_hosts="y:1", state="retired")[0],
+            broker_id=each.id, host=each.host, port=each.port,
+        )  # fmt: skip
+    observed(second, elsewhere)
+    assert not ClusterEvent.objects.filter(action="change").exists()
+
+
+def test_one_that_was_retired_is_looked_at_before_it_is_taken_back(elsewhere):
+    FakeBrokers(elsewhere, 3)
+    second = registered()
+    observed(second, elsewhere)
+    cluster_change(cluster=second, actor="o", changes={"state": "retired"}, reason="it is old")
+    again = registered(name="again", zookeeper_hosts="z3:2181/kafka")
+    observed(again, elsewhere)
+    with pytest.raises(AlreadyExists, match="of cluster again is: they are one cluster"):
+        cluster_change(cluster=second, actor="o", changes={"state": "open"}, reason="it is needed")
+    second.refresh_from_db()
+    assert second.state == "retired"
+    cluster_change(cluster=again, actor="o", changes={"state": "retired"}, reason="a mistake")
+    assert cluster_change(cluster=second, actor="o", changes={"state": "open"}, reason="it is needed").state == "open"
 
 
 def test_what_is_changed_is_on_record_and_what_is_asked_for_twice_is_decided_once(elsewhere):

@@ -42,7 +42,16 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.health.models import HealthSpell
 from controlplane.history.lag.rows import digest_of
-from controlplane.history.models import Hour, LagGroup, LagHours, LagMinutes, Minute
+from controlplane.history.models import (
+    Hour,
+    LagGroup,
+    LagHours,
+    LagMinutes,
+    Minute,
+    RequestDay,
+    RequestHour,
+    RequestMinute,
+)
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
@@ -58,7 +67,7 @@ from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
 from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
-from .history.conftest import keep, rolled, sample
+from .history.conftest import counts_of, keep, keep_requests, rolled, sample
 from .identity.rows import sign_up_row
 from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
@@ -103,6 +112,9 @@ ASKED = {"prepaid-price": "?bandwidth_mib_per_s=20&storage_gib=100&partitions=30
 READERS = "topic-007-readers"
 ANONYMOUS = {"sign_up", "sign_up_confirm", "sign_in", "api_docs"}
 OF_OPERATORS = {
+    "metering/months",
+    "metering/reconciliations",
+    "metering/differences",
     "metering/waivers",
     "metering/brokers",
     "quota-report",
@@ -228,6 +240,18 @@ def history(first, *, everything):
             rolled(model, now // step_s * step_s - step_s * number, first)
             for number in range(1, most if everything else 60)
         )
+    text = counts_of(300, errors={"NOT_LEADER_OR_FOLLOWER": 1}).to_text()
+    for model, step_s, most in (
+        (RequestMinute, 60, 15 * 1440), (RequestHour, 3600, 400 * 24), (RequestDay, 86_400, 400),
+    ):  # fmt: skip
+        model.objects.bulk_create(
+            model(instance=first, at=now // step_s * step_s - step_s * number, windows=6, counts=text)
+            for number in range(1, most if everything else 60)
+        )
+    keep_requests(
+        Instance.objects.unscoped("a test").get(pk=first),
+        {now // 10 * 10 - 10 * number: counts_of(50) for number in range(3, 360)},
+    )
     group = LagGroup.objects.create(instance=first, digest=digest_of(READERS), name=READERS).pk
     minutes, hours = (range(1, most if everything else 60) for most in (15 * 1440, 400 * 24))
     LagMinutes.objects.bulk_create(

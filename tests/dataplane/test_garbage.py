@@ -74,9 +74,10 @@ def test_a_clients_connection_is_gone_with_its_last_reference(has_to_log_in):
 
     gc.disable()
     try:
-        loop = SimpleNamespace(call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
+        clock = SimpleNamespace(monotonic=lambda: 0.0)
+        loop = SimpleNamespace(call_later=lambda *_: SimpleNamespace(cancel=lambda: None), clock=clock)
         broker = SimpleNamespace(
-            doors=SimpleNamespace(loop=loop, clock=SimpleNamespace(monotonic=lambda: 0.0)),
+            doors=SimpleNamespace(loop=loop, clock=clock),
             replicas=SimpleNamespace(registry=None, appending=None, waiting=None),
         )
         session = SimpleNamespace(instance=None, peer="127.0.0.1", authenticated=not has_to_log_in)

@@ -164,11 +164,13 @@ def test_a_round_of_all_groups_has_what_one_question_about_each_has(tenant, new_
         commit(tenant, f"readers-{number}", {0: min(number, 3)})
     commit(other, "readers-0", {0: 0})
     found = rounds.round_of(CLUSTER, [tenant.id, other.id], known={})
-    assert found.lags[other.id] == {"readers-0": rounds.Lag(0, group_door.NOTHING_LEFT)}
+    assert found.lags[other.id] == {"readers-0": rounds.Lag(0, group_door.NOTHING_LEFT, size=0)}
     mine = found.lags[tenant.id]
     assert {name: lag.messages for name, lag in mine.items()} == {
         "readers-0": 3, "readers-1": 2, "readers-2": 1, "readers-3": 0, "readers-4": 0,
     }  # fmt: skip
+    sizes = [mine[f"readers-{number}"].size for number in range(5)]
+    assert sizes[0] > sizes[1] > sizes[2] > sizes[3] == sizes[4] == 0, "each record is a batch"
     for number, moment in enumerate(moments):
         assert mine[f"readers-{number}"].oldest_ms / 1000 == pytest.approx(moment, abs=MOST_ERROR_S)
     assert rounds.round_of(CLUSTER, [tenant.id], known=found.dated).lags[tenant.id] == mine

@@ -41,6 +41,7 @@ _QUOTA = (
     "subject",
     "transactions_everywhere",
     "what_is_known_of_an_instance",
+    "windows_of_requests",
 )
 
 _CONSUMER = ("draft", "epochs", "joining", "ledger", "model", "reconciliation", "records", "state", "target")
@@ -118,6 +119,20 @@ AREAS = {
             "quota/contracts/namespace.py",
         ),
         ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py", "tests/quota/test_namespace.py"),
+    ),
+    "requests": Area(
+        (
+            "dataplane/flow/windows.py",
+            "dataplane/protocol/error_codes.py",
+            "dataplane/tenancy/request_figures.py",
+            "quota/contracts/requests.py",
+        ),
+        (
+            "tests/dataplane/protocol/test_error_codes.py",
+            "tests/dataplane/tenancy/test_request_figures.py",
+            "tests/dataplane/test_request_windows.py",
+            "tests/quota/test_request_counts.py",
+        ),
     ),
     "rating": Area(
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("rating", "money", "documents", "plans")),

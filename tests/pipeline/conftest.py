@@ -18,6 +18,7 @@ from tests.support import postgresql
 from tests.support.ports import free_port
 
 REPORTED = (
+    "clusters.PhysicalCluster",
     "history.Minute", "history.RolledUp", "quotas.RecordedInterval", "quotas.QuotaDay", "quotas.QuotaDayStaged",
 )  # fmt: skip
 """Other apps' tables that jobs read and write."""

@@ -20,6 +20,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 PATIENCE_S = 20
 
 
+@pytest.fixture(autouse=True)
+def _one_daily_job(monkeypatch):
+    monkeypatch.setattr(runner, "JOBS", {name: job for name, job in JOBS.items() if name != "reconcile"})
+
+
 @pytest.fixture
 def environment(database_file):
     return Environment.read({"DATABASE_URL": f"sqlite:///{database_file}"})

@@ -10,9 +10,10 @@ import time
 import pytest
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline import runner as runner_module
 from controlplane.metering.pipeline import runs
 from controlplane.metering.pipeline.runner import Runner
-from controlplane.metering.pipeline.schedule import DAY_MS, HOUR_MS, SILENT_MS, State
+from controlplane.metering.pipeline.schedule import DAY_MS, HOUR_MS, JOBS, SILENT_MS, State
 from controlplane.metering.pipeline.tables import Database
 from controlplane.spark.errors import PlainError
 
@@ -33,7 +34,9 @@ def database(environment):
 
 
 @pytest.fixture
-def runner(environment):
+def runner(environment, monkeypatch):
+    """With one daily job."""
+    monkeypatch.setattr(runner_module, "JOBS", {name: job for name, job in JOBS.items() if name != "reconcile"})
     made = Runner(environment)
     yield made
     made.close()
@@ -231,6 +234,19 @@ def test_what_somebody_asked_for_comes_first_and_a_process_that_said_how_it_went
     runner.ended(wanted, 0, NOON + 10)
     assert shown(database) == [("quota_report", "2026-11-21", State.SUCCEEDED, 9, NOON, "")]
     assert runner.turn(NOON + 20) is None
+
+
+def test_daily_jobs_are_started_one_after_the_other(database, environment):
+    made = Runner(environment)
+    names = []
+    for turn in range(3):
+        wanted = made.turn(NOON + turn)
+        if wanted is not None:
+            names.append(wanted.job.name)
+            with database.transaction() as cursor:
+                runs.begin(database, cursor, job=wanted.job.name, what="", at_ms=NOON + turn, number=wanted.number)
+    made.close()
+    assert names == ["quota_report", "reconcile"]
 
 
 def test_jobs_are_started_as_modules_or_by_spark_submit(environment, runner):

@@ -7,6 +7,7 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from controlplane.metering.pipeline import progress_table, transforms
@@ -14,7 +15,7 @@ from controlplane.metering.pipeline.jobs import usage
 from controlplane.metering.pipeline.jobs.usage import AheadError, UsageJob
 from controlplane.metering.pipeline.positions import TopicState
 from controlplane.metering.pipeline.settings import Settings
-from quota.contracts.usage import HoursComplete, UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
 
 pytestmark = [
     pytest.mark.integration,
@@ -45,6 +46,17 @@ def complete(hour: str, *, broker: int = 2, boot: str = "b1", **members: object)
 
 def changed(**members: object) -> bytes:
     return json.dumps(json.loads(record(5)) | members).encode()
+
+
+def of_instance(**members: object) -> bytes:
+    told = InstanceRecord(2, "b1", TEN, "ins-k3v9x2qa", 5432, 987, 12, 3456, 0, "default")
+    return json.dumps(json.loads(told.value()) | members).encode()
+
+
+def of_version_1(produced: int, **members: object) -> bytes:
+    """As a broker of the release before writes it."""
+    document = json.loads(record(produced)) | {"version": 1} | members
+    return json.dumps({name: value for name, value in document.items() if name not in ("cluster", "topic_id")}).encode()
 
 
 def queried(database_file, statement: str) -> list[tuple]:
@@ -110,7 +122,11 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         b"": "not a JSON object with a version",
         b"\xff\x00": "not a JSON object with a version",
         b"[1]": "not a JSON object with a version",
-        changed(version=2): "a version newer than 1",
+        changed(version=3): "a version newer than 2",
+        changed(cluster=None): "cluster or topic_id is missing",
+        changed(topic_id=None): "cluster or topic_id is missing",
+        changed(topic_id="x" * 37): "topic_id is not a topic's UUID",
+        changed(cluster="x" * 65): "cluster is not a cluster's name",
         changed(instance="k3v9x2qa"): "instance is not an instance id",
         changed(topic=""): "topic is not a topic name",
         changed(topic="x" * 250): "topic is not a topic name",
@@ -125,6 +141,12 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         changed(consumed_bytes="5"): "consumed_bytes is not a count of bytes",
         changed(stored_byte_seconds=1.5): "stored_byte_seconds is not a count of bytes",
         changed(kind="hourly"): "a kind that is not known",
+        of_instance(version=3): "a version newer than 2",
+        of_instance(instance="x"): "instance is not an instance id",
+        of_instance(hour="2026-05-01T10:30:00Z"): "hour is not the beginning of a UTC hour",
+        of_instance(requests=-1): "requests is not a count",
+        of_instance(wire_in_bytes=2**60): "wire_in_bytes is not a count",
+        of_instance(loop_us=None): "loop_us is not a count",
         complete("2026-05-01T09", version=3): "a version newer than 2",
         complete("2026-05-01T09", broker=None): "broker is not a number",
         complete("2026-05-01T09", boot=""): "boot is not a boot id",
@@ -137,6 +159,102 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
     found = {row.source_offset - 100: row.problem for row in transforms.bad(rows).collect()}
     assert list(found.values()) == list(refused.values())
     assert [row.produced_bytes for row in transforms.good(rows).collect()] == [1]
+
+
+def test_records_of_both_versions_are_one_row_and_the_larger_counts(batch, job, database_file):
+    """A broker is renewed: its new boot tells what the old one left, under the same key."""
+    job.take(batch(of_version_1(5), of_version_1(9), record(9), record(4)), query="q", number=0)
+    assert [row[:5] for row in maxima(database_file)] == [("b1", "orders", TEN, 2, 9)]
+    assert counts(database_file) == (4, 0, 0)
+
+
+def test_what_is_told_of_whole_instances_is_no_topics_usage_and_is_not_refused(batch, job, database_file):
+    for _ in range(2):
+        job.take(batch(of_instance(requests=9), of_instance(), of_instance(requests=3), record(5)), query="q", number=0)
+    assert [row[1] for row in maxima(database_file)] == ["orders"]
+    assert counts(database_file) == (4, 0, 0)
+    of_it = "instance, boot, hour, broker, wire_in_bytes, wire_out_bytes, requests, loop_us, source_partition, source_offset"
+    assert queried(database_file, f"SELECT {of_it} FROM metering_instancemaximum") == [
+        ("ins-k3v9x2qa", "b1", TEN, 2, 5432, 987, 12, 3456, 3, 101)
+    ]
+
+
+def test_every_record_has_one_row_of_the_raw_table_whatever_it_is(batch):
+    said, day = datetime(2026, 5, 1, 11, 30, tzinfo=UTC), "2026-05-01"
+    early = record(6, hour="2026-06-01T00:00:00Z")
+    rows = batch(
+        record(5, consumed=6), of_instance(), complete("2026-05-01T10", after=["b0"]), b"broken", None, early, at=said
+    )
+    raw = transforms.raw_rows(rows, "t1", NOW)
+    assert tuple(raw.columns) == transforms.RAW
+    found = [row.asDict() for row in raw.orderBy("offset").collect()]
+    assert [row["kind"] for row in found] == ["usage", "instance", "complete", "bad", "bad", "usage"]
+    assert {(row["topic_id"], row["partition"], row["day"]) for row in found} == {("t1", 3, day)}
+    assert [row["offset"] for row in found] == list(range(100, 106))
+    usage_, instance, whole, broken, empty, ahead = found
+    assert (usage_["produced_bytes"], usage_["consumed_bytes"], usage_["booked_hour"]) == (5, 6, TEN)
+    assert (usage_["raw"], usage_["problem"], usage_["wire_in_bytes"]) == (None, None, None)
+    assert (instance["wire_in_bytes"], instance["requests"], instance["cluster"]) == (5432, 12, "default")
+    assert (whole["hour"], whole["after"], whole["produced_bytes"]) == (TEN, ["b0"], None)
+    assert (broken["raw"], broken["problem"]) == ("broken", "not a JSON object with a version")
+    assert (empty["raw"], empty["problem"], empty["booked_hour"]) == (None, "no value", None)
+    assert (ahead["hour"], ahead["booked_hour"]) == ("2026-06-01T00:00:00Z", "2026-05-01T11:00:00Z")
+
+
+def test_records_that_an_earlier_release_refused_are_read_again_from_their_text(batch):
+    raw = transforms.raw_rows(batch(record(5), b"broken", at=NOW), "t1", NOW)
+    refused = raw.select(
+        *(
+            F.lit("bad").alias(name) if name == "kind"
+            else F.when(F.col("offset") == 100, F.lit(record(7).decode())).otherwise(F.col("raw")).alias(name) if name == "raw"
+            else F.col(name)
+            for name in transforms.RAW
+        )
+    )  # fmt: skip
+    (row,) = transforms.read_again(refused, NOW).collect()
+    assert (row.offset, row.kind, row.produced_bytes, row.booked_hour) == (100, "usage", 7, TEN)
+
+
+def test_what_the_database_knew_has_the_columns_of_the_raw_table(spark, batch):
+    known = transforms.known_rows(spark, [("ins-k3v9x2qa", "b1", "orders", TEN, 2, 7, 8, 2**62)], NOW)
+    assert tuple(known.columns) == transforms.RAW
+    read = transforms.raw_rows(batch(record(5)), "t1", NOW)
+    assert [(each.name, each.dataType) for each in known.schema] == [(each.name, each.dataType) for each in read.schema]
+    (row,) = known.collect()
+    assert (row.kind, row.day, row.booked_hour, row.stored_byte_seconds) == ("known", "2026-05-01", TEN, 2**62)
+    assert (row.partition, row.offset, row.wire_in_bytes) == (None, None, None)
+
+
+def boots(database_file) -> list[tuple]:
+    return queried(
+        database_file,
+        "SELECT broker, boot, first_hour, last_hour, first_at_ms, is_told FROM metering_boot ORDER BY broker, boot",
+    )
+
+
+def test_boots_that_tell_usage_are_kept_with_their_hours_in_whatever_order_records_come(batch, job, database_file):
+    early, late = datetime(2026, 5, 1, 10, 5, tzinfo=UTC), datetime(2026, 5, 1, 11, 30, tzinfo=UTC)
+    eleven = "2026-05-01T11:00:00Z"
+    job.take(batch(record(9, hour=eleven), record(7, boot="b2.3"), at=late), query="q", number=0)
+    job.take(batch(record(5), of_version_1(1, boot="b0"), at=early), query="q", number=1)
+    assert boots(database_file) == [
+        (2, "b1", TEN, eleven, int(early.timestamp() * 1000), 0),
+        (2, "b2", TEN, TEN, int(late.timestamp() * 1000), 0),
+    ]
+
+
+def test_boots_that_certain_statements_account_for_are_told_and_stay_so(batch, job, database_file):
+    at = datetime(2026, 5, 1, 11, 30, tzinfo=UTC)
+    job.take(batch(record(5), record(5, boot="b2"), record(5, boot="b3"), at=at), query="q", number=0)
+    said = datetime(2026, 5, 1, 12, 5, tzinfo=UTC)
+    job.take(batch(complete("2026-05-01T11", boot="b2", after=["b1", "b3"]), at=said), query="q", number=1)
+    with job._database.transaction() as cursor:
+        job._database.statements_settle(cursor, int(said.timestamp() * 1000) - 1)
+    assert {row[1]: row[-1] for row in boots(database_file)} == {"b1": 0, "b2": 0, "b3": 0}
+    with job._database.transaction() as cursor:
+        job._database.statements_settle(cursor, int(said.timestamp() * 1000))
+    job.take(batch(record(6), record(5, boot="b4"), at=said), query="q", number=2)
+    assert {row[1]: row[-1] for row in boots(database_file)} == {"b1": 1, "b2": 1, "b3": 1, "b4": 0}
 
 
 NOW = datetime(2026, 5, 1, 11, 31, tzinfo=UTC)

@@ -292,6 +292,14 @@ HOLES: tuple[Hole, ...] = (
         ("tests/dataplane/handlers/test_describe_connections.py", "-k", "no_tenant_may_ask"),
     ),
     Hole(
+        "backlogs-of-all",
+        "A tenant asks a broker how much of another's topic lies from an offset on.",
+        "dataplane/handlers/table.py",
+        "backlogs.handle_describe_backlogs, tenant=False)",
+        "backlogs.handle_describe_backlogs)",
+        ("tests/dataplane/handlers/test_describe_backlogs.py", "-k", "a_tenant_is_not_answered"),
+    ),
+    Hole(
         "key-scope-unasked",
         "An API key with scopes does whatever its owner may.",
         "controlplane/accounts/permissions.py",

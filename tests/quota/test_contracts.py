@@ -69,6 +69,10 @@ REPORT = FlowReport(
     trouble={INSTANCE: (1, 6)},
     absent={3: (6, 1, 0)},
     transactions={INSTANCE: (3, 40)},
+    requests={
+        INSTANCE: {1_740_830_400: '{"Produce":[0,[812,21,3,1],[],[],[],[],{"NOT_LEADER_OR_FOLLOWER":2}]}'},
+    },
+    requests_until=1_740_830_410,
 )
 GRANTS = Grants(
     epoch=3,
@@ -176,6 +180,29 @@ def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
     document = json.loads(REPORT.to_json())
     del document["loop"]
     assert FlowReport.from_document(document).loop is None
+
+
+def test_a_report_of_an_older_broker_says_nothing_of_requests():
+    document = json.loads(REPORT.to_json())
+    del document["requests"], document["requests_until"]
+    read = FlowReport.from_document(document)
+    assert (read.requests, read.requests_until) == ({}, None)
+
+
+@pytest.mark.parametrize("until", [-1, None, "1740830410", 1.5, True])
+def test_up_to_where_requests_are_told_is_a_moment(until):
+    document = json.loads(REPORT.to_json()) | {"requests_until": until}
+    with pytest.raises(ContractError, match="requests_until"):
+        FlowReport.from_document(document)
+
+
+@pytest.mark.parametrize(
+    "requests", [[], {INSTANCE: []}, {INSTANCE: {"noon": "{}"}}, {INSTANCE: {"-10": "{}"}}, {INSTANCE: {"10": {}}}]
+)
+def test_requests_are_texts_by_moments(requests):
+    document = json.loads(REPORT.to_json()) | {"requests": requests}
+    with pytest.raises(ContractError, match="flow report"):
+        FlowReport.from_document(document)
 
 
 def test_a_report_of_an_older_broker_counts_no_more_than_what_it_cut_off():

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.records.batch import Record, build_batch, read_records, split_batches
 from dataplane.storage.log import lookup
-from quota.contracts.usage import USAGE_TOPIC, UsageRecord, parse_value
+from quota.contracts.usage import USAGE_TOPIC, InstanceRecord, Told, UsageRecord, parse_value
 
 
 def usage_records(cluster) -> list[UsageRecord]:
+    """What the topic says of topics."""
+    return [record for record in told(cluster) if isinstance(record, UsageRecord)]
+
+
+def instance_records(cluster) -> list[InstanceRecord]:
+    """What it says of whole instances."""
+    return [record for record in told(cluster) if isinstance(record, InstanceRecord)]
+
+
+def told(cluster) -> list[Told]:
     """Everything in the topic, from the leaders' logs."""
     found = []
     for broker in cluster.brokers.values():
@@ -18,10 +28,9 @@ def usage_records(cluster) -> list[UsageRecord]:
                 log = partition.log
                 for _, batch in lookup.batches(log, log.start_offset, partition.state.high_watermark):
                     for record in read_records(bytes(batch)):
-                        told = parse_value(record.value)
-                        assert record.key == told.key()
-                        if isinstance(told, UsageRecord):
-                            found.append(told)
+                        said = parse_value(record.value)
+                        assert record.key == said.key()
+                        found.append(said)
     return found
 
 

@@ -2,10 +2,19 @@
 
 import pytest
 
+from dataplane.cluster.paths import topic_id_text
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.tasks import Task, gather
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.metering import CountingReader, all_told, batch_bytes, usage_of, usage_records, usage_stamps
+from tests.simulation.metering import (
+    CountingReader,
+    all_told,
+    batch_bytes,
+    instance_records,
+    usage_of,
+    usage_records,
+    usage_stamps,
+)
 
 TOPIC = "orders"
 PARTITIONS = 2
@@ -148,6 +157,40 @@ def test_usage_records_carry_the_time_of_the_leader_that_took_them_not_of_the_br
     stamps = [when for leader, when in usage_stamps(cluster) if leader != ahead]
     assert stamps
     assert all(abs(when - right) < 60_000 for when in stamps)
+
+
+def test_what_an_instance_moved_on_the_wire_is_told_beside_its_record_bytes():
+    run = Run(12, batches=10)
+
+    async def nothing():
+        pass
+
+    run.go(nothing)
+    run.cluster.network.run_for(200)  # connections are looked at once a minute, and instances read once a minute
+    largest = {}
+    for record in instance_records(run.cluster):
+        counters = (record.wire_in_bytes, record.wire_out_bytes, record.requests)
+        key = (record.boot, record.instance)
+        largest[key] = tuple(map(max, largest.get(key, (0, 0, 0)), counters))
+    assert {instance for _, instance in largest} == {"ins-simulate"}
+    came, went, requests = map(sum, zip(*largest.values(), strict=True))
+    read = sum(reader.bytes for reader in run.readers)
+    assert run.acknowledged < came < 3 * run.acknowledged + 2**20, "each batch with the request around it"
+    assert went > read
+    assert requests > sum(reader.rounds for reader in run.readers)
+
+
+def test_records_name_the_topic_by_its_uuid():
+    run = Run(13, batches=3)
+
+    async def nothing():
+        pass
+
+    run.go(nothing)
+    broker = next(iter(run.cluster.brokers.values()))
+    wanted = topic_id_text(broker.metadata.topic_id(f"simulate.{TOPIC}"))
+    found = {(record.topic_id, record.cluster) for record in usage_records(run.cluster) if record.topic == TOPIC}
+    assert found == {(wanted, "default")}
 
 
 def test_a_duplicate_never_counts():

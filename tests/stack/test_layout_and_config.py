@@ -288,6 +288,7 @@ class TestTwoClusters:
         assert found["broker-1"]["broker"]["zookeeper"] == "127.0.0.1:24001"
         assert found["broker-4"]["broker"]["zookeeper"] == "127.0.0.1:24003"
         assert found["broker-4"]["broker"]["internal"] == "127.0.0.1:24014"
+        assert found["broker-4"]["broker"]["cluster"] == "second", "so usage records name it"
         assert (found["master-3"]["master"]["zookeeper"], found["master-3"]["master"]["chroot"]) == (
             "127.0.0.1:24003",
             "",

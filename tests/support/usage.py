@@ -13,7 +13,7 @@ from django.db import connection
 
 from controlplane.clusters.models import Broker
 from controlplane.metering.models import Progress, Statement
-from controlplane.metering.pipeline.tables import raising
+from controlplane.metering.pipeline.tables import INSTANCES, raising
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,13 @@ def usage_raise(rows: Iterable[Row]) -> None:
     """One batch."""
     with connection.cursor() as cursor:
         for statement, values in raising(rows):
+            cursor.executemany(statement.replace("?", "%s"), values)
+
+
+def instances_raise(rows: Iterable[tuple[str | int, ...]]) -> None:
+    """One batch of what is counted of whole instances, in the order of `INSTANCES.columns`."""
+    with connection.cursor() as cursor:
+        for statement, values in INSTANCES.raising(rows):
             cursor.executemany(statement.replace("?", "%s"), values)
 
 

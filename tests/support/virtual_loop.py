@@ -294,6 +294,10 @@ class VirtualLoop:
     def worked_for(self, account: str, seconds: float) -> None:
         """As `charge_to`."""
 
+    def worked_s(self, account: str) -> float:
+        """Nothing takes time here."""
+        return 0.0
+
     def take_load(self) -> Load:
         return Load(0.0, "", 0.0, {}, {})
 

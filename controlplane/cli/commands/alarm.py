@@ -26,15 +26,18 @@ Watch = Literal[
     "storage_used_percent", "produce_percent", "consume_percent", "connections",
     "produce_bytes_per_s", "consume_bytes_per_s", "produce_throttled_ms_per_s", "consume_throttled_ms_per_s",
     "produce_limit_bytes_per_s", "consume_limit_bytes_per_s", "produce_allocated_bytes_per_s", "consume_allocated_bytes_per_s",
-    "storage_used_bytes", "storage_limit_bytes", "under_replicated_partitions", "offline_partitions", "health_level",
-    "group_lag_messages", "group_lag_seconds",
+    "storage_used_bytes", "storage_limit_bytes",
+    "requests_per_s", "errors_per_s", "produce_requests_per_s", "fetch_requests_per_s",
+    "produce_p50_ms", "produce_p99_ms", "produce_p999_ms", "fetch_p50_ms", "fetch_p99_ms", "fetch_p999_ms",
+    "under_replicated_partitions", "offline_partitions", "health_level",
+    "group_lag_messages", "group_lag_bytes", "group_lag_seconds",
 ]  # fmt: skip
 Comparison = Literal["above", "at_least", "below", "at_most"]
 Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.")]
 Compared = Annotated[Comparison | None, typer.Option("--comparison", help="Of a figure.")]
 Threshold = Annotated[str | None, typer.Option("--threshold", help="Of a figure, in its unit.")]
 Group = Annotated[
-    str | None, typer.Option("--group", help="The consumer group, of group_lag_messages and group_lag_seconds.")
+    str | None, typer.Option("--group", help="The consumer group, of group_lag_messages and the others of a group.")
 ]
 Duration = Annotated[int | None, typer.Option("--duration", help="Seconds for which it must hold; by default 0.")]
 Repeat = Annotated[str | None, typer.Option("--repeat", help="Seconds until it is told again; null: told once.")]

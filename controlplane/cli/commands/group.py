@@ -15,18 +15,18 @@ from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
 app = Commands("Consumer groups: who reads, and how far behind.")
-LISTED = columns("name", "state", "protocol", "lag_messages", members="members.#")
+LISTED = columns("name", "state", "protocol", "lag_messages", "lag_bytes", members="members.#")
 
 
 @app.add("list")
 def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
-    """Groups by name, with members and lag in records."""
+    """Groups by name, with members and lag in records and bytes."""
     of(ctx).listed(ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
 
 
 @app.add("show")
 def shown(ctx: typer.Context, instance: Instance, group: Group) -> None:
-    """Members, and for each partition what is left to read in records and seconds."""
+    """Members, and for each partition what is left to read in records, bytes and seconds."""
     of(ctx).show(ops.GROUP, instance_id=instance, group=group)
 
 
@@ -39,12 +39,13 @@ def history(
     end: Until = None,
     step: Annotated[int | None, typer.Option(min=60, help="Seconds; by default as few as make 1,000 lines.")] = None,
 ) -> None:
-    """How far behind it was, in records and seconds: a minute for 15 days, an hour for 400 days."""
+    """How far behind it was, in records, bytes and seconds: a minute for 15 days, an hour for 400 days."""
     now = datetime.now(UTC)
     query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
     session = of(ctx)
     found = session.call(ops.GROUP_HISTORY, query=query, instance_id=instance, group=group)
-    session.output.pages([found], columns("time", "lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max"))
+    figures = (f"{name}{most}" for name in ("lag_messages", "lag_bytes", "lag_seconds") for most in ("", "_max"))
+    session.output.pages([found], columns("time", *figures))
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
 
 

@@ -55,6 +55,12 @@ def metrics(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).text(ops.INSTANCE_PROMETHEUS, instance_id=instance)
 
 
+@app.add("scrape-config")
+def scrape_config(ctx: typer.Context, instance: Instance) -> None:
+    """What to paste into the configuration of a Prometheus that is to read its figures. An API key goes into a file beside it."""
+    of(ctx).text(ops.INSTANCE_SCRAPE_CONFIG, instance_id=instance)
+
+
 @app.add("history")
 def history(
     ctx: typer.Context,
@@ -79,6 +85,27 @@ def history(
     session.output.note(
         f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap, or no limit."
     )
+
+
+@app.add("requests")
+def requests(
+    ctx: typer.Context,
+    instance: Instance,
+    start: Since = "-1h",
+    end: Until = None,
+    step: Annotated[int | None, typer.Option(min=10, help="Seconds, of the steps that JSON has.")] = None,
+    phase: Annotated[
+        Literal["total", "local", "remote", "throttle"],
+        typer.Option(help="Which time is shown, as Kafka's TotalTimeMs and the others. JSON has all of them."),
+    ] = "total",
+) -> None:
+    """Requests by API: how many, with which errors, and in how many milliseconds half, 99 % and 99.9 % were answered."""
+    now = datetime.now(UTC)
+    session = of(ctx)
+    query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
+    found = session.call(ops.INSTANCE_REQUESTS, query=query, instance_id=instance)
+    times = {f"{name}_ms": f"latency_ms.{phase}.{name}" for name in ("p50", "p99", "p999")}
+    session.output.pages([found], columns("api", "requests", "requests_per_s", "errors", "error_codes", **times))
 
 
 @app.add("zones")

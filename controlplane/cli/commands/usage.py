@@ -11,7 +11,10 @@ from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
 app = Commands("Usage: hour by hour, and the records behind it.")
-HOURS = columns("hour", "produced_bytes", "consumed_bytes", "stored_byte_hours", "so_far")
+HOURS = columns(
+    "hour", "produced_bytes", "consumed_bytes", "stored_byte_hours", "wire_in_bytes", "wire_out_bytes", "requests",
+    "throttled_ms", "so_far",
+)  # fmt: skip
 RECORDS = columns(
     "hour", "topic", "broker", "produced_bytes", "consumed_bytes", "stored_byte_seconds", "partition", "offset"
 )

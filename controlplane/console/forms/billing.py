@@ -32,6 +32,10 @@ class WaiverForm(ConsoleForm):
 
     refusals: ClassVar = {"not_found": "instance"}
 
-    def __init__(self, *args: Any, months: Iterable[str], **options: Any) -> None:
+    def __init__(self, *args: Any, lines: Iterable[tuple[str, str]], **options: Any) -> None:
+        """`lines`: a month and a cluster each; an empty name: whatever it waits for."""
         super().__init__(*args, **options)
-        self.fields["month"].choices = [(month, month) for month in months]  # type: ignore[attr-defined]
+        choices = [
+            (f"{month} {cluster}".strip(), f"{month}, {cluster}" if cluster else month) for month, cluster in lines
+        ]
+        self.fields["month"].choices = choices  # type: ignore[attr-defined]

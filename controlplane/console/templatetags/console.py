@@ -119,6 +119,12 @@ def amount(value: float | None) -> str:
 
 
 @register.filter
+def milliseconds(value: float | None) -> str:
+    """``0.42 ms``: three digits that count."""
+    return DASH if value is None else f"{amount(float(f'{value:.3g}'))} ms"
+
+
+@register.filter
 def per_s(value: float) -> str:
     """Records a second; one digit more where there are few."""
     return filled("{amount} a second", amount=amount(round(value, 1 if value < TENS else 0)))

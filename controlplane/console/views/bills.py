@@ -40,7 +40,7 @@ from controlplane.metering import selectors as metering
 from controlplane.what_if.selectors import what_if_get
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
@@ -67,6 +67,7 @@ def usage(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "rows": rows,
         "sums": _row("", hours),
         "most": max((max(row["produced_bytes"], row["consumed_bytes"]) for row in rows), default=0),
+        "whole": _whole(metering.instance_hours(instance=instance, start=span.start, end=span.end).values()),
         "meter": metering.status_of(instance.cluster.name),
     }
     return render(request, "console/instance_usage.html", context)
@@ -278,6 +279,18 @@ def _frame(instance: Instance, span: Span, tab: str) -> dict[str, Any]:
 
 def _days(hours: Sequence[metering.UsageHour]) -> list[dict[str, Any]]:
     return [_row(day, list(group)) for day, group in groupby(hours, key=lambda hour: hour.hour[:10])]
+
+
+def _whole(hours: Collection[metering.InstanceHour]) -> dict[str, Any] | None:
+    """What belongs to no topic, summed up; None: nothing of it was counted."""
+    if not hours:
+        return None
+    return {
+        "wire_in_bytes": sum(hour.wire_in_bytes for hour in hours),
+        "wire_out_bytes": sum(hour.wire_out_bytes for hour in hours),
+        "requests": sum(hour.requests for hour in hours),
+        "throttled_s": sum(hour.throttled_ms for hour in hours) / 1000,
+    }
 
 
 def _row(text: str, hours: Sequence[metering.UsageHour]) -> dict[str, Any]:

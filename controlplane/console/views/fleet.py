@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.db.models import Q
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.billing.pricing.documents import month_of
@@ -15,7 +16,7 @@ from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
-from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.clusters.services import cluster_list, cluster_named, clusters_known
 from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of, transactions_of
 from controlplane.console.forms.billing import WaiverForm
@@ -84,29 +85,37 @@ def allocation(request: HttpRequest) -> HttpResponse:
 def invoices(request: HttpRequest) -> HttpResponse:
     """Which invoices wait or fail, and why; a month or an instance may be told not to wait for metering."""
     months = waiting(SYSTEM_CLOCK.now())
-    form = WaiverForm(request.POST or None, months=list(dict.fromkeys(str(each.month) for each in months)))
+    several = len(clusters_known()) > 1
+    lines = [(str(each.month), each.cluster if several else "") for each in months]
+    form = WaiverForm(request.POST or None, lines=lines)
     if form.is_valid():
-        month, instance_id = form.cleaned_data["month"], form.cleaned_data["instance"] or None
+        month, _, cluster = form.cleaned_data["month"].partition(" ")
+        instance_id = form.cleaned_data["instance"] or None
         try:
             metering_waive(
                 month=month_of(month),
                 instance_id=instance_id,
+                cluster=cluster,
                 actor=request.user.email,  # type: ignore[union-attr]  # staff_page has looked
                 reason=form.cleaned_data["reason"],
             )
         except SluiceError as error:
             form.refuse(error)
         else:
-            what = (
-                f"The invoice of {instance_id} for {month} no longer waits"
-                if instance_id
-                else (f"Invoices of {month} no longer wait")
-            )
+            if instance_id:
+                what = f"The invoice of {instance_id} for {month} no longer waits"
+            elif cluster:
+                what = f"Invoices of {month} on cluster {cluster} no longer wait"
+            else:
+                what = f"Invoices of {month} no longer wait"
             messages.success(request, f"{what} for metering: within ten minutes the closer writes what it can.")
             return redirect("console:fleet_invoices")
     rows = [(instance, each) for each in months for instance in waiting_instances(each.month, each.cluster)]
     context = {
         "months": months,
+        "owed": [(each, one) for each in months for one in each.brokers],
+        "several": len({each.cluster for each in months}) > 1,
+        "metering": reverse("console:fleet_metering"),
         "listing": listing(request, rows),
         "failures": invoice_failures(),
         "waivers": waivers()[:20],

@@ -16,6 +16,10 @@ from controlplane.console.over_time import RANGES, charts_of, is_empty, legend_o
 from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
+from controlplane.history.metrics import METRICS, Kind
+from controlplane.history.now import scraping_get
+from controlplane.history.requests.selectors import requests_get, rows_of
+from controlplane.history.scraping import KEY_FILE
 from controlplane.history.selectors import history_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_any
@@ -41,9 +45,15 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     chosen = range_chosen(request, RANGES)
     now = SYSTEM_CLOCK.now()
+    start = now - timedelta(seconds=chosen.length_s)
     found = history_get(
-        instance=instance, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+        instance=instance,
+        start=start,
+        end=now,
+        step_s=chosen.step_s,
+        metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
     )
+    requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s)
     marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=MARKED)
     context = {
         "instance": instance,
@@ -53,7 +63,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks)],
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
+        "requests": rows_of(requests),
+        "key_file": KEY_FILE,
+        "scraping": scraping_get(
+            organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
+        ),
     }
     return render(request, "console/instance_history.html", context)
 

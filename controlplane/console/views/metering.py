@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from controlplane.billing.services import broker_waive
 from controlplane.clusters.services import cluster_named
 from controlplane.console.page import staff_page
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.metering.selectors import MeteringStatus, PartitionProgress
+
+
+RUNS_SHOWN, DIFFERENCES_SHOWN = 10, 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -43,6 +47,8 @@ def shown(request: HttpRequest) -> HttpResponse:
         "settled": selectors.losses_settled(),
         "waivers": selectors.broker_waivers(),
         "caps": selectors.caps_set(),
+        "reconciled": [(row, selectors.moment_of(row.at_ms)) for row in selectors.reconciliations()[:RUNS_SHOWN]],
+        "differences": selectors.differences()[:DIFFERENCES_SHOWN],
     }
     return render(request, "console/fleet_metering.html", context)
 
@@ -66,13 +72,7 @@ def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:
         raise NotFound("there is no such broker")
     cluster = cluster_named(request.POST.get("cluster")).name
     try:
-        finality.broker_waive(
-            broker=int(named),
-            reason=request.POST.get("reason", ""),
-            actor=actor,
-            read_to=selectors.complete_to(cluster),
-            cluster=cluster,
-        )
+        broker_waive(broker=int(named), reason=request.POST.get("reason", ""), actor=actor, cluster=cluster)
         messages.success(request, f"Usage no longer waits for broker {int(named)}.")
     except Invalid:
         messages.error(request, "Say why usage shall not wait for the broker.")

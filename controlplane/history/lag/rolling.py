@@ -67,8 +67,9 @@ def _hour_made(at: int) -> None:
         cursor.execute(_HOUR, [at, at, at, at + HOURS.step_s])
     if at == floor(at, RUN_S[HOURS]):
         return
-    nothing = {"messages_max": 0, "seconds_max": 0.0}
-    now = LagHours.objects.filter(at=at, group=OuterRef("group"), samples=OuterRef("samples"), **nothing)
+    nothing = {"messages_max": 0, "seconds_max": 0.0, "size_max": 0}
+    same = {name: OuterRef(name) for name in ("group", "samples", "sized")}
+    now = LagHours.objects.filter(at=at, **same, **nothing)
     before = LagHours.objects.filter(until=at - HOURS.step_s, at__gte=floor(at, RUN_S[HOURS]), **nothing).filter(
         Exists(now)
     )
@@ -84,10 +85,12 @@ def _statement() -> str:
     count = f"((until - at) / {MINUTES.step_s} + 1)"
     first, last = (_age(moment) for moment in ("at", "until"))
     return (
-        f'INSERT INTO {table} ("group", at, until, samples, dated, messages_sum, messages_max, seconds_sum, seconds_max) '  # noqa: S608  # our own names
+        f'INSERT INTO {table} ("group", at, until, samples, dated, messages_sum, messages_max, seconds_sum, seconds_max, '  # noqa: S608  # our own names
+        f"sized, size_sum, size_max) "
         f'SELECT "group", %s, %s, SUM({count}), SUM(CASE WHEN oldest_ms IS NULL THEN 0 ELSE {count} END), '
         f"SUM(messages * {count}), MAX(messages), "
-        f"COALESCE(SUM({count} * ({first} + {last}) / 2.0), 0), MAX({last}) "
+        f"COALESCE(SUM({count} * ({first} + {last}) / 2.0), 0), MAX({last}), "
+        f"SUM(CASE WHEN size IS NULL THEN 0 ELSE {count} END), SUM(size * {count}), MAX(size) "
         f'FROM {minutes} WHERE at >= %s AND at < %s GROUP BY "group" ON CONFLICT DO NOTHING'
     )
 

@@ -16,6 +16,7 @@ METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("lag_messages", "records", Kind.MEASURED, "records that can still be read, of all partitions"),
+        Metric("lag_bytes", "bytes", Kind.MEASURED, "bytes of these records as they are stored; about"),
         Metric(
             "lag_seconds",
             "s",
@@ -46,24 +47,33 @@ def age_s(taken_s: int, oldest_ms: int | None) -> float | None:
 
 @dataclass(slots=True)
 class Step:
-    """Of the minutes in a step that are known."""
+    """Of the minutes in a step that are known: sums, and the largest of each. Of one minute they are the same."""
 
     samples: int = 0
-    dated: int = 0
     messages: int = 0
     messages_most: int = 0
+    dated: int = 0
     seconds: float = 0.0
     seconds_most: float = 0.0
+    sized: int = 0
+    size: int = 0
+    size_most: int = 0
 
-    def add_minute(self, messages: int, age: float | None) -> None:
-        """One minute."""
-        self.add(1, messages, messages, int(age is not None), age or 0.0, age or 0.0)
+    def add(self, other: Step) -> None:
+        """An hour, or a minute."""
+        self.samples += other.samples
+        self.messages += other.messages
+        self.messages_most = max(self.messages_most, other.messages_most)
+        self.dated += other.dated
+        self.seconds += other.seconds
+        self.seconds_most = max(self.seconds_most, other.seconds_most)
+        self.sized += other.sized
+        self.size += other.size
+        self.size_most = max(self.size_most, other.size_most)
 
-    def add(self, samples: int, messages: int, most: int, dated: int, seconds: float, seconds_most: float) -> None:
-        """An hour, or a minute: sums, and the largest of each."""
-        self.samples += samples
-        self.messages += messages
-        self.messages_most = max(self.messages_most, most)
-        self.dated += dated
-        self.seconds += seconds
-        self.seconds_most = max(self.seconds_most, seconds_most)
+
+def minute(messages: int, age: float | None, size: int | None) -> Step:
+    """One minute. None: it is not known."""
+    return Step(
+        1, messages, messages, int(age is not None), age or 0.0, age or 0.0, int(size is not None), size or 0, size or 0
+    )

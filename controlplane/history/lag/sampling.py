@@ -7,7 +7,7 @@ a cluster does not answer, or a group is gone, there is nothing: a gap, never a 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
@@ -36,8 +36,13 @@ DATED_FOR_S = 600
 AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
 
-Figures = tuple[int, int | None]
-"""Records, and the timestamp of the oldest in ms, as `groups.rounds.Lag` has it."""
+
+class Figures(NamedTuple):
+    """What a row has of a group; as `groups.rounds.Lag` has it."""
+
+    messages: int
+    oldest_ms: int | None
+    size: int | None = None
 
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -64,13 +69,19 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     names = list(running.order_by("pk").values_list("pk", flat=True))
     if not names:
         return 0
-    key = f"lag:dated:{cluster.pk}"
+    dated, sized = f"lag:dated:{cluster.pk}", f"lag:sized:{cluster.pk}"
     try:
-        found = round_of(cluster.address, names, known=kept(key, LOG, "records are dated again") or {})
+        found = round_of(
+            cluster.address,
+            names,
+            known=kept(dated, LOG, "records are dated again") or {},
+            known_sizes=kept(sized, LOG, "bytes are asked for again") or {},
+        )
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
-    keep(key, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
+    keep(dated, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
+    keep(sized, dict(found.sized), DATED_FOR_S, LOG, "bytes will be asked for again")
     taken_s = int(clock.now().timestamp())
     lags = {
         (instance, group): _figures(lag, taken_s)
@@ -86,8 +97,8 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
 def _figures(lag: Lag, taken_s: int) -> Figures:
     """A record whose producer's clock is ahead is as old as now: an age then never goes through 0 while nothing changes."""
     if lag.oldest_ms in (None, NOTHING_LEFT):
-        return lag.messages, lag.oldest_ms
-    return lag.messages, min(lag.oldest_ms or 0, taken_s * MS)
+        return Figures(lag.messages, lag.oldest_ms, lag.size)
+    return Figures(lag.messages, min(lag.oldest_ms or 0, taken_s * MS), lag.size)
 
 
 def _ids(names: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:
@@ -125,12 +136,11 @@ def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
         part = [group for group in portion if group not in taken]
         going_on = LagMinutes.objects.filter(group__in=part, until=before, at__gte=begins)
         seen: dict[int, Figures] = {
-            group: (messages, oldest)
-            for group, messages, oldest in going_on.values_list("group", "messages", "oldest_ms")
+            row[0]: Figures(*row[1:]) for row in going_on.values_list("group", *Figures._fields)
         }
         same = [group for group in part if seen.get(group) == lags[group]]
         others = [
-            LagMinutes(group=group, at=at, until=at, late_s=late_s, messages=lags[group][0], oldest_ms=lags[group][1])
+            LagMinutes(group=group, at=at, until=at, late_s=late_s, **lags[group]._asdict())
             for group in part
             if seen.get(group) != lags[group]
         ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.groups.selectors import group_known
-from controlplane.history.lag.rows import METRICS, RESOLUTIONS, RUN_S, Step, age_s, digest_of
+from controlplane.history.lag.rows import METRICS, RESOLUTIONS, RUN_S, Step, age_s, digest_of, minute
 from controlplane.history.models import LagGroup, LagHours, LagMinutes
 from controlplane.history.resolutions import MINUTES, Plan, floor
 from controlplane.history.selectors import History, Series, planned
@@ -55,8 +55,7 @@ def lag_get(
     steps: dict[int, Step] = {}
     if group is not None:
         for at, step in _known(group, plan):
-            found = steps.setdefault(floor(at, plan.step_s), Step())
-            found.add(step.samples, step.messages, step.messages_most, step.dated, step.seconds, step.seconds_most)
+            steps.setdefault(floor(at, plan.step_s), Step()).add(step)
     return History.over(plan, _series(plan, steps))
 
 
@@ -77,10 +76,18 @@ def _known(group: int, plan: Plan) -> Iterator[tuple[int, Step]]:
 
 def _step(row: LagMinutes | LagHours, at: int) -> Step:
     if isinstance(row, LagMinutes):
-        step = Step()
-        step.add_minute(row.messages, age_s(at + row.late_s, row.oldest_ms))
-        return step
-    return Step(row.samples, row.dated, row.messages_sum, row.messages_max, row.seconds_sum, row.seconds_max or 0.0)
+        return minute(row.messages, age_s(at + row.late_s, row.oldest_ms), row.size)
+    return Step(
+        row.samples,
+        row.messages_sum,
+        row.messages_max,
+        row.dated,
+        row.seconds_sum,
+        row.seconds_max or 0.0,
+        row.sized or 0,
+        row.size_sum or 0,
+        row.size_max or 0,
+    )
 
 
 def _series(plan: Plan, steps: dict[int, Step]) -> Iterator[Series]:
@@ -89,6 +96,12 @@ def _series(plan: Plan, steps: dict[int, Step]) -> Iterator[Series]:
         METRICS["lag_messages"],
         [None if step is None else round(step.messages / step.samples, 1) for step in found],
         [None if step is None else step.messages_most for step in found],
+    )
+    sized = [None if step is None or not step.sized else step for step in found]
+    yield Series(
+        METRICS["lag_bytes"],
+        [None if step is None else round(step.size / step.sized, 1) for step in sized],
+        [None if step is None else step.size_most for step in sized],
     )
     dated = [None if step is None or not step.dated else step for step in found]
     yield Series(

@@ -2,7 +2,8 @@
 
 ::
 
-    brokers ──> __usage ──Kafka source──> parsed ──┬─ good ─> largest per key ─> database  (tables.py, DB-API)
+    brokers ──> __usage ──Kafka source──> parsed ──┬─ all ──────────────────────> lake/usage_raw                 Delta
+                                                   ├─ good ─> largest per key ─> database  (tables.py, DB-API)
                                                    ├─ good ─────────────────────> lake/usage/hour=…/batch=…   Parquet
                                                    └─ bad, with the reason ─────> lake/usage_bad/batch=…      JSON
 
@@ -18,6 +19,21 @@
     session     the options of its Spark; Java, jars and the JVM are `controlplane.spark`'s
     settings    the environment, typed
     jobs/usage  the job: `python -m controlplane.metering.pipeline.jobs.usage`
+
+Every record goes into a Delta table as well, before the database hears of it, and hours are recomputed from that: a job that
+ends, once a day.
+::
+
+    usage_raw ──the SQL of recompute──> hours ─┬─> usage_hourly, usage_daily, usage_instances_hourly
+    metering_usagemaximum, billing_invoice ────┴─ compared ──> metering_reconciliation, metering_difference
+
+    raw_commits       up to where the table has each partition, as its commits say it (pure)
+    raw_table         a batch into the table, each record once
+    recompute         the SQL by which hours are recomputed (pure)
+    billed            what invoices have billed, by the hour (pure)
+    reconcile_frames  recomputed hours, their roll-ups, and what differs, as DataFrames
+    reconcile_tables  what executors read, and what the driver writes
+    jobs/reconcile    the job: `python -m controlplane.metering.pipeline.jobs.reconcile`
 
 From the minutes of the history to the quota report: a job that ends, once a day.
 ::

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from quota.contracts.usage import COMPLETE, COMPLETE_VERSION, COUNTERS, VERSION
+from quota.contracts.usage import COMPLETE, COMPLETE_VERSION, COUNTERS, INSTANCE, INSTANCE_COUNTERS, VERSION
 
 HOUR = r"^\d{4}-\d{2}-\d{2}T\d{2}:00:00Z$"
-INSTANCE = r"^ins-[a-z0-9]{8}$"
+INSTANCE_ID = r"^ins-[a-z0-9]{8}$"
 LONGEST_TOPIC = 249
 LONGEST_BOOT = 64
+LONGEST_CLUSTER = 64
+LONGEST_ID = 36
 BOOT = r"^[0-9a-f]{1,16}$"
 MOST_BOOTS = 1000
 MOST_BYTES = 2**60
@@ -29,30 +31,49 @@ def problem_of(raw: str, parsed: str) -> Column:
     def length_outside(name: str, most: int) -> Column:
         return ~F.coalesce(F.length(member(name)).between(1, most), F.lit(False))
 
-    is_complete = member("kind") == COMPLETE
-    of_both = (
+    def longer(name: str, most: int) -> Column:
+        return F.length(F.coalesce(member(name), F.lit(""))) > most
+
+    is_complete, is_instance = member("kind") == COMPLETE, member("kind") == INSTANCE
+    lacks_any = member("cluster").isNull() | member("topic_id").isNull()
+    is_no_instance = refuse(
+        ~F.coalesce(member("instance").rlike(INSTANCE_ID), F.lit(False)), "instance is not an instance id"
+    )
+    of_all = (
         refuse(length_outside("boot", LONGEST_BOOT), "boot is not a boot id"),
         refuse(
             ~F.coalesce(member("hour").rlike(HOUR), F.lit(False)) | F.try_to_timestamp(member("hour")).isNull(),
             "hour is not the beginning of a UTC hour",
         ),
         refuse(member("broker").isNull(), "broker is not a number"),
+        refuse(longer("cluster", LONGEST_CLUSTER), "cluster is not a cluster's name"),
     )
     of_usage = F.coalesce(
         refuse(member("kind").isNotNull(), "a kind that is not known"),
         refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
-        refuse(~F.coalesce(member("instance").rlike(INSTANCE), F.lit(False)), "instance is not an instance id"),
+        is_no_instance,
         refuse(length_outside("topic", LONGEST_TOPIC), "topic is not a topic name"),
-        *of_both,
+        refuse((member("version") > 1) & lacks_any, "cluster or topic_id is missing"),
+        refuse(longer("topic_id", LONGEST_ID), "topic_id is not a topic's UUID"),
+        *of_all,
         *(refuse(~F.coalesce(member(name) >= 0, F.lit(False)), f"{name} is not a count of bytes") for name in COUNTERS),
         *(
             refuse(member(name) >= MOST_BYTES, f"{name} is more than a broker can have counted")
             for name in ("produced_bytes", "consumed_bytes")
         ),
     )
+    of_instance = F.coalesce(
+        refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
+        is_no_instance,
+        *of_all,
+        *(
+            refuse(~F.coalesce(member(name).between(0, MOST_BYTES - 1), F.lit(False)), f"{name} is not a count")
+            for name in INSTANCE_COUNTERS
+        ),
+    )
     of_hours = F.coalesce(
         refuse(member("version") > COMPLETE_VERSION, f"a version newer than {COMPLETE_VERSION}"),
-        *of_both,
+        *of_all,
         refuse(~F.coalesce(F.size(member("after")) <= MOST_BOOTS, F.lit(False)), "after is not a list of boots"),
         refuse(
             F.exists(member("after"), lambda boot: ~F.coalesce(boot.rlike(BOOT), F.lit(False))),
@@ -62,5 +83,5 @@ def problem_of(raw: str, parsed: str) -> Column:
     return F.coalesce(
         refuse(F.col(raw).isNull(), "no value"),
         refuse(member("version").isNull(), "not a JSON object with a version"),
-        F.when(is_complete, of_hours).otherwise(of_usage),
+        F.when(is_complete, of_hours).when(is_instance, of_instance).otherwise(of_usage),
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 WHOLE_TOPIC = -1
 """As the partition of a loss."""
@@ -94,6 +94,26 @@ def starting(
             losses.append(Loss("cut", partition, end, read))
         offsets[partition] = read if first <= read <= end else first
     return Start(offsets if losses or follow_database else None, tuple(losses))
+
+
+def reaching_back(
+    known: Mapping[int, Position], topic: TopicState, held: Mapping[int, int]
+) -> tuple[Mapping[int, Position], bool]:
+    """Positions from which nothing is missing in the lake either, and whether one of them is before the database's.
+
+    `held`: up to where the lake has this topic (raw_commits.py). Where it has nothing at all it begins where the query goes on;
+    of a partition that it does not know it has nothing. What is gone from the topic cannot be read: of that the database has its
+    share, and it is no loss of usage.
+    """
+    if not held:
+        return known, False
+    found = dict(known)
+    for partition, position in known.items():
+        first = topic.first.get(partition, 0)
+        wanted = max(held.get(partition, first), first)
+        if position.topic_id == topic.id and wanted < position.next_offset:
+            found[partition] = replace(position, next_offset=wanted)
+    return found, found != known
 
 
 @dataclass(frozen=True, slots=True)

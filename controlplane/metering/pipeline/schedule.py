@@ -72,6 +72,13 @@ JOBS: Mapping[str, Job] = {
             f"{_PIPELINE}.jobs.quota_report",
             daily_at_ms=10 * MINUTE_MS,
         ),
+        Job(
+            "reconcile",
+            "Reconciliation",
+            "recomputes each day from usage_raw, and compares it with the database and with invoices",
+            f"{_PIPELINE}.jobs.reconcile",
+            daily_at_ms=40 * MINUTE_MS,
+        ),
         Job("runner", "Runner", "starts the daily jobs, and those that were asked for", f"{_PIPELINE}.runner"),
     )
 }

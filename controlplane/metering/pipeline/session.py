@@ -1,4 +1,4 @@
-"""The jobs' own Spark: of the stream with the Kafka source, and options that suit batches of some thousand rows."""
+"""The jobs' own Spark: of the stream with Kafka source and Delta Lake, and options that suit batches of some thousand rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from controlplane.metering.pipeline.settings import Settings
-from controlplane.spark import archive, jars
+from controlplane.spark import archive, delta, jars
 from controlplane.spark import session as spark
-from controlplane.spark.jars import KAFKA_SOURCE
+from controlplane.spark.jars import DELTA, KAFKA_SOURCE
 from controlplane.spark.session import close_session
 
 if TYPE_CHECKING:
@@ -24,15 +24,27 @@ OPTIONS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+PACKAGES = (KAFKA_SOURCE, DELTA)
+"""Of the stream."""
+ON_ONE_MACHINE = {"spark.databricks.delta.snapshotPartitions": "2"}
+"""Of 50 tasks to read a table's log most of a batch would be spent on starting them."""
 
 BATCH_OPTIONS = {"spark.sql.shuffle.partitions": "4"}
 """Of jobs that run for a minute a day, where one machine does the work of executors."""
 
 
-def open_batch_session(settings: Settings, app: str) -> SparkSession:
-    """For a job that ends. By spark-submit, master, memory and options are the operator's. Raises as below."""
-    setup = spark.Setup(app, settings.environment.stack_dir / app, settings.master)
-    return spark.open_session(replace(setup, options=BATCH_OPTIONS) if setup.is_local else setup)
+def open_batch_session(settings: Settings, app: str, *, with_delta: bool = False) -> SparkSession:
+    """For a job that ends. By spark-submit, master, memory and options are the operator's. Raises as below.
+
+    `with_delta`: it reads the lake. The jars are the stream's, which has fetched them.
+    """
+    if with_delta:
+        setup = spark.Setup(app, settings.home, settings.master, PACKAGES, delta.OPTIONS)
+        on_one_machine = {**delta.OPTIONS, **BATCH_OPTIONS, **ON_ONE_MACHINE}
+    else:
+        setup = spark.Setup(app, settings.environment.stack_dir / app, settings.master)
+        on_one_machine = BATCH_OPTIONS
+    return spark.open_session(replace(setup, options=on_one_machine) if setup.is_local else setup)
 
 
 def open_session(settings: Settings, *, with_kafka: bool = True) -> SparkSession:
@@ -46,13 +58,14 @@ def options(settings: Settings, *, with_kafka: bool) -> dict[str, str]:
 
 
 def _setup(settings: Settings, *, with_kafka: bool) -> spark.Setup:
-    packages = (KAFKA_SOURCE,) if with_kafka else ()
-    return spark.Setup("sluice-usage", settings.home, settings.master, packages, OPTIONS, spark.QUICK_COMPILER)
+    packages = PACKAGES if with_kafka else ()
+    chosen = {**OPTIONS, **delta.OPTIONS, **(ON_ONE_MACHINE if settings.is_local else {})} if with_kafka else OPTIONS
+    return spark.Setup("sluice-usage", settings.home, settings.master, packages, chosen, spark.QUICK_COMPILER)
 
 
 def kafka_jars(home: Path) -> list[Path]:
-    """The Kafka source and what it needs, once it has been fetched."""
-    return jars.fetched(home, (KAFKA_SOURCE,))
+    """The Kafka source, Delta Lake and what they need, once they have been fetched."""
+    return jars.fetched(home, PACKAGES)
 
 
 def archive_write(session: SparkSession, home: Path) -> bool:

@@ -24,25 +24,27 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.pipeline.statements import Statement, superseded
-from quota.contracts.usage import COUNTERS
+from controlplane.metering.pipeline.statements import Boot, Statement, superseded
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
+INSTANCE_TABLE = "metering_instancemaximum"
 STATUS_TABLE = "metering_pipelinestatus"
 CAP_TABLE = "metering_cap"
 STATEMENT_TABLE = "metering_statement"
+BOOT_TABLE = "metering_boot"
 WAIVER_TABLE = "metering_brokerwaiver"
 COLUMNS = (
     "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
 )  # fmt: skip
 AT_COUNTERS = slice(5, 5 + len(COUNTERS))
-IDENTITY = "instance, boot, topic, hour"
 LOCK_PATIENCE_S = 30
 
 
@@ -124,6 +126,11 @@ class Database:
         for statement, values in raising(capped(row, caps.get(tuple(row[:3]))) for row in rows):
             cursor.executemany(self._dialect(statement), values)
 
+    def instances_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
+        """What is counted of whole instances; rows in the order of `INSTANCES.columns`."""
+        for statement, values in INSTANCES.raising(rows):
+            cursor.executemany(self._dialect(statement), values)
+
     def _caps(self, cursor: Any) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """Largest counters that are believed, by instance, boot and topic."""
         if not self._is_sqlite:
@@ -155,15 +162,48 @@ class Database:
         for row in sorted((tuple(row) for row in rows), key=lambda row: row[-2:]):
             self.run(cursor, statement, (*row, topic_id, self.cluster))
 
+    def boots_note(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
+        """(broker, boot, first hour, last hour, first written at in ms): boots that have told usage, in any order and again."""
+        extremes = (("first_hour", "<"), ("last_hour", ">"), ("first_at_ms", "<"))
+        taken = (
+            f"{name} = CASE WHEN excluded.{name} {sign} {BOOT_TABLE}.{name} THEN excluded.{name} ELSE {BOOT_TABLE}.{name} END"
+            for name, sign in extremes
+        )
+        statement = (
+            f"INSERT INTO {BOOT_TABLE} (cluster, broker, boot, first_hour, last_hour, first_at_ms, is_told)"  # noqa: S608
+            f" VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (cluster, broker, boot) DO UPDATE SET {', '.join(taken)}"
+        )
+        for row in sorted(tuple(row) for row in rows):
+            self.run(cursor, statement, (self.cluster, *row, False))
+
+    def _boots(self, cursor: Any) -> dict[int, list[Boot]]:
+        """Those that no statement accounts for that was dropped, by broker."""
+        self.run(
+            cursor,
+            f"SELECT broker, boot, first_hour, last_hour, first_at_ms FROM {BOOT_TABLE}"  # noqa: S608
+            " WHERE cluster = ? AND is_told = ? ORDER BY broker, first_at_ms, boot",
+            (self.cluster, False),
+        )
+        boots = [Boot(*row) for row in cursor.fetchall()]
+        return {broker: list(some) for broker, some in groupby(boots, key=lambda boot: boot.broker)}
+
     def statements_settle(self, cursor: Any, read_to_ms: int) -> None:
-        """Drop what says no more than what is certain, all having been read that was written up to a moment."""
+        """Drop what says no more than what is certain, all having been read that was written up to a moment.
+
+        Which boots it accounted for is kept.
+        """
         statement = f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
         self.run(cursor, f"{statement} ORDER BY broker, id", (self.cluster,))
         rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
-        for _, of_broker in groupby(rows, key=lambda row: row.broker):
-            certain, ids = superseded(list(of_broker), read_to_ms, judged)
+        boots = self._boots(cursor)
+        for broker, of_broker in groupby(rows, key=lambda row: row.broker):
+            certain, ids = superseded(list(of_broker), read_to_ms, judged, boots.get(broker, ()))
+            for boot in boots.get(broker, ()):
+                if boot.boot in certain.accounted:
+                    told = f"UPDATE {BOOT_TABLE} SET is_told = ? WHERE cluster = ? AND broker = ? AND boot = ?"  # noqa: S608
+                    self.run(cursor, told, (True, self.cluster, broker, boot.boot))
             if ids:
                 assert certain.last is not None
                 self.run(cursor, f"UPDATE {STATEMENT_TABLE} SET hour = ? WHERE id = ?", (certain.hour, certain.last.id))  # noqa: S608
@@ -223,59 +263,73 @@ def capped(row: Sequence[Any], most: Sequence[Any] | None) -> tuple[Any, ...]:
 
 
 def raising(rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
-    """The statements for rows in the order of COLUMNS, each with all the values that it is to be run with, in this order."""
-    raised = sorted((tuple(row) for row in rows), key=lambda row: row[:4])  # a new row looks at the one before it
-    return [
-        (RAISE, raised),
-        (TAKE_OVER, [row[:4] for row in raised]),
-        (
-            PASS_ON,
-            [(*(value for counter in row[AT_COUNTERS] for value in (counter, counter)), *row[:4]) for row in raised],
-        ),
-    ]
+    """Of topics: see `Maxima.raising`; rows are in the order of COLUMNS."""
+    return TOPICS.raising(rows)
 
 
-def _larger(column: str) -> str:
-    old, new = f"{MAXIMUM_TABLE}.{column}", f"excluded.{column}"
-    return f"{column} = CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
+@dataclass(frozen=True, slots=True)
+class Maxima:
+    """A table of the largest counters of an owner on a boot, by the hour, and its statements. Names are constants."""
+
+    table: str
+    owner: tuple[str, ...]  # columns: with the hour they are a row's identity
+    counters: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """In the order in which rows come."""
+        return (*self.owner, "hour", "broker", *self.counters, "source_partition", "source_offset", "updated_at_ms")
+
+    def raising(self, rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
+        """The statements for rows in the order of `columns`, each with all the values that it is run with, in this order."""
+        key = len(self.owner) + 1
+        counted = slice(key + 1, key + 1 + len(self.counters))
+        raised = sorted((tuple(row) for row in rows), key=lambda row: row[:key])  # a new row looks at the one before it
+        passed_on = [
+            (*(value for counter in row[counted] for value in (counter, counter)), *row[:key]) for row in raised
+        ]
+        return [
+            (self._raise(), raised),
+            (self._take_over(), [row[:key] for row in raised]),
+            (self._pass_on(), passed_on),
+        ]
+
+    def _raise(self) -> str:
+        table, columns = self.table, self.columns
+        larger = ", ".join(
+            f"{name} = CASE WHEN excluded.{name} > {table}.{name} THEN excluded.{name} ELSE {table}.{name} END"
+            for name in self.counters
+        )
+        any_larger = " OR ".join(f"excluded.{name} > {table}.{name}" for name in self.counters)
+        all_equal = " AND ".join(f"excluded.{name} = {table}.{name}" for name in self.counters)
+        return (
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+            f" ON CONFLICT ({', '.join(self.owner)}, hour) DO UPDATE SET {larger},"
+            " broker = excluded.broker, source_partition = excluded.source_partition,"
+            " source_offset = excluded.source_offset, updated_at_ms = excluded.updated_at_ms"
+            f" WHERE {any_larger} OR ({all_equal} AND excluded.source_offset > {table}.source_offset)"
+        )
+
+    def _take_over(self) -> str:
+        """What a new row knows of earlier hours: what the row before it does."""
+        same = " AND ".join(f"e.{name} = {self.table}.{name}" for name in self.owner)
+        before = ", ".join(
+            f"{name}_before = COALESCE((SELECT CASE WHEN e.{name} > e.{name}_before THEN e.{name} ELSE e.{name}_before END"  # noqa: S608
+            f" FROM {self.table} e WHERE {same} AND e.hour < {self.table}.hour ORDER BY e.hour DESC LIMIT 1), 0)"
+            for name in self.counters
+        )
+        return f"UPDATE {self.table} SET {before} WHERE {self._is_owner()} AND hour = ?"  # noqa: S608
+
+    def _pass_on(self) -> str:
+        """What a row has raised, to all later hours."""
+        before = ", ".join(
+            f"{name}_before = CASE WHEN {name}_before < ? THEN ? ELSE {name}_before END" for name in self.counters
+        )
+        return f"UPDATE {self.table} SET {before} WHERE {self._is_owner()} AND hour > ?"  # noqa: S608
+
+    def _is_owner(self) -> str:
+        return " AND ".join(f"{name} = ?" for name in self.owner)
 
 
-def _any_larger() -> str:
-    return " OR ".join(f"excluded.{column} > {MAXIMUM_TABLE}.{column}" for column in COUNTERS)
-
-
-def _all_equal() -> str:
-    return " AND ".join(f"excluded.{column} = {MAXIMUM_TABLE}.{column}" for column in COUNTERS)
-
-
-RAISE = (
-    f"INSERT INTO {MAXIMUM_TABLE} ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-    f" ON CONFLICT ({IDENTITY}) DO UPDATE SET {', '.join(_larger(column) for column in COUNTERS)},"
-    " broker = excluded.broker, source_partition = excluded.source_partition,"
-    " source_offset = excluded.source_offset, updated_at_ms = excluded.updated_at_ms"
-    f" WHERE {_any_larger()}"
-    f" OR ({_all_equal()} AND excluded.source_offset > {MAXIMUM_TABLE}.source_offset)"
-)
-"""Names come from the constants above, values are bound."""
-
-
-def _of_row_before(column: str) -> str:
-    earlier = (
-        f"SELECT CASE WHEN e.{column} > e.{column}_before THEN e.{column} ELSE e.{column}_before END"  # noqa: S608
-        f" FROM {MAXIMUM_TABLE} e WHERE e.instance = {MAXIMUM_TABLE}.instance AND e.boot = {MAXIMUM_TABLE}.boot"
-        f" AND e.topic = {MAXIMUM_TABLE}.topic AND e.hour < {MAXIMUM_TABLE}.hour ORDER BY e.hour DESC LIMIT 1"
-    )
-    return f"{column}_before = COALESCE(({earlier}), 0)"
-
-
-TAKE_OVER = (
-    f"UPDATE {MAXIMUM_TABLE} SET {', '.join(_of_row_before(column) for column in COUNTERS)}"  # noqa: S608
-    " WHERE instance = ? AND boot = ? AND topic = ? AND hour = ?"
-)
-PASS_ON = (
-    f"UPDATE {MAXIMUM_TABLE} SET "  # noqa: S608
-    + ", ".join(
-        f"{column}_before = CASE WHEN {column}_before < ? THEN ? ELSE {column}_before END" for column in COUNTERS
-    )
-    + " WHERE instance = ? AND boot = ? AND topic = ? AND hour > ?"
-)
+TOPICS = Maxima(MAXIMUM_TABLE, ("instance", "boot", "topic"), COUNTERS)
+INSTANCES = Maxima(INSTANCE_TABLE, ("instance", "boot"), INSTANCE_COUNTERS)

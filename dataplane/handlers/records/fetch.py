@@ -238,14 +238,18 @@ class _Fetch:
         rules = self._rules
         if rules is not None:
             delay_s = max(delay_s, rules.charge_consume(ctx.session, ctx.client_id, size, sizes))
-        if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
+        told_ms = throttle_ms(delay_s) if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME else 0
+        if told_ms:
             # The size of the answer decides the delay that it reports.
-            parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", throttle_ms(delay_s))
-        self.answer.resolve(Encoded(parts))
+            parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", told_ms)
+        self.answer.resolve(Encoded(parts, told_ms))
 
     def _sizes(self, response: FetchResponse) -> Steps[list[tuple[str, int]]]:
-        """The bytes of records by topic, counted as what the client consumes. Of what is nobody's: none."""
+        """The bytes of records by topic, counted as what the client consumes, as errors are. Of what is nobody's: none."""
         ctx, pace = self._ctx, Pace()
+        instance = ctx.session.instance
+        if instance is not None and response.error_code:
+            instance.figures.refused(ctx.api_key, (response.error_code,))
         found: list[tuple[str, int]] = []
         if ctx.session.instance is None and not ctx.is_on_behalf:
             return found
@@ -255,6 +259,8 @@ class _Fetch:
                 if pace.over(_SIZE_US):
                     yield None
                 size += size_of(data.records)
+                if data.error_code and instance is not None:
+                    instance.figures.refused(ctx.api_key, (data.error_code,))
             name = topic.topic or ctx.broker.replicas.registry.topic_of_id(topic.topic_id)
             if name is not None:
                 found.append((name, size))

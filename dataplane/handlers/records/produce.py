@@ -49,7 +49,7 @@ from dataplane.protocol.primitives import size_of
 from dataplane.records.header import CorruptBatchError, is_in_transaction, read_header
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
-from dataplane.replication.appending import Appended
+from dataplane.replication.appending import Appended, Turn
 from dataplane.replication.replica.partition import Partition
 from dataplane.tasks import Future, Later
 from dataplane.tenancy.access import Operation, of_transactional_id
@@ -99,11 +99,20 @@ def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Outcome
 class _Held(Later[Now]):
     """An answer whose connection is read no further until all of its request's batches are staged."""
 
-    __slots__ = ("_staged",)
+    __slots__ = ("_staged", "turn", "verified_s")
 
     def __init__(self, staged: Future[None]) -> None:
         super().__init__()
         self._staged = staged
+        self.turn: Turn | None = None  # the last in which a batch was staged
+        self.verified_s = 0.0  # so long it took to hear that its transaction is one
+
+    def waited_s(self, began_s: float, now_s: float) -> float:
+        """For its in-sync replicas, or the disk: from the end of the turn in which it was written, where that is over."""
+        if self.turn is None:
+            return now_s - began_s
+        ended_s = self.turn.ended_s
+        return self.verified_s + (0.0 if ended_s is None else now_s - ended_s)
 
     @property
     def held_until(self) -> Future[None]:
@@ -211,8 +220,11 @@ class _Pending:
         self._open += 1
         self._unprepared += 1
         copies = [batch._replace(records=memoryview(bytearray(batch.records))) for batch in batches]
+        clock = self._ctx.broker.doors.clock
+        asked_s = clock.monotonic()
 
         def verified(future: Future[Errors]) -> None:
+            self.answer.verified_s = clock.monotonic() - asked_s
             steps = self._verified(copies, future.result())
             if self._ctx.is_long:
                 self._ctx.broker.slices.run(self._ctx.owner, steps)
@@ -367,6 +379,7 @@ class _Pending:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)
         self._open += 1
+        self.answer.turn = replicas.appending.turn
         replicas.appending.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
 
     def _prepared_one(self) -> None:

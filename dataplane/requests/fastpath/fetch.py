@@ -147,6 +147,7 @@ class FetchFastPath:
             told_s = client.turnstile.consumed(instance, len(head) + size + len(tail))
             if told_s:  # the size of the answer decides the delay that it reports
                 told_ms = throttle_ms(told_s)
+                slot.told(told_s)
                 head = shape.head(correlation_id, told_ms, high_watermark, stable, start_offset, size)
         if not size:
             client.answers.fill_soon(slot, (head + tail,))

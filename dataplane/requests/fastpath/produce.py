@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.produce import ProduceRequest
+    from dataplane.replication.appending import Turn
     from dataplane.replication.replica.partition import Partition
     from dataplane.requests.served import Served
 
@@ -45,6 +46,7 @@ MAX_SHAPES = 64
 MAX_SHAPE_BYTES = 1_024
 """Apart from the records. Names that are longer are no reason to compare them with every request."""
 _FIRST_VERSION = 5  # whose answer has a start offset; clients of older ones go the slow way
+PRODUCE = int(ApiKey.PRODUCE)
 _API = APIS[ApiKey.PRODUCE]
 _RECORDS = (PartitionProduceData, "records")
 _ANSWER_HOLES = (
@@ -74,12 +76,19 @@ class Shape:
 class _Answer(Slot):
     """The place of an answer, and what is called when the batch is as safe as was asked."""
 
-    __slots__ = ("_base_offset", "_client", "_correlation_id", "_partition", "_shape", "throttle_time_ms")
+    __slots__ = ("_base_offset", "_client", "_correlation_id", "_partition", "_shape", "_turn", "throttle_time_ms")
 
     def __init__(
-        self, client: Served, shape: Shape, correlation_id: bytes, partition: Partition, base_offset: int
+        self,
+        client: Served,
+        shape: Shape,
+        correlation_id: bytes,
+        partition: Partition,
+        base_offset: int,
+        turn: Turn | None,
     ) -> None:
         self.parts = None
+        self._turn = turn  # in which it is written
         self._client, self._shape, self._correlation_id = client, shape, correlation_id
         self._partition, self._base_offset = partition, base_offset
         self.throttle_time_ms = 0
@@ -88,7 +97,15 @@ class _Answer(Slot):
         offset = -1 if error else self._base_offset
         start_offset = self._partition.log.start_offset
         answer = self._shape.answer(self._correlation_id, error, offset, start_offset, self.throttle_time_ms)
-        self._client.answers.fill_soon(self, (answer,))
+        client = self._client
+        if error:
+            client.answers.refused(PRODUCE, (error,))
+        turn = self._turn
+        if (
+            turn is not None and turn.ended_s is not None
+        ):  # it was written in an earlier turn, and has waited for others since
+            self.waited(client.broker.doors.clock.monotonic() - turn.ended_s)
+        client.answers.fill_soon(self, (answer,))
 
 
 class ProduceFastPath:
@@ -134,12 +151,16 @@ class ProduceFastPath:
             return False  # nothing was staged: the slow path finds the same and words the answer
         shape.talk.produced += len(batch)
         if acks:
-            answer = _Answer(client, shape, correlation_id, partition, appended.base_offset)
+            turn = self._appending.turn if acks < 0 else None  # those with acks=1 wait for nobody
+            answer = _Answer(client, shape, correlation_id, partition, appended.base_offset, turn)
+            client.answers.append_slot(answer)
             told_s = client.turnstile.told_s
             if told_s:
                 answer.throttle_time_ms = throttle_ms(told_s)
-            client.answers.append_slot(answer)
+                answer.told(told_s)
             self._appending.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
+        else:
+            client.answers.unanswered()
         return True
 
     def remember(self, ctx: RequestContext, request: ProduceRequest, frame: memoryview) -> None:

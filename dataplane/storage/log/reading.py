@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.doors import NotInMemoryError
 from dataplane.storage.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
@@ -71,3 +72,28 @@ def bytes_between(log: Log, start: int, end: int) -> int:
     first, last = log.segment_index(start), log.segment_index(end)
     whole = sum(segment.size for segment in log.segments[first:last])
     return whole + log.segments[last].position_of(end) - log.segments[first].position_of(start)
+
+
+def backlog_bytes(log: Log, offset: int, end: int) -> int:
+    """How many bytes of batches a reader at `offset` has before it, up to `end`. Never waits for the disk.
+
+    Exact, to the batch, where index and headers are in memory. Where they are not, as if the bytes of a segment lay evenly over
+    its offsets: wrong by a part of the first segment and of the last, at most.
+    """
+    start = max(offset, log.start_offset)
+    if start >= end:
+        return 0
+    try:
+        with log.shared.files.at_once():
+            return max(0, bytes_between(log, start, end))
+    except (NotInMemoryError, OSError):
+        first, last = log.segment_index(start), log.segment_index(end)
+        whole = sum(segment.size for segment in log.segments[first:last])
+        return max(0, whole + _evenly(log, last, end) - _evenly(log, first, start))
+
+
+def _evenly(log: Log, index: int, offset: int) -> int:
+    """Where an offset would stand in its segment if all offsets had as many bytes."""
+    segment = log.segments[index]
+    offsets = log.segment_end(index) - segment.base_offset
+    return segment.size * min(max(offset - segment.base_offset, 0), offsets) // offsets if offsets > 0 else 0

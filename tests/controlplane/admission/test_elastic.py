@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,6 +14,7 @@ from controlplane.billing import closing
 from controlplane.billing.services import plan_choose
 from controlplane.core.models import AuditEntry
 from controlplane.instances.models import Instance
+from controlplane.metering.elastic import elastic_purge
 from controlplane.metering.models import ElasticMinute
 from quota.contracts.instance import MIB
 from tests.controlplane.conftest import WANTED
@@ -147,7 +149,7 @@ def test_what_was_carried_is_on_the_bill_by_the_gb(alice, url, time):
     assert {"item": "elastic_produced", "so_far": "8.00", "forecast": "8.00"} in cost["items"]
 
 
-def test_an_invoice_has_it_with_its_files_and_what_came_later_is_seen_and_not_billed(alice, url, time):
+def test_an_invoice_has_it_with_its_files_and_what_came_later_is_seen_and_not_billed(alice, url, time, monkeypatch):
     carried(100)
     time.to(2026, 5, 1, 6)
     usage_complete(time.now)
@@ -163,6 +165,9 @@ def test_an_invoice_has_it_with_its_files_and_what_came_later_is_seen_and_not_bi
     carried(7, epoch=2)
     differences = alice.api.post(f"{number}/verify").json()["differences"]
     assert [each["code"] for each in differences] == ["elastic"]
+    monkeypatch.setattr("controlplane.metering.elastic.KEPT", timedelta(days=20))
+    elastic_purge()
+    assert alice.api.post(f"{number}/verify").json()["equal"] is True, "of minutes that are forgotten nothing is said"
     assert bill(alice, url, "2026-05") == []
 
 

@@ -339,6 +339,24 @@ def test_a_group_whose_oldest_record_has_no_time_has_no_age(look, storage, alarm
     assert (now(alarm).value, now(alarm).missing) == (None, "no_age")
 
 
+def test_bytes_that_a_group_has_not_read_fire_and_are_no_value_where_nobody_knows(
+    look, storage, alarm, instance, clock
+):
+    watch(alarm, "group_lag_bytes", float(2**30), group="billing")
+    lag_of(instance.id, "billing", minute(clock), 5, 90, 3 * 2**30)
+    look()
+    assert (now(alarm).phase, now(alarm).value) == ("firing", 3.0 * 2**30)
+    text = Delivery.objects.unscoped(ROWS).get().document["data"]["text"]
+    assert text.startswith("Lag in bytes of group billing is 3 GiB.")
+
+
+def test_bytes_that_no_leader_says_are_no_value(look, storage, alarm, instance, clock):
+    watch(alarm, "group_lag_bytes", 1.0, group="billing")
+    lag_of(instance.id, "billing", minute(clock), 5, 90)
+    look()
+    assert (now(alarm).value, now(alarm).missing) == (None, "no_size")
+
+
 def test_a_group_of_the_same_name_of_another_instance_is_not_seen(look, storage, alarm, clock):
     watch(alarm, "group_lag_messages", 1.0, group="billing")
     lag_of("ins-another1", "billing", minute(clock), 5, 90)

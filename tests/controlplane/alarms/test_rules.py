@@ -124,6 +124,7 @@ def test_a_threshold_is_within_what_the_figure_can_be(watch):
     [
         ("group_lag_messages", "billing", []),
         ("group_lag_seconds", " with spaces ", []),
+        ("group_lag_bytes", None, ["group"]),
         ("group_lag_messages", None, ["group"]),
         ("group_lag_messages", "", ["group"]),
         ("group_lag_messages", "x" * 1000, []),
@@ -202,6 +203,12 @@ def test_a_percentage_of_no_limit_is_no_value_and_so_is_the_limit():
         assert of(read(), name) is Missing.NO_LIMIT
     nothing = Latest(1, {**SAMPLED, "produce_limit_bytes_per_s": 0})
     assert of(read(latest=nothing), "produce_percent") is Missing.NO_LIMIT
+
+
+def test_a_latency_of_requests_that_there_were_not_is_no_value():
+    quiet = Latest(1, {**SAMPLED, "produce_p99_ms": None})
+    assert of(read(latest=quiet), "produce_p99_ms") is Missing.NO_REQUESTS
+    assert of(read(latest=Latest(1, {**SAMPLED, "produce_p99_ms": 4.5})), "produce_p99_ms") == 4.5
 
 
 def test_without_a_fresh_sample_no_metric_has_a_value_and_health_has():

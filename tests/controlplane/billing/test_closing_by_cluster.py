@@ -12,9 +12,12 @@ from controlplane.billing.models import Invoice, MeteringWaiver
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.waiting import months_waiting, state_of, waiting, waiting_ids
 from controlplane.clusters.models import Broker, PhysicalCluster
+from controlplane.console.forms.billing import WaiverForm
+from controlplane.core.errors import NotFound
+from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
-from controlplane.metering.models import Progress, Statement
+from controlplane.metering.models import BrokerWaiver, Progress, Statement
 from tests.controlplane.conftest import WANTED
 from tests.controlplane.fakes import ManualClock
 from tests.support.usage import usage_complete
@@ -87,6 +90,61 @@ def test_a_month_is_waived_for_those_that_wait(alice, instance, other, clock):
     assert invoiced() == {instance.id, other.id}
     inputs = dict(Invoice.objects.unscoped("a test").values_list("instance_id", "inputs"))
     assert inputs[other.id] != inputs[instance.id]
+
+
+def test_a_month_is_waived_on_one_cluster_and_waits_on_the_other(instance, other, clock):
+    Progress.objects.all().delete()
+    services.metering_waive(month=MAY, instance_id=None, cluster="second", actor="o", reason="enough", clock=clock)
+    assert [(each.cluster, each.invoices) for each in waiting(clock.now())] == [("default", 1)]
+    states = [
+        state_of(instance=each, month=MAY, now=clock.now(), invoice=None, lines=[1]) for each in (instance, other)
+    ]
+    assert states == ["waiting_for_metering", "closing"]
+    closing.invoices_close(clock=clock)
+    assert invoiced() == {other.id}
+    services.metering_waive(month=MAY, instance_id=None, cluster="default", actor="o", reason="it too", clock=clock)
+    closing.invoices_close(clock=clock)
+    assert invoiced() == {instance.id, other.id}
+    assert MeteringWaiver.objects.count() == 2
+
+
+def test_an_unknown_cluster_is_not_waived(instance, other, clock):
+    with pytest.raises(NotFound):
+        services.metering_waive(month=MAY, instance_id=None, cluster="third", actor="o", reason="enough", clock=clock)
+
+
+def test_operators_choose_the_line():
+    form = WaiverForm({"month": "2026-05 second", "reason": "r"}, lines=[("2026-05", "default"), ("2026-05", "second")])
+    assert form.is_valid()
+    assert form.fields["month"].choices == [
+        ("2026-05 default", "2026-05, default"),
+        ("2026-05 second", "2026-05, second"),
+    ]
+    alone = WaiverForm({"month": "2026-05", "reason": "r"}, lines=[("2026-05", "")])
+    assert alone.is_valid()
+
+
+def test_a_broker_is_waived_in_its_own_cluster_and_that_is_on_record_where_invoices_waited_for_it(
+    alice, instance, other, clock
+):
+    Progress.objects.all().delete()
+    for cluster in PhysicalCluster.objects.all():
+        Broker.objects.update_or_create(
+            cluster=cluster, broker_id=1, defaults={"host": "h", "port": cluster.pk, "away_since": MAY.start}
+        )
+        Progress.objects.create(
+            cluster=cluster.name, partition=0, topic_id=cluster.name, next_offset=1, end_offset=1, looked_at_ms=0,
+            complete_to_ms=int((MAY.end + timedelta(hours=2)).timestamp() * 1000),
+        )  # fmt: skip
+    Statement.objects.all().delete()
+    services.broker_waive(broker=1, cluster="second", reason="it burned", actor="o", clock=clock)
+    assert [(row.cluster, row.broker) for row in BrokerWaiver.objects.all()] == [("second", 1)]
+    [entry] = AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker")
+    assert (entry.organisation_id, entry.detail["cluster"], entry.detail["months"]) == (
+        alice.organisation.id, "second", ["2026-05"],
+    )  # fmt: skip
+    assert closing.invoices_close(clock=clock) == 1
+    assert invoiced() == {other.id}
 
 
 def test_a_month_that_waits_in_two_clusters_is_one_sample(instance, other, clock):

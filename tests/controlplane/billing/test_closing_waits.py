@@ -18,13 +18,13 @@ from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
-from controlplane.metering.models import Progress
+from controlplane.metering.models import Boot, Progress
 from tests.controlplane.conftest import WANTED, Person
 from tests.controlplane.console.conftest import text_of
 from tests.controlplane.fakes import ManualClock
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
-from tests.support.usage import usage_complete
+from tests.support.usage import hours_told, usage_complete
 
 MAY = Month(2026, 5)
 REASON = "broker 3 burned down, its counters with it"
@@ -119,6 +119,16 @@ class TestWaiving:
         self.waive(operator)
         assert close(2, 0) == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+        for entry in AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived"):
+            [word] = entry.detail["waivers"]
+            assert (word["not_waited_for"], word["reason"], word["by"]) == (
+                "metering of 2026-05", REASON, "charlie@example.com",
+            )  # fmt: skip
+
+    def test_what_waits_for_nothing_leaves_no_record_of_waivers(self, billed):
+        usage_complete(datetime(2026, 6, 2, tzinfo=UTC))
+        assert close(2, 6) == 2
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived").exists()
 
     def test_of_one_instance_alone(self, billed, operator):
         self.waive(operator, instance_id=billed.id)
@@ -175,7 +185,8 @@ class TestWaiving:
         answer = operator.api.post("/api/v1/metering/waivers", body)
         assert answer.status_code == 201
         assert answer.json() | {"id": 0} == {
-            "id": 0, "month": "2026-05", "instance_id": billed.id, "actor": "charlie@example.com", "reason": REASON,
+            "id": 0, "month": "2026-05", "cluster": "", "instance_id": billed.id, "actor": "charlie@example.com",
+            "reason": REASON,
             "at": "2026-06-02T00:00:00Z",
         }  # fmt: skip
         assert [waiver["month"] for waiver in operator.api.get("/api/v1/metering/waivers").json()["items"]] == [
@@ -187,7 +198,10 @@ class TestWaiving:
     def test_by_command(self, billed, monkeypatch, capsys):
         at(monkeypatch, 2026, 6, 2)
         call_command("invoices", "waiting")
-        assert capsys.readouterr().out == "2026-05: 2 wait: the meter has not said yet how far it has come\n"
+        assert capsys.readouterr().out.splitlines() == [
+            "2026-05: 2 wait: the meter has not said yet how far it has come",
+            *(f"  broker {broker}: hours from the beginning to 2026-06-01 01:00" for broker in (1, 2, 3)),
+        ]
         with pytest.raises(CommandError, match="month"):
             call_command("invoices", "waive", "may", "--actor", "ops@example.com", "--reason", REASON)
         call_command("invoices", "waive", "2026-05", "--actor", "ops@example.com", "--reason", REASON)
@@ -272,6 +286,103 @@ class TestWhatIsSaidMeanwhile:
         usage_complete(datetime(2026, 6, 1, 7, tzinfo=UTC))
         close(2, 0)
         assert not any(line.startswith("sluice_invoices_waiting{") for line in metrics())
+
+
+class TestWhatIsMissing:
+    """All has been read; broker 9 died in the last hours of May, and its boot has told usage of them."""
+
+    @pytest.fixture(autouse=True)
+    def _a_broker_that_died(self, billed, monkeypatch):
+        at(monkeypatch, 2026, 6, 2)
+        usage_complete(datetime(2026, 6, 1, 7, tzinfo=UTC))
+        hours_told(9, "2026-05-31T20", datetime(2026, 5, 31, 21, tzinfo=UTC), boot="b2")
+        Boot.objects.create(
+            broker=9, boot="b3", first_hour="2026-05-31T21:00:00Z", last_hour="2026-05-31T22:00:00Z",
+            first_at_ms=int(datetime(2026, 5, 31, 21, 10, tzinfo=UTC).timestamp() * 1000),
+        )  # fmt: skip
+
+    def test_operators_read_by_rest_for_which_hours_and_boots_a_month_waits(self, alice, operator):
+        [month] = operator.api.get("/api/v1/metering/months").json()["items"]
+        assert (month["month"], month["invoices"]) == ("2026-05", 2)
+        why = "broker 9 has told all up to 2026-05-31 21:00 UTC"
+        assert month["why"] == f"{why}; it must come to 2026-06-01 01:00 UTC"
+        assert month["brokers"] == [
+            {
+                "broker": 9, "hours_from": "2026-05-31T21:00:00Z", "hours_to": "2026-06-01T01:00:00Z",
+                "boots": ["b2", "b3"], "why": why,
+            }
+        ]  # fmt: skip
+        problem(alice.api.get("/api/v1/metering/months"), 403, "forbidden")
+
+    def test_on_the_page_and_by_command(self, operator, capsys):
+        browser = Client()
+        browser.force_login(operator.user)
+        page = text_of(browser.get("/fleet/invoices"))
+        assert "Broker 9 2026-05 2026-05-31 21:00 UTC 2026-06-01 01:00 UTC b2, b3" in page
+        call_command("invoices", "waiting")
+        assert capsys.readouterr().out.splitlines()[1:] == [
+            "  broker 9: hours from 2026-05-31 21:00 to 2026-06-01 01:00, boots b2, b3"
+        ]
+
+    def test_no_tenant_hears_of_brokers(self, alice, billed):
+        body = alice.api.get(f"/api/v1/instances/{billed.id}/bill?month=2026-05").content.decode()
+        assert "waiting_for_metering" in body
+        assert "broker" not in body
+
+    def test_invoices_are_written_once_a_boot_has_told_what_both_had_counted(self):
+        assert closing.invoices_close() == 0
+        hours_told(9, "2026-06-01T01", datetime(2026, 6, 1, 2, tzinfo=UTC), boot="b4", after="b2")
+        assert closing.invoices_close() == 0, "nobody has told what b3 counted last"
+        hours_told(9, "2026-06-01T02", datetime(2026, 6, 1, 3, tzinfo=UTC), boot="b4", after="b2,b3")
+        assert closing.invoices_close() == 2
+        assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"complete"}
+
+    def test_a_broker_is_waived_by_name_and_that_is_on_record_in_every_organisation_whose_invoices_waited(
+        self, alice, operator
+    ):
+        reason = {"reason": REASON}
+        problem(alice.api.post("/api/v1/metering/brokers/9/waiver", reason), 403, "forbidden")
+        assert operator.api.post("/api/v1/metering/brokers/9/waiver", reason).status_code == 201
+        [entry] = AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker")
+        assert (entry.organisation_id, entry.actor, entry.target) == (
+            alice.organisation.id, "charlie@example.com", "broker 9",
+        )  # fmt: skip
+        assert entry.detail == {
+            "cluster": "default", "months": ["2026-05"],
+            "reason": REASON, "waited_for": "broker 9 has told all up to 2026-05-31 21:00 UTC",
+        }  # fmt: skip
+        assert closing.invoices_close() == 2
+        assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+
+    def test_a_waiver_from_before_the_month_was_due_is_on_record_when_the_invoice_is_written(
+        self, alice, operator, monkeypatch
+    ):
+        at(monkeypatch, 2026, 6, 1, 3)
+        assert operator.api.get("/api/v1/metering/months").json() == {"items": []}, "May is not due yet"
+        assert operator.api.post("/api/v1/metering/brokers/9/waiver", {"reason": REASON}).status_code == 201
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker").exists()
+        at(monkeypatch, 2026, 6, 2)
+        assert closing.invoices_close() == 2
+        entries = AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived").order_by("pk")
+        assert [(entry.organisation_id, entry.actor, entry.target) for entry in entries] == [
+            (alice.organisation.id, "system", "inv-00000001"), (alice.organisation.id, "system", "inv-00000002"),
+        ]  # fmt: skip
+        assert entries[0].detail["waivers"] == [
+            {
+                "not_waited_for": "broker 9 of cluster default", "reason": REASON, "by": "charlie@example.com",
+                "at": "2026-06-01T03:00:00+00:00",
+            }
+        ]  # fmt: skip
+
+    def test_what_cannot_be_waived_leaves_no_record(self, operator):
+        for broker, reason, status in ((9, " ", 400), (77, REASON, 404)):
+            answer = operator.api.post(f"/api/v1/metering/brokers/{broker}/waiver", {"reason": reason})
+            assert answer.status_code == status
+        assert not AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_broker").exists()
+
+    def test_when_nothing_waits_nothing_is_said(self, operator):
+        hours_told(9, "2026-06-01T02", datetime(2026, 6, 1, 3, tzinfo=UTC), boot="b4", after="b2,b3")
+        assert operator.api.get("/api/v1/metering/months").json() == {"items": []}
 
 
 def test_what_is_complete_is_what_every_partition_is(billed):

@@ -8,8 +8,9 @@ import pytest
 
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.history.metrics import METRICS
 from tests.controlplane.alarms.rows import alarm_row, event_row, throttled
-from tests.controlplane.history.conftest import MIB, keep, sample
+from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, sample
 from tests.controlplane.history.test_lag_api import lag_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -71,9 +72,29 @@ def test_a_table_has_a_line_for_each_step_and_says_how_long_it_is(ok, instance, 
 
 def test_the_last_hour_with_everything_is_what_comes_unasked(ok, instance, last):
     found = ok("instance", "history", instance.id, "-o", "json").json
-    assert len(found["metrics"]) == 11
+    assert len(found["metrics"]) == len(METRICS)
     length = datetime.fromisoformat(found["end"]) - datetime.fromisoformat(found["start"])
     assert timedelta(hours=1) <= length <= timedelta(hours=1, seconds=20)
+
+
+def test_requests_are_a_line_for_each_api_with_the_time_that_is_asked_for(ok, alice, instance, last):
+    both = counts_of(3, took_us=5_000, waited_us=4_000, errors={"REQUEST_TIMED_OUT": 2})
+    both.add(counts_of(1, api="Metadata"))
+    keep_requests(instance, {last - 30: both}, known_to=last)
+    said = ok("instance", "requests", instance.name)
+    head, first, second = said.out.splitlines()
+    assert head.split() == ["api", "requests", "requests_per_s", "errors", "error_codes", "p50_ms", "p99_ms", "p999_ms"]
+    assert first.split()[:2] == ["Produce", "3"]
+    assert "REQUEST_TIMED_OUT=2" in first
+    assert second.split()[:2] == ["Metadata", "1"]
+    remote = ok("instance", "requests", instance.name, "--phase", "remote", "-o", "json").json
+    assert remote["items"][0]["latency_ms"]["remote"]["p99"] == pytest.approx(4.0, rel=0.3)
+
+
+def test_a_configuration_of_prometheus_is_printed_as_it_is(ok, instance):
+    said = ok("instance", "scrape-config", instance.name).out
+    assert said.startswith("scrape_configs:\n")
+    assert f"metrics_path: /api/v1/instances/{instance.id}/prometheus" in said
 
 
 def test_a_refusal_names_what_is_wrong(as_alice, instance):
@@ -83,12 +104,14 @@ def test_a_refusal_names_what_is_wrong(as_alice, instance):
 
 
 def test_the_lag_of_a_group_is_a_table(ok, instance):
-    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90)
+    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90, 5000)
     said = ok("group", "history", instance.name, "billing", "--from", "-20m")
     head, *lines = said.out.splitlines()
-    assert head.split() == ["time", "lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max"]
+    assert head.split() == [
+        "time", "lag_messages", "lag_messages_max", "lag_bytes", "lag_bytes_max", "lag_seconds", "lag_seconds_max",
+    ]  # fmt: skip
     (line,) = [line for line in lines if "1200" in line]
-    assert line.split()[-4:] == ["1200", "1200", "90", "90"]
+    assert line.split()[-8:] == ["1200", "1200", "4.88", "KiB", "4.88", "KiB", "90", "90"]
     assert "Steps of 60 s, of rows of 60 s" in said.err
 
 

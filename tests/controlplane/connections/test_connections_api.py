@@ -74,6 +74,7 @@ def test_who_produces_and_consumes_is_added_up_over_brokers(alice, hers, his):
         ("billing", "events", 0.0, 1.0),
     ]
     assert answer["others"] == {"count": 2, "produced_bytes_per_s": 3, "consumed_bytes_per_s": 4}
+    assert (answer["produced_bytes_per_s"], answer["consumed_bytes_per_s"]) == (33.0, 30.0)
     of_one = alice.api.get(f"{hers.url}/talkers?topic=events").json()
     assert [row["client_id"] for row in of_one["items"]] == ["billing"]
     assert alice.api.get(f"{hers.url}/talkers?topic=missing").json()["items"] == []

@@ -80,6 +80,7 @@ def test_the_page_of_a_topic_brings_who_uses_it_behind_itself(at_alice, at, hers
         part = at_alice.get(f"{at}/topics/orders/talkers", headers=headers)
         assert f"shop-1 10.0.0.7 10 B/s {DASH}" in text_of(part).replace("\xa0", " ")
         assert "other" not in text_of(part)
+        assert "Produced now 10 B/s" in text_of(part).replace("\xa0", " ")
 
 
 def test_the_quota_page_leads_to_who_moves_most(at_alice, at, flow_master):

@@ -62,7 +62,7 @@ def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instan
 def test_a_group_shows_what_is_behind_first(at_alice, at, billing):
     billing.members.append(ALIVE)
     text = text_of(at_alice.get(f"{at}/groups/billing"))
-    assert "Lag 2 records Oldest unread record 30" in text
+    assert "Lag 2 records about 200 B Oldest unread record 30" in text
     assert "known after a few seconds" in text
     assert text.index("orders 0 2") < text.index("orders 1 0")
     assert "billing-1 billing-1-uuid 10.0.0.7 orders 0, 1 Remove" in text
@@ -234,15 +234,17 @@ def test_a_cluster_that_is_away_is_said_calmly(at_alice, at, billing, admin):
 def lagged(hers):  # noqa: F811
     """Two minutes of its lag."""
     last = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
-    lag_of(hers.instance_id, "billing", last - 600, 5, 30)
-    lag_of(hers.instance_id, "billing", last - 120, 1200, 90)
+    lag_of(hers.instance_id, "billing", last - 600, 5, 30, 2**20)
+    lag_of(hers.instance_id, "billing", last - 120, 1200, 90, 3 * 2**20)
 
 
-def test_the_lag_over_time_is_two_charts_with_a_table_behind_each(at_alice, at, lagged):
+def test_the_lag_over_time_is_three_charts_with_a_table_behind_each(at_alice, at, lagged):
     answer = at_alice.get(f"{at}/groups/billing")
-    assert answer.content.decode().count("<svg xmlns") == 2
+    assert answer.content.decode().count("<svg xmlns") == 3
     text = text_of(answer)
+    assert "3 MiB 3 MiB" in text
     assert "Lag in records as a table" in text
+    assert "Lag in bytes as a table" in text
     assert "Age of the oldest unread record as a table" in text
     assert re.search(r"1\s200 1\s200", text)  # maximum, average
     assert "1 min 30 s 1 min 30 s" in text

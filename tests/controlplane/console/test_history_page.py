@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
@@ -13,7 +14,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.models import Minute, Sample
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
-from tests.controlplane.history.conftest import MIB, keep, rolled, sample
+from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, rolled, sample
 
 from .conftest import text_of
 
@@ -65,6 +66,7 @@ def test_what_a_page_may_not_have_is_not_in_a_drawing(page, instance, last):
     keep([sample(last - 60, instance.id)])
     body = page().content.decode()
     (main,) = re.findall(r"<main.*</main>", body, flags=re.DOTALL)
+    main, _, _ = main.partition('id="scraping-title"')  # which has the address of metrics
     assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|pygal|https?://(?!www\.w3\.org/)", main) == []
 
 
@@ -108,8 +110,41 @@ def test_it_is_linked_beside_the_others_and_outlives_the_instance(at_alice, page
 def test_one_page_is_a_few_questions(page, instance, last, django_assert_max_num_queries):
     keep([sample(last - 10 * number, instance.id) for number in range(360)])
     assert Sample.objects.count() == 360
-    with django_assert_max_num_queries(17):  # five of them of events
+    with django_assert_max_num_queries(20):  # five of them of events, three of requests
         assert page().status_code == 200
+
+
+def test_requests_are_charts_and_a_table_by_api(page, instance, last):
+    keep([sample(last - 60, instance.id), sample(last - 50, instance.id)])
+    made = counts_of(200, took_us=2_000, errors={"NOT_LEADER_OR_FOLLOWER": 3})
+    for number, api in enumerate(("Fetch", "Metadata", "ListOffsets", "Heartbeat", "OffsetCommit")):
+        made.add(counts_of(10 - number, api=api, took_us=400))
+    keep_requests(instance, {last - 60: made}, known_to=last)
+    answer = page()
+    assert list(pictures(answer))[5:] == ["requests", "errors", "produce_latency", "fetch_latency"]
+    text = text_of(answer)
+    assert "Produce 200" in text
+    assert "NOT_LEADER_OR_FOLLOWER 3" in text
+    assert "all others" in text
+    said = pictures(answer)["produce_latency"].get("aria-label")
+    assert "p99 " in said
+    assert " ms at the end" in said
+
+
+def test_a_prometheus_is_told_the_one_address_and_a_configuration(page, instance, settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metrics_url="https://metrics.example.com")
+    text = text_of(page())
+    assert f"https://metrics.example.com/api/v1/instances/{instance.id}/prometheus" in text
+    assert "job_name: sluice-" in text
+    assert "metrics.example.com" in text.partition("targets:")[2]
+
+
+def test_where_nothing_was_asked_there_is_nothing_of_requests(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    keep_requests(instance, {}, known_to=last)
+    answer = page()
+    assert list(pictures(answer))[5:] == []
+    assert "Requests by API" not in text_of(answer)
 
 
 @pytest.mark.parametrize("top", [0, 1, 3, 5 * MIB, 5 * MIB + 1, 1023, 1024, 700 * MIB, 2**45])

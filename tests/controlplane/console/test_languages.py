@@ -99,6 +99,15 @@ def test_values_and_markup_are_the_same_on_both_sides(path):
     assert catalogue.unlike(catalogue.read(path)) == []
 
 
+def test_texts_are_found_in_a_checkout_whatever_the_folder_above_it_is_called(tmp_path, monkeypatch):
+    here = {text.singular for text in extraction.of_python()}
+    (tmp_path / "pipeline").mkdir()
+    elsewhere = tmp_path / "pipeline" / "management"
+    elsewhere.symlink_to(extraction.ROOT)
+    monkeypatch.setattr(extraction, "ROOT", elsewhere)
+    assert {text.singular for text in extraction.of_python()} == here
+
+
 def test_there_is_a_catalogue_for_each_language_but_english(settings):
     wanted = {translation.to_locale(code) for code, _ in settings.LANGUAGES if code != "en"}
     assert {path.parents[1].name for path in FILES} == wanted

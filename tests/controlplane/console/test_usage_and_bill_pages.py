@@ -11,7 +11,7 @@ from controlplane.billing.pricing.rating import Month
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.conftest import run_to_the_end
-from tests.support.usage import usage_complete, usage_raise, usage_row
+from tests.support.usage import instances_raise, usage_complete, usage_raise, usage_row
 
 from .conftest import text_of
 
@@ -37,6 +37,20 @@ def test_a_day_shows_its_hours_and_their_sum(at_alice, used):
     assert "09:00 1 GiB 2 GiB 1 GiB-hours" in text
     assert "10:00 2 GiB 4 GiB 2 GiB-hours" in text
     assert "Total 3 GiB 6 GiB 3 GiB-hours" in text
+
+
+def test_what_came_and_went_on_the_wire_stands_below_where_it_was_counted(at_alice, used):
+    page = f"instances/{used.id}/usage?day=2025-03-02"
+    assert "Came on the wire" not in text_of(at_alice.get(page))
+    instances_raise(
+        [
+            (used.id, "b1", "2025-03-02T09:00:00Z", 1, 2 * GIB, GIB, 1_234, 0, 4_200, 0, 0, 0),
+            (used.id, "b1", "2025-03-02T10:00:00Z", 1, 3 * GIB, GIB, 1_300, 0, 4_200, 0, 1, 0),
+            (used.id, "b1", "2025-03-03T00:00:00Z", 1, 9 * GIB, GIB, 1_300, 0, 4_200, 0, 2, 0),
+        ]
+    )
+    found = "Came on the wire 3 GiB Went on the wire 1 GiB Requests 1 300 Waited for a limit 4.2 s"
+    assert found in text_of(at_alice.get(page))
 
 
 def test_a_month_shows_its_days_and_leads_to_them(at_alice, used):

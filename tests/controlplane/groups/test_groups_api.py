@@ -24,7 +24,7 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
     page = alice.api.get(hers.url).json()
     assert page == {
         "items": [
-            {"name": "audit", "state": "Empty", "protocol": "", "members": [], "lag_messages": None},
+            {"name": "audit", "state": "Empty", "protocol": "", "members": [], "lag_messages": None, "lag_bytes": None},
             {
                 "name": "billing",
                 "state": "Stable",
@@ -38,6 +38,7 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
                     }
                 ],
                 "lag_messages": 2,
+                "lag_bytes": 200,
             },
         ],
         "next": None,
@@ -61,6 +62,29 @@ def test_a_group_says_its_lag_in_records_and_seconds(alice, hers):
     )
     assert (current["lag_messages"], current["lag_seconds"], current["lag_seconds_unknown"]) == (0, 0, "")
     assert (shown["consume_rate_per_s"], shown["drain_seconds"]) == (None, None)
+
+
+def test_a_group_says_its_lag_in_bytes_where_all_of_its_leaders_do(alice, hers, admin):
+    hers.billing.offsets[f"{hers.key}.orders", 1] = 0
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    assert [(row["lag_messages"], row["lag_bytes"]) for row in shown["partitions"]] == [(2, 200), (2, 200)]
+    assert shown["lag_bytes"] == 400
+    admin.backlogs.unknown = {(f"{hers.key}.orders", 1)}
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    assert [row["lag_bytes"] for row in shown["partitions"]] == [200, None]
+    assert shown["lag_bytes"] is None
+
+
+def test_a_group_that_has_read_all_has_no_bytes_left_and_nobody_is_asked(alice, hers, admin):
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 104}
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    assert (shown["lag_bytes"], shown["partitions"][0]["lag_bytes"], admin.backlogs.asked) == (0, 0, 0)
+
+
+def test_bytes_are_of_what_can_still_be_read(alice, hers):
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 90
+    row = alice.api.get(f"{hers.url}/billing").json()["partitions"][0]
+    assert (row["lag_messages"], row["lag_bytes"]) == (4, 400)
 
 
 def test_records_that_expired_unread_are_counted_and_no_part_of_the_lag(alice, hers):
@@ -106,13 +130,14 @@ def test_what_cannot_be_known_is_null_and_says_why(alice, hers, admin):
     assert (row["end_offset"], row["lag_messages"], row["lag_seconds_unknown"]) == (None, None, selectors.NO_LEADER)
 
 
-def test_a_page_is_one_round_of_each_question(alice, hers):
+def test_a_page_is_one_round_of_each_question(alice, hers, admin):
     topic = f"{hers.key}.orders"
     for number in range(40):
         hers.groups.found[f"{hers.key}.group-{number}"] = FakeGroup({(topic, 0): 101, (topic, 1): 1})
     hers.groups.rounds.clear()
     assert len(alice.api.get(hers.url).json()["items"]) == 41
     assert hers.groups.rounds == {"listed": 1, "described": 1, "committed": 1, "spans": 1}
+    assert admin.backlogs.asked == 1
     hers.groups.rounds.clear()
     alice.api.get(f"{hers.url}/billing")
     assert hers.groups.rounds == {"described": 1, "committed": 1, "spans": 1, "oldest": 1}

@@ -8,10 +8,12 @@ from datetime import timedelta
 import pytest
 
 from controlplane.history.metrics import MEASURED, SET
-from controlplane.history.models import Hour, Minute, RolledUp, Sample
+from controlplane.history.models import Hour, Minute, RequestGap, RequestMark, RequestSample, RolledUp, Sample
+from controlplane.history.requests.sampling import mark_name
 from controlplane.history.statements import COLUMNS
 from controlplane.quotas.models import RecordedInterval
 from controlplane.quotas.services import _rows
+from quota.contracts.requests import WINDOW_S, ApiCounts, RequestCounts
 from tests.controlplane.quotas.conftest import document, interval
 
 NOON = 1_740_830_400  # 2025-03-01T12:00:00Z
@@ -45,6 +47,36 @@ def rolled(model, at, instance="ins-k3v9x2qa"):
     }
     waited = {name: 0 for name in COLUMNS if "throttled" in name}
     return model(instance=instance, at=at, **{name: row[name] for name in SET}, **counts, **measured, **waited)
+
+
+def counts_of(requests=1, *, api="Produce", took_us=1_000, errors=None, waited_us=0):
+    """So many requests that all took as long; of `took_us` each has waited `waited_us`."""
+    found = ApiCounts(errors=errors or {})
+    for _ in range(requests):
+        if waited_us:
+            found.total.observe(took_us)
+            found.local.observe(took_us - waited_us)
+            found.remote.observe(waited_us)
+        else:
+            found.at_once.observe(took_us)
+    return RequestCounts({api: found})
+
+
+def keep_requests(instance, windows, *, known_to=None):
+    """As the sampler does, without rolling up: counts by the beginning of their window; all before `known_to` is known."""
+    RequestSample.objects.bulk_create(
+        RequestSample(instance=instance.pk, at=at, windows=1, counts=counts.to_text()) for at, counts in windows.items()
+    )
+    taken = (max(windows) if known_to is None else known_to - WINDOW_S) if windows or known_to else 0
+    RequestMark.objects.update_or_create(
+        name=mark_name(instance.cluster_id), defaults={"taken": taken, "rolled": (taken + WINDOW_S) // 60 * 60}
+    )
+
+
+def keep_gaps(instance, *gaps):
+    """From when to when nothing is known of requests."""
+    name = mark_name(instance.cluster_id)
+    RequestGap.objects.bulk_create(RequestGap(name=name, at=at, until=until) for at, until in gaps)
 
 
 def keep(samples):

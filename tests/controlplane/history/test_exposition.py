@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from controlplane.history import now
 from controlplane.history.exposition import GAUGES, GroupLag, exposition
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.now import exposition_get
 from tests.controlplane.test_instances_api import URL
 
@@ -64,18 +64,19 @@ def seconds(clock):
     value=st.floats(0, 2**60),
 )
 def test_whatever_groups_are_called_a_parser_reads_it(names, value):
-    text = exposition(ONE, {"produce_bytes_per_s": value}, [GroupLag(name, 5, 1.5) for name in names], is_known=True)
+    text = exposition(ONE, {"produce_bytes_per_s": value}, [GroupLag(name, 5, 1.5, 9) for name in names], is_known=True)
     found = parsed(text)
     assert value_of(found, "produce_bytes_per_second", instance_id=ONE) == value
     for name in names:
         assert value_of(found, "group_lag_messages", instance_id=ONE, group=name) == 5
+        assert value_of(found, "group_lag_bytes", instance_id=ONE, group=name) == 9
         assert value_of(found, "group_lag_seconds", instance_id=ONE, group=name) == 1.5
-    assert len(found) == 3 + 2 * len(names)  # two limits are unlimited
+    assert len(found) == 3 + 3 * len(names)  # two limits are unlimited
 
 
 def test_names_have_base_units_and_no_two_are_alike():
     names = [gauge.name for gauge in GAUGES.values()]
-    assert len(set(names)) == len(METRICS)
+    assert len(set(names)) == len(METRICS) - len(COUNTED)
     assert all(re.fullmatch(r"sluice_([a-z_]+(_bytes|_per_second|_ratio)|connections)", name) for name in names)
 
 
@@ -125,7 +126,7 @@ def test_what_is_older_than_a_minute_is_not_of_now(read, instance, at_noon):
 
 def test_groups_have_their_last_minute(read, instance, at_noon):
     lag_of(instance.id, "billing", NOON - 60, 9, 90)
-    lag_of(instance.id, "billing", NOON, 5, 30)
+    lag_of(instance.id, "billing", NOON, 5, 30, 900)
     lag_of(instance.id, "undated", NOON, 4, None)
     lag_of(instance.id, "gone", NOON - 600, 3, 1)
     lag_of("ins-another1", "secret", NOON, 77, 1)
@@ -133,6 +134,7 @@ def test_groups_have_their_last_minute(read, instance, at_noon):
     assert read() == {
         ("sluice_group_lag_messages", (("group", "billing"), ("instance_id", instance.id))): 5,
         ("sluice_group_lag_messages", (("group", "undated"), ("instance_id", instance.id))): 4,
+        ("sluice_group_lag_bytes", (("group", "billing"), ("instance_id", instance.id))): 900,
         ("sluice_group_lag_seconds", (("group", "billing"), ("instance_id", instance.id))): 30,
     }
 

@@ -9,12 +9,12 @@ import pytest
 
 from controlplane.core import clock as clocks
 from controlplane.history import api, selectors, services
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.models import Hour, Minute
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, RangeError, plan_of
 from tests.controlplane.test_instances_api import URL, problem
 
-from .conftest import MIB, NOON, keep, keep_waits, move, rows_of, sample
+from .conftest import MIB, NOON, counts_of, keep, keep_requests, keep_waits, move, rows_of, sample
 
 DAY = 86_400
 FIRST = "ins-k3v9x2qa"
@@ -62,6 +62,7 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds_with_gaps_as_null(asked, in
         "consume_throttled_ms_per_s": 0, "consume_throttled_ms_per_s_max": 0,
         "storage_used_bytes": 10**9, "storage_used_bytes_max": 10**9, "storage_limit_bytes": 10**10,
         "connections": 7, "connections_max": 7,
+        **dict.fromkeys(COUNTED),
     }  # fmt: skip
 
 
@@ -202,6 +203,9 @@ def test_rows_of_others_are_not_in_it(asked, instance):
 @pytest.mark.parametrize("name", METRICS)
 def test_one_metric_by_itself(asked, instance, name):
     keep([sample(NOON + 10, instance.id)])
+    both = counts_of(3)
+    both.add(counts_of(2, api="Fetch", errors={"NOT_LEADER_OR_FOLLOWER": 1}))
+    keep_requests(instance, {NOON + 10: both}, known_to=NOON + 60)
     found = asked("metrics", name=name, step_s=60).json()
     assert (found["name"], found["unit"]) == (name, METRICS[name].unit)
     whole = asked(metrics=name, step=60).json()["items"]
@@ -220,7 +224,7 @@ def test_a_year_of_hours_is_three_questions(alice, instance, here, django_assert
     row = Hour.objects.values().get()
     Hour.objects.bulk_create(Hour(**row | {"at": NOON - 3600 * number}) for number in range(1, 9600))
     start = here.now() - timedelta(days=399)
-    with django_assert_max_num_queries(1):
+    with django_assert_max_num_queries(3):
         found = selectors.history_get(instance=instance, start=start, end=here.now(), clock=here)
     assert (found.step_s, found.resolution_s) == (43_200, 3600)
     assert found.series[0].values.count(None) <= 1

@@ -20,10 +20,10 @@ def last():
     return int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
 
 
-def lag_of(instance_id, name, at, messages, age_s):
+def lag_of(instance_id, name, at, messages, age_s, size=None):
     group, _ = LagGroup.objects.get_or_create(instance=instance_id, digest=digest_of(name), defaults={"name": name})
     oldest = -1 if age_s == 0 else None if age_s is None else (at - age_s) * 1000
-    sampling._written({group.pk: (messages, oldest)}, at, 0)
+    sampling._written({group.pk: sampling.Figures(messages, oldest, size)}, at, 0)
 
 
 @pytest.fixture
@@ -40,21 +40,24 @@ def text(at):
 
 
 def test_the_last_hour_comes_in_minutes_with_gaps_as_null(asked, hers, last):  # noqa: F811
-    lag_of(hers.instance_id, "billing", last - 180, 5, 30)
+    lag_of(hers.instance_id, "billing", last - 180, 5, 30, 900)
     lag_of(hers.instance_id, "billing", last - 60, 0, 0)
     lag_of(hers.instance_id, "billing", last, 3, None)
     found = asked().json()
     assert (found["step_s"], found["resolution_s"], found["next"]) == (60, 60, None)
     assert found["metrics"] == [
         {"name": "lag_messages", "unit": "records", "maximum": "lag_messages_max"},
+        {"name": "lag_bytes", "unit": "bytes", "maximum": "lag_bytes_max"},
         {"name": "lag_seconds", "unit": "s", "maximum": "lag_seconds_max"},
     ]
     by_time = {each["time"]: each for each in found["items"]}
     assert by_time[text(last - 180)] == {
-        "time": text(last - 180), "lag_messages": 5, "lag_messages_max": 5, "lag_seconds": 30, "lag_seconds_max": 30,
+        "time": text(last - 180), "lag_messages": 5, "lag_messages_max": 5, "lag_bytes": 900, "lag_bytes_max": 900,
+        "lag_seconds": 30, "lag_seconds_max": 30,
     }  # fmt: skip
     assert by_time[text(last - 120)]["lag_messages"] is None
     assert (by_time[text(last - 60)]["lag_messages"], by_time[text(last - 60)]["lag_seconds"]) == (0, 0)
+    assert by_time[text(last - 60)]["lag_bytes"] is None, "nobody said so"
     if text(last) in by_time:
         assert (by_time[text(last)]["lag_messages"], by_time[text(last)]["lag_seconds"]) == (3, None)
 
@@ -62,8 +65,10 @@ def test_the_last_hour_comes_in_minutes_with_gaps_as_null(asked, hers, last):  #
 def test_a_step_has_average_and_maximum(asked, hers, last):  # noqa: F811
     start = last // 3600 * 3600 - 3600
     for number, messages in enumerate((2, 4, 9)):
-        lag_of(hers.instance_id, "billing", start + 60 * number, messages, 10 * (number + 1))
+        size = 100 * messages if number else None
+        lag_of(hers.instance_id, "billing", start + 60 * number, messages, 10 * (number + 1), size)
     (first, *_) = asked(from_=text(start), to=text(start + 3600), step=3600).json()["items"]
+    assert (first["lag_bytes"], first["lag_bytes_max"]) == (650, 900), "of the minutes of which they are known"
     assert [first[name] for name in ("lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max")] == [
         5,
         9,

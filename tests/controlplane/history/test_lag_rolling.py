@@ -23,6 +23,7 @@ ONE = Instance(id="ins-k3v9x2qa")
 figures = st.none() | st.tuples(
     st.sampled_from([0, 0, 0, 1, 7, 2**40]),
     st.none() | st.just(-1) | st.integers(MIDNIGHT - DAY, MIDNIGHT).map(lambda s: 1000 * s + 500),
+    st.sampled_from([0, 0, None, 3, 2**44]),
 )
 
 
@@ -31,11 +32,11 @@ def group_of(name="billing"):
 
 
 def kept(minutes, first):
-    """As the sampler does: (records, timestamp) of each minute from the first on; None: nothing was known."""
+    """As the sampler does: (records, timestamp, bytes) of each minute from the first on; None: nothing was known."""
     group = group_of()
     for number, found in enumerate(minutes):
         if found is not None:
-            sampling._written({group: found}, first + 60 * number, 5)
+            sampling._written({group: sampling.Figures(*found)}, first + 60 * number, 5)
     return group
 
 
@@ -51,19 +52,23 @@ def ages(minutes, first):
     for number, each in enumerate(minutes):
         if each is not None:
             moment = first + 60 * number
-            oldest = each[1]
-            found[moment] = (each[0], None if oldest is None else 0.0 if oldest == -1 else moment + 5 - oldest / 1000)
+            messages, oldest, size = each
+            age = None if oldest is None else 0.0 if oldest == -1 else moment + 5 - oldest / 1000
+            found[moment] = (messages, age, size)
     return found
 
 
 def expected(known, start, step_s):
     inside = [figures for moment, figures in known.items() if start <= moment < start + step_s]
     if not inside:
-        return (None, None, None, None)
-    messages, seconds = [m for m, _ in inside], [s for _, s in inside if s is not None]
+        return (None,) * 6
+    messages, seconds = [m for m, _, _ in inside], [s for _, s, _ in inside if s is not None]
+    sizes = [size for _, _, size in inside if size is not None]
     return (
         round(sum(messages) / len(messages), 1),
         max(messages),
+        round(sum(sizes) / len(sizes), 1) if sizes else None,
+        max(sizes) if sizes else None,
         round(sum(seconds) / len(seconds), 1) if seconds else None,
         round(max(seconds), 1) if seconds else None,
     )
@@ -78,8 +83,8 @@ def shown(start, end, step_s, clock):
         step_s=step_s,
         clock=clock,
     )
-    messages, seconds = found.series
-    return list(zip(messages.values, messages.maxima, seconds.values, seconds.maxima, strict=True))
+    columns = [values for series in found.series for values in (series.values, series.maxima)]
+    return list(zip(*columns, strict=True))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -117,24 +122,41 @@ def same(found, wanted):
 
 
 def test_a_day_in_which_everything_is_read_is_one_row(db):
-    kept([(0, -1)] * (24 * 60 + 120), MIDNIGHT)
+    kept([(0, -1, 0)] * (24 * 60 + 120), MIDNIGHT)
     rolling.roll_up(clock=at(MIDNIGHT + DAY + 2 * 3600 + rolling.SETTLED_S))
     hours = [((row.at - MIDNIGHT) // 3600, (row.until - MIDNIGHT) // 3600) for row in LagHours.objects.order_by("at")]
     assert hours == [(0, 23), (24, 25)]
     assert LagMinutes.objects.count() == 26
 
 
+def test_an_hour_of_before_bytes_were_known_is_shown_and_has_none(db):
+    group = group_of()
+    LagHours.objects.create(
+        group=group,
+        at=NOON,
+        until=NOON,
+        samples=60,
+        dated=60,
+        messages_sum=60,
+        messages_max=1,
+        seconds_sum=0,
+        seconds_max=0,
+    )
+    assert shown(NOON, NOON + 3600, 3600, at(NOON + 20 * DAY)) == [(1, 1, None, None, 0, 0)]
+
+
 def test_an_hour_is_made_only_when_it_is_over_and_settled(db):
-    kept([(5, None)] * 60, NOON)
+    kept([(5, None, None)] * 20 + [(5, None, 70)] * 40, NOON)
     rolling.roll_up(clock=at(NOON + 3600 + rolling.SETTLED_S - 1))
     assert not LagHours.objects.exists()
     rolling.roll_up(clock=at(NOON + 3600 + rolling.SETTLED_S))
     row = LagHours.objects.get()
     assert (row.samples, row.dated, row.messages_sum, row.seconds_max) == (60, 0, 300, None)
+    assert (row.sized, row.size_sum, row.size_max) == (40, 2800, 70)
 
 
 def test_what_nobody_may_ask_for_is_removed_and_then_the_group(db):
-    kept([(5, None)] * 60, NOON)
+    kept([(5, None, 70)] * 60, NOON)
     rolling.roll_up(clock=at(NOON + 2 * 3600))
     rolling.purge(clock=at(NOON + 15 * DAY))
     assert LagMinutes.objects.exists()
@@ -145,7 +167,7 @@ def test_what_nobody_may_ask_for_is_removed_and_then_the_group(db):
 
 
 def test_minutes_that_are_in_no_hour_yet_are_kept(db):
-    kept([(5, None)], NOON)
+    kept([(5, None, 70)], NOON)
     rolling.purge(clock=at(NOON + 30 * DAY))
     assert LagMinutes.objects.exists()
     rolling.roll_up(clock=at(NOON + 30 * DAY))
@@ -153,7 +175,7 @@ def test_minutes_that_are_in_no_hour_yet_are_kept(db):
     assert not LagMinutes.objects.exists()
 
 
-@pytest.mark.parametrize("figures", [(5, None), (0, -1)])
+@pytest.mark.parametrize("figures", [(5, None, None), (0, -1, 0)])
 def test_a_clock_that_was_ahead_leaves_no_hour_unmade_or_half_made(db, figures):
     kept([figures] * 90, NOON)
     rolling.roll_up(clock=at(NOON + 90 * 60 + DAY))
@@ -168,7 +190,7 @@ def test_a_clock_that_was_ahead_leaves_no_hour_unmade_or_half_made(db, figures):
 
 
 def test_a_clock_that_was_behind_costs_no_hour(db):
-    kept([(5, None)] * 120, NOON)
+    kept([(5, None, 70)] * 120, NOON)
     rolling.roll_up(clock=at(NOON + 3 * 3600))
     before = list(LagHours.objects.order_by("at").values())
     rolling.roll_up(clock=at(NOON - 500 * DAY))

@@ -16,6 +16,7 @@ from controlplane.groups import rounds
 from controlplane.history.lag import sampling
 from controlplane.history.models import LagGroup, LagMinutes
 from controlplane.instances.models import Instance
+from controlplane.kafka.group_door import Span
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.groups.conftest import given, his  # noqa: F401  # a fixture
 
@@ -174,6 +175,77 @@ def test_what_was_dated_before_is_not_looked_at_again(hers, present):
     hers.billing.offsets[f"{hers.key}.orders", 0] = 103
     sampling.sample(clock=present)
     assert hers.groups.rounds["oldest"] == 2
+
+
+def test_a_minute_has_bytes_and_what_was_sized_before_is_not_asked_for_again(hers, present, admin):
+    sampling.sample(clock=present)
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.get().size == 200
+    assert admin.backlogs.asked == 1
+    present.advance(60)
+    start, stamps = hers.groups.logs[f"{hers.key}.orders", 0]
+    hers.groups.logs[f"{hers.key}.orders", 0] = (start, [*stamps, stamps[-1]])
+    sampling.sample(clock=present)
+    assert (LagMinutes.objects.order_by("at").last().size, admin.backlogs.asked) == (300, 2)
+
+
+def test_who_has_read_everything_has_no_bytes_before_it_and_nobody_is_asked(hers, present, admin):
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 104
+    sampling.sample(clock=present)
+    assert (LagMinutes.objects.get().size, admin.backlogs.asked) == (0, 0)
+
+
+def test_a_partition_whose_bytes_are_not_known_leaves_the_groups_unknown(hers, present, admin):
+    hers.billing.offsets[f"{hers.key}.orders", 1] = 0
+    admin.backlogs.unknown = {(f"{hers.key}.orders", 1)}
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.values_list("messages", "size").get() == (4, None)
+
+
+def test_brokers_that_say_nothing_of_bytes_cost_nothing_else(hers, present, admin, monkeypatch, caplog):
+    def away(_stretches):
+        raise ClusterUnavailable("no broker is running")
+
+    monkeypatch.setattr(admin.backlogs, "backlogs", away)
+    with caplog.at_level(logging.WARNING):
+        assert sampling.sample(clock=present) == 1
+    assert LagMinutes.objects.values_list("messages", "size").get() == (2, None)
+    assert "no lag in bytes" in caplog.text
+
+
+def test_bytes_of_a_leader_that_is_behind_for_a_moment_are_not_kept_while_a_group_stands_still(hers, present, admin):
+    place = f"{hers.key}.orders", 0
+    backlogs = admin.backlogs.backlogs
+
+    def is_behind(stretches):
+        logs, log = hers.groups.logs, hers.groups.logs[place]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(logs, place, (log[0], log[1][:-1]))
+            return backlogs(stretches)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(admin.backlogs, "backlogs", is_behind)
+        sampling.sample(clock=present)
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert list(LagMinutes.objects.order_by("at").values_list("messages", "size")) == [(2, None), (2, 200)]
+
+
+def test_of_too_many_places_some_groups_have_all_theirs_and_instances_take_turns(monkeypatch):
+    asked = []
+    door = SimpleNamespace(backlogs=lambda some: asked.extend(some) or dict.fromkeys(some, 5))
+    monkeypatch.setattr(rounds, "MOST_SIZED", 3)
+    monkeypatch.setattr(rounds.backlog_door, "door", lambda _cluster: door)
+    behind = {f"aaaaaaaa.g{n}": [(9, ("aaaaaaaa.t", part, n)) for part in range(2)] for n in range(3)}
+    behind["zzzzzzzz.g"] = [(1, ("zzzzzzzz.t", 0, 0))]
+    spans = {place: Span(0, 10) for place in [("aaaaaaaa.t", 0), ("aaaaaaaa.t", 1), ("zzzzzzzz.t", 0)]}
+    sized = rounds._sized(None, behind, spans, {})
+    assert set(asked) == {("aaaaaaaa.t", 0, 0, 10), ("aaaaaaaa.t", 1, 0, 10), ("zzzzzzzz.t", 0, 0, 10)}
+    assert set(sized) == set(asked)
+    assert [rounds._size(spots, spans, sized) for spots in behind.values()] == [10, None, None, 5]
+    rounds._sized(None, behind, spans, sized)
+    assert len(asked) == len(set(asked)) == 6, "the next round comes to the others"
 
 
 def test_without_a_cache_records_are_dated_again(hers, present, monkeypatch, caplog):

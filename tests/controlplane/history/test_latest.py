@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import COUNTED, METRICS
 
-from .conftest import MIB, NOON, keep, keep_waits, sample
+from .conftest import MIB, NOON, counts_of, keep, keep_gaps, keep_requests, keep_waits, sample
 from .test_lag_api import lag_of
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def test_unlimited_is_there_as_none_and_what_is_not_known_is_absent():
     assert values["consume_limit_bytes_per_s"] == 5 * MIB
     assert "produce_throttled_ms_per_s" not in values, "it has not been told yet"
     keep([sample(NOON + 10 * number, ONE) for number in range(1, 5)])
-    assert set(latest_get([ONE], NOON + 40)[ONE].values) == set(METRICS)
+    assert set(latest_get([ONE], NOON + 40)[ONE].values) == set(METRICS) - set(COUNTED)
 
 
 def test_throttled_time_is_of_the_last_minute_that_is_known():
@@ -69,14 +69,40 @@ def test_the_number_of_questions_does_not_depend_on_the_number_of_instances(djan
             assert len(latest_get(asked, NOON + 10)) == len(asked)
 
 
+def test_requests_are_those_of_the_last_seconds_that_are_known(instance, alice):
+    at = {NOON + 10 * number: counts_of(number + 1, took_us=2_000) for number in range(6)}
+    keep_requests(instance, at, known_to=NOON + 60)
+    found = latest_get([instance.id, TWO], NOON + 75, waited_s=20, with_requests=True)
+    assert found[instance.id].values["requests_per_s"] == (5 + 6) / 20
+    assert found[instance.id].values["fetch_p99_ms"] is None
+    assert found[instance.id].values["produce_p99_ms"] == pytest.approx(2.0, rel=0.3)
+    assert "requests_per_s" not in found[TWO].values
+    stale = latest_get([instance.id], NOON + 200, waited_s=20, with_requests=True)
+    assert "requests_per_s" not in stale[instance.id].values
+
+
+@pytest.mark.parametrize(("gap", "is_known"), [((30, 40), True), ((30, 50), False), ((50, 60), False)])
+def test_requests_of_seconds_of_which_some_are_not_known_are_absent(instance, gap, is_known):
+    keep_requests(instance, {NOON: counts_of(1)}, known_to=NOON + 60)
+    keep_gaps(instance, [NOON + at for at in gap])
+    values = latest_get([instance.id], NOON + 75, waited_s=20, with_requests=True)[instance.id].values
+    assert ("requests_per_s" in values) is is_known
+
+
+def test_an_instance_of_which_nothing_is_asked_has_zero_requests(instance):
+    keep_requests(instance, {}, known_to=NOON + 60)
+    values = latest_get([instance.id], NOON + 70, with_requests=True)[instance.id].values
+    assert (values["requests_per_s"], values["errors_per_s"], values["produce_p99_ms"]) == (0, 0, None)
+
+
 def test_a_group_has_its_last_minute_and_nobody_elses():
     lag_of(ONE, "billing", NOON - 60, 9, 90)
-    lag_of(ONE, "billing", NOON, 5, 30)
+    lag_of(ONE, "billing", NOON, 5, 30, 900)
     lag_of(TWO, "billing", NOON, 77, None)
     lag_of(ONE, "gone", NOON - 600, 3, 1)
     wanted = [(ONE, "billing"), (TWO, "billing"), (ONE, "gone"), (ONE, "never"), (TWO, "gone")]
     assert lags_get(wanted, NOON + 30) == {
-        (ONE, "billing"): LatestLag(5, 30.0),
+        (ONE, "billing"): LatestLag(5, 30.0, 900),
         (TWO, "billing"): LatestLag(77, None),
     }
     assert lags_get([], NOON) == {}

@@ -15,3 +15,5 @@ def test_two_workers_come_to_what_one_would(tmp_path, database_url):
     assert 0 < found["samples"] < 3 * 3 * 360  # some have expired, and were removed
     assert found["shown"] == [3, 1]
     assert found["average"][0] == found["average"][1]
+    told, *added_up = found["requests"]
+    assert added_up == [told] * 4

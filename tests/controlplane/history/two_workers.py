@@ -69,6 +69,7 @@ def main(directory: Path, database_url: str) -> None:
             thread.start()
         for thread in threads:
             thread.join()
+    asked = requests_of_two(errors)
     clock = ManualClock()
     move(clock, end + 900)
     services.roll_up(clock=clock)
@@ -81,8 +82,65 @@ def main(directory: Path, database_url: str) -> None:
         "samples": Sample.objects.count(),
         "shown": [len(each.times) for each in whole],
         "average": [whole[1].series[0].values, plain_average(samples)],
+        "requests": asked,
     }
     print(json.dumps(found))
+
+
+def requests_of_two(errors: list[str]) -> list[int]:
+    """So many requests that the master told, and what minutes, hours, days and the total have of them."""
+    from django.db import connection
+
+    from controlplane.accounts import services as accounts
+    from controlplane.clusters import master
+    from controlplane.clusters.services import cluster_ensure
+    from controlplane.core.clock import SYSTEM_CLOCK
+    from controlplane.history import services
+    from controlplane.history.models import RequestDay, RequestHour, RequestMinute
+    from controlplane.history.requests import sampling
+    from controlplane.history.requests.reading import totals_of
+    from controlplane.instances.models import Instance
+    from controlplane.tenants import services as tenants
+    from quota.contracts.requests import RequestCounts
+    from tests.controlplane.fakes import ManualClock
+
+    from .conftest import NOON, counts_of, move
+
+    user, _ = accounts.user_ensure(email="alice@example.com", password=None)
+    Instance(
+        id=NAMES[0], organisation=tenants.organisation_create(name="alice's", owner=user), cluster=cluster_ensure(),
+        name="events", bandwidth_mib_per_s=5, storage_gib=10, partitions=60, state="running", created_at=SYSTEM_CLOCK.now(),
+    ).save(force_insert=True)  # fmt: skip
+    windows = {NOON + 10 * number: 1 + number % 7 for number in range(90)}
+    told = {at: [counts_of(count).to_text()] for at, count in windows.items()}
+    master.requests = lambda _cluster, _names, at: master.Window(
+        {1: max(at, NOON) + 20}, {NAMES[0]: told[at]} if at in told else {}
+    )
+    for stop in range(NOON + 40, NOON + 1000, 40):
+        start = threading.Barrier(2)
+
+        def worker(stop: int = stop, start: threading.Barrier = start) -> None:
+            clock = ManualClock()
+            move(clock, stop)
+            start.wait()
+            try:
+                sampling.sample(clock=clock)
+                services.purge(clock=clock)
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+                errors.append(repr(error))
+            connection.close()
+
+        threads = [threading.Thread(target=worker) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    rows = [
+        sum(RequestCounts.from_text(row.counts).requests for row in model.objects.all())
+        for model in (RequestMinute, RequestHour, RequestDay)
+    ]
+    total = totals_of(NAMES[0])
+    return [sum(windows.values()), *rows, 0 if total is None else total.requests]
 
 
 def plain_average(samples: list[dict[str, object]]) -> list[int]:

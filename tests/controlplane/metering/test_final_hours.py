@@ -11,7 +11,7 @@ from controlplane.clusters.models import Broker, PhysicalCluster
 from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering import finality
-from controlplane.metering.models import Progress
+from controlplane.metering.models import Boot, Progress
 from controlplane.metering.selectors import complete_to, completeness, why_incomplete
 from tests.controlplane.fakes import ManualClock
 from tests.support.usage import hours_told
@@ -46,6 +46,14 @@ def waived(broker: int, at: datetime, reason: str = "its disk burned"):
     return finality.broker_waive(
         broker=broker, reason=reason, actor="olga@example.com", read_to=complete_to(), clock=clock
     )
+
+
+def counted(broker: int, boot: str, first_hour: str, *, last_hour: str | None = None, at: datetime) -> None:
+    """A boot has told usage of these hours, "2026-05-31T10", for the first time at a moment."""
+    Boot.objects.create(
+        broker=broker, boot=boot, first_hour=f"{first_hour}:00:00Z", last_hour=f"{last_hour or first_hour}:00:00Z",
+        first_at_ms=int(at.timestamp() * 1000),
+    )  # fmt: skip
 
 
 def read_to(moment: datetime) -> None:
@@ -116,6 +124,22 @@ def test_brokers_of_a_cluster_that_is_not_metered_are_not():
 
 
 class TestWaivers:
+    def test_one_that_came_back_and_left_again_is_waited_for_anew(self):
+        registered(1, away_since=datetime(2026, 5, 20, 11, tzinfo=UTC))
+        hours_told(1, "2026-05-20T09", datetime(2026, 5, 20, 10, 1, tzinfo=UTC))
+        waived(1, datetime(2026, 5, 21, 8, tzinfo=UTC))
+        assert why_incomplete(until=MONTH_END) == ""
+        hours_told(1, "2026-05-30T20", datetime(2026, 5, 30, 21, 1, tzinfo=UTC))
+        Broker.objects.update(away_since=datetime(2026, 5, 30, 21, 40, tzinfo=UTC))
+        assert why_incomplete(until=MONTH_END).startswith("broker 1 has told all up to 2026-05-30 21:00 UTC")
+        [broker] = finality.broker_hours(READ_TO)
+        assert not broker.is_let_go
+        assert finality.final_to([broker], read_to=READ_TO) == datetime(2026, 5, 30, 21, tzinfo=UTC)
+        waived(1, MONTH_END + timedelta(hours=1))
+        assert why_incomplete(until=MONTH_END) == ""
+        assert completeness().has_waived(until=MONTH_END)
+        assert len(completeness().waivers_applied(until=MONTH_END)) == 1
+
     def test_one_that_will_not_come_back_is_waived_as_long_as_it_is_away(self):
         registered(1, away_since=datetime(2026, 5, 20, 11, tzinfo=UTC))
         hours_told(1, "2026-05-20T10", datetime(2026, 5, 20, 11, tzinfo=UTC))
@@ -165,7 +189,7 @@ class TestGaps:
     def test_what_is_said_behind_a_gap_does_not_count(self):
         assert why_incomplete(until=MONTH_END) == (
             "broker 1 has told all up to 2026-05-20 11:00 UTC, and since 2026-06-01 01:00 UTC it does not see what it had"
-            " counted before: is a disk missing?; it must come to 2026-06-01 00:00 UTC"
+            " counted before (boot b1): is a disk missing?; it must come to 2026-06-01 00:00 UTC"
         )
 
     def test_it_does_once_a_boot_has_told_what_both_counted(self):
@@ -180,6 +204,58 @@ class TestGaps:
         read_to(datetime(2026, 8, 1, tzinfo=UTC))
         hours_told(1, "2026-07-01T00", datetime(2026, 7, 1, 1, tzinfo=UTC), boot="b2")
         assert why_incomplete(until=datetime(2026, 7, 1, tzinfo=UTC)) == ""
+
+
+class TestBootsThatNeverSpoke:
+    """Boot b2 told usage of 31 May, died, and is named by nobody that came after it."""
+
+    @pytest.fixture(autouse=True)
+    def _a_boot_that_died(self):
+        registered(1)
+        hours_told(1, "2026-05-31T09", datetime(2026, 5, 31, 10, tzinfo=UTC), boot="b1")
+        counted(1, "b2", "2026-05-31T10", at=datetime(2026, 5, 31, 10, 20, tzinfo=UTC))
+
+    def test_the_hours_that_it_lived_in_are_not_final_whatever_the_next_one_says(self):
+        hours_told(1, "2026-05-31T23", MONTH_END, boot="b3", after="b1")
+        assert why_incomplete(until=MONTH_END) == (
+            "broker 1 has told all up to 2026-05-31 10:00 UTC, and since 2026-06-01 00:00 UTC it does not see what it had"
+            " counted before (boot b2): is a disk missing?; it must come to 2026-06-01 00:00 UTC"
+        )
+        assert why_incomplete(until=datetime(2026, 5, 31, 10, tzinfo=UTC)) == "", "before it nothing can be missing"
+
+    def test_they_are_once_a_boot_has_told_what_it_counted(self):
+        hours_told(1, "2026-05-31T23", MONTH_END, boot="b3", after="b1,b2")
+        assert why_incomplete(until=MONTH_END) == ""
+
+    def test_they_are_once_an_operator_does_not_wait_for_it(self):
+        hours_told(1, "2026-05-31T23", MONTH_END, boot="b3", after="b1")
+        assert waived(1, MONTH_END + timedelta(hours=2)).boot == "b3"
+        assert why_incomplete(until=MONTH_END) == ""
+        assert completeness().has_waived(until=MONTH_END + timedelta(hours=1))
+        hours_told(1, "2026-06-01T01", MONTH_END + timedelta(hours=2), boot="b3", after="b1")
+        assert why_incomplete(until=MONTH_END + timedelta(hours=1)) == "", "what has been judged is so for later hours"
+
+    def test_one_that_is_accounted_for_by_statements_that_were_dropped_is_no_matter(self):
+        Boot.objects.update(is_told=True)
+        hours_told(1, "2026-05-31T23", MONTH_END, boot="b3", after="b1")
+        assert why_incomplete(until=MONTH_END) == ""
+
+    def test_what_is_waited_for_is_named_with_its_hours_and_boots(self):
+        counted(1, "b3", "2026-05-31T11", at=datetime(2026, 5, 31, 11, 20, tzinfo=UTC))
+        (waiting,) = completeness().waiting_for(until=MONTH_END)
+        assert (waiting.broker, waiting.start, waiting.end, waiting.hours) == (
+            1, datetime(2026, 5, 31, 10, tzinfo=UTC), MONTH_END, 14,
+        )  # fmt: skip
+        assert waiting.boots == ("b1", "b2", "b3"), "the one that spoke last, and those that have told usage since"
+        hours_told(1, "2026-05-31T23", MONTH_END, boot="b3", after="b1")
+        (waiting,) = completeness().waiting_for(until=MONTH_END)
+        assert waiting.boots == ("b2",), "it is known which is missing"
+        assert completeness().waiting_for(until=datetime(2026, 5, 31, 10, tzinfo=UTC)) == []
+
+    def test_a_broker_of_which_only_its_boots_are_known_is_waited_for(self):
+        counted(7, "z1", "2026-05-31T10", at=datetime(2026, 5, 31, 10, 20, tzinfo=UTC))
+        waiting = completeness().waiting_for(until=MONTH_END)[-1]
+        assert (waiting.broker, waiting.start, waiting.hours, waiting.boots) == (7, None, None, ("z1",))
 
 
 def test_the_status_says_up_to_when_hours_are_final():
@@ -209,7 +285,7 @@ class TestByRest:
         assert row == {
             "cluster": "default", "broker": 1,
             "told_to": "2026-05-20T10:00:00Z", "said_at": "2026-05-20T10:00:00Z", "gap_at": None,
-            "away_since": "2026-05-20T10:30:00Z", "waived": None,
+            "boots": ["b1"], "away_since": "2026-05-20T10:30:00Z", "waived": None,
         }  # fmt: skip
         answer = as_operator.post("/api/v1/metering/brokers/1/waiver", {"reason": "scrapped"})
         assert (answer.status_code, answer.json()["reason"]) == (201, "scrapped")

@@ -12,7 +12,7 @@ from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import Conflict
 from controlplane.metering import finality
 from controlplane.metering.metrics import metrics_text
-from controlplane.metering.models import BrokerWaiver, Loss, PipelineStatus, Progress, Statement
+from controlplane.metering.models import Boot, BrokerWaiver, Loss, PipelineStatus, Progress, Statement
 from controlplane.metering.selectors import (
     complete_to,
     complete_to_everywhere,
@@ -61,6 +61,19 @@ def test_brokers_with_the_same_id_are_two(both):
     (other,) = finality.broker_hours(READ_TO, "second")
     assert (one.cluster, one.told_to) == ("default", datetime(2026, 5, 1, 10, tzinfo=UTC))
     assert (other.cluster, other.told_to) == ("second", datetime(2026, 5, 1, 6, tzinfo=UTC))
+
+
+def test_boots_of_a_broker_with_the_same_id_are_no_matter_to_the_other(both):
+    for cluster in both:
+        Boot.objects.create(
+            cluster=cluster, broker=1, boot=f"boot of {cluster}", first_hour="2026-05-01T04:00:00Z",
+            last_hour="2026-05-01T05:00:00Z", first_at_ms=0,
+        )  # fmt: skip
+        said(cluster, "2026-05-01T05:00:00Z")
+    for cluster in both:
+        (broker,) = finality.broker_hours(READ_TO, cluster)
+        assert (broker.told_to, broker.lost_boots) == (datetime(2026, 5, 1, 6, tzinfo=UTC), ())
+        assert broker.boots == (f"boot of {cluster}",)
 
 
 def test_how_far_one_has_been_read_says_nothing_of_the_other(both):

@@ -100,8 +100,8 @@ def test_groups_that_read_it_with_their_lag_here(alice, filled, admin, key):
     admin.groups.found["zzzzzzzz.secret"] = FakeGroup({place: 0})
     found = figures(alice, filled)
     assert found["groups"] == [
-        {"group": "readers", "state": "Empty", "members": 0, "lag": 3, "lost": 1},
-        {"group": "new", "state": "Stable", "members": 1, "lag": None, "lost": 0},
+        {"group": "readers", "state": "Empty", "members": 0, "lag": 3, "lag_bytes": 300, "lost": 1},
+        {"group": "new", "state": "Stable", "members": 1, "lag": None, "lag_bytes": None, "lost": 0},
     ]
     assert hints(found) == ["records_lost"]
     assert "secret" not in str(found)

@@ -140,6 +140,9 @@ class TestReaders:
         listed = [group.described for group in found]
         monkeypatch.setattr(rules.groups, "list_all", lambda *_place: listed)
         monkeypatch.setattr(rules.groups, "read", lambda *_asked: found)
+        monkeypatch.setattr(
+            rules.backlog_door, "read", lambda _cluster, _id, some: {each: 10 * (each[3] - each[2]) for each in some}
+        )
         spans = {self.PLACE: Span(100, 200)} if spans is None else spans
         return readers_of(None, "ins-a", "orders", spans, deadlines or {})
 
@@ -157,10 +160,10 @@ class TestReaders:
                 self.group("done", {self.PLACE: 200}, self.PLACE),
             ],
         )
-        assert [(each.group, each.members, each.lag, each.lost) for each in found] == [
-            ("behind", 0, 100, 60),
-            ("done", 1, 0, 0),
-            ("new", 1, None, 0),
+        assert [(each.group, each.members, each.lag, each.lag_bytes, each.lost) for each in found] == [
+            ("behind", 0, 100, 1_000, 60),
+            ("done", 1, 0, 0, 0),
+            ("new", 1, None, None, 0),
         ]
 
     @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.simulation.cluster import SimulatedCluster
 ALL = versions(ApiKey.API_VERSIONS)
 OPERATORS = {
     ApiKey.DESCRIBE_CONNECTIONS,
+    ApiKey.DESCRIBE_BACKLOGS,
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.ELECT_LEADERS,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,

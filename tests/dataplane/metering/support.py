@@ -9,7 +9,7 @@ from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Doors
 from dataplane.metering.hours import hour_of, hour_text
 from dataplane.metering.meter import Meter
-from quota.contracts.usage import UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import WALL_CLOCK_START_MS, VirtualNetwork
 
@@ -24,8 +24,9 @@ class Topic:
         self.loop = loop
         self.clock = clock  # of who leads the topic: it is right
         self.records = []
+        self.instances = []  # what was told of whole instances
         self.complete = []  # what was said of whole hours, each with how many records had been acknowledged before
-        self.all = []  # of both kinds, in order
+        self.all = []  # of all kinds, in order
         self.calls = []  # sizes of the requests
         self.refuses = lambda record: False
         self.answers_after_s = 0.005
@@ -41,6 +42,8 @@ class Topic:
             self.all.append(booked)
             if isinstance(record, UsageRecord):
                 self.records.append(booked)
+            elif isinstance(record, InstanceRecord):
+                self.instances.append(booked)
             else:
                 self.complete.append((booked, len(self.records)))
         return taken
@@ -48,7 +51,7 @@ class Topic:
     def _booked(self, record):
         """As the contract has it read: no record is of an hour that had not come, or ended, when it was written."""
         written = hour_of(self.clock.now_ms())
-        last = written if isinstance(record, UsageRecord) else written - 1
+        last = written - 1 if isinstance(record, HoursComplete) else written
         return replace(record, hour=min(record.hour, hour_text(last)))
 
     def of(self, topic, *, boot=None):

@@ -16,7 +16,7 @@ class Counted:
         self.bytes = 0
         self.retired = []
 
-    def topic(self, physical):
+    def topic(self, physical, topic_id):
         return self
 
     def retire(self, physical):

@@ -12,6 +12,8 @@ from dataplane.metering.counters import (
     BYTES,
     CONSUMED,
     FIRST_SLOTS,
+    MOST_TOLD,
+    NO_ID,
     NOWHERE,
     PRODUCED,
     Counters,
@@ -152,3 +154,62 @@ def test_a_killed_process_leaves_what_it_counted(tmp_path):
         process.send_signal(signal.SIGKILL)
     (row,) = CounterSnapshot(SystemFiles().read_file(path)).rows()
     assert row.produced_bytes >= 100_000
+
+
+ORDERS_ID = bytes(range(16))
+
+
+def test_the_uuid_of_a_topic_outlives_the_process_too(door):
+    counters = counters_of(door)
+    counters.words[counters.claim("aaaabbbb.orders", 0, ORDERS_ID) + PRODUCED] = 1
+    counters.words[counters.claim("aaaabbbb.clicks", 0) + PRODUCED] = 1
+    assert {name: row.topic_id for name, row in rows(door).items()} == {
+        "aaaabbbb.orders": ORDERS_ID,
+        "aaaabbbb.clicks": NO_ID,
+    }
+
+
+@pytest.mark.parametrize("length", [215, 216, 230])
+def test_a_name_that_needs_the_room_of_the_uuid_is_kept_whole(door, length):
+    counters = counters_of(door)
+    name = "aaaabbbb." + "x" * length
+    counters.words[counters.claim(name, 0, ORDERS_ID) + PRODUCED] = 1
+    assert {row.name: row.topic_id for row in rows(door).values()} == {name: ORDERS_ID if length <= 215 else NO_ID}
+
+
+def test_a_slot_that_had_a_longer_name_before_says_nothing_of_it(door):
+    counters = counters_of(door)
+    counters.release(counters.claim("aaaabbbb." + "x" * 230, 0))
+    counters.words[counters.claim("aaaabbbb.orders", 0) + PRODUCED] = 1
+    assert rows(door)["aaaabbbb.orders"].topic_id == NO_ID
+
+
+def test_a_file_of_the_release_before_has_no_uuids_whatever_stands_behind_its_names(door):
+    counters = counters_of(door)
+    counters.words[counters.claim("aaaabbbb.orders", 0, ORDERS_ID) + PRODUCED] = 5
+    counters.words[NOWHERE + 7] = 0  # as that release leaves it
+    assert rows(door) == {"aaaabbbb.orders": Row("aaaabbbb.orders", 0, 5, 0, 0)}
+
+
+def boots(door):
+    return CounterSnapshot(door[0].read_file(door[1])).boots()
+
+
+def test_the_file_names_the_boots_that_were_told_before_it_the_oldest_first(door):
+    counters = counters_of(door)
+    at = counters.claim("aaaabbbb.orders", 0)
+    counters.words[at + PRODUCED] = 5
+    assert boots(door) == [0xABC]
+    for boot in (0x7, 0x2, 0x7):
+        counters.has_told(boot)
+    assert boots(door) == [0x7, 0x2, 0xABC]
+    assert rows(door) == {"aaaabbbb.orders": Row("aaaabbbb.orders", 0, 5, 0, 0)}, "they are no topics"
+    counters.spoke(0xABC)
+    assert boots(door) == [0x7, 0x2, 0xABC], "a reader may not have believed it"
+
+
+def test_of_very_many_boots_the_last_are_named(door):
+    counters = counters_of(door)
+    for boot in range(1, MOST_TOLD + 6):
+        counters.has_told(boot)
+    assert boots(door) == [*range(6, MOST_TOLD + 6), 0xABC]

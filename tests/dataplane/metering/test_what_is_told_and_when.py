@@ -1,7 +1,12 @@
 """Records of the meter: when they are due, under which hour, and that nothing is lost while nobody takes them."""
 
+from collections import Counter
+from itertools import pairwise
+from uuid import UUID
+
 import pytest
 
+from dataplane.cluster.paths import topic_id_text
 from tests.dataplane.metering.support import EVENTS, ORDERS, SECONDS_TO_FIRST_EDGE, World, hourly, totals
 
 
@@ -765,3 +770,151 @@ def test_a_topic_that_is_made_again_while_a_late_answer_leaves_is_closed_at_ever
     for record, before in life.sink.complete[1:]:
         told = hourly(life.sink.records[:before], "orders").get(record.hour)
         assert told == hourly(life.sink.records, "orders").get(record.hour)
+
+
+# --- where very many topics change --------------------------------------------------------------------------------------
+
+
+def test_where_very_many_change_so_many_a_second_are_told_and_each_in_its_turn():
+    life = World(usage_emit_records_per_s=100).boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(2_000)]
+    told = [0]
+    for _ in range(120):
+        for usage in usages:
+            usage.produced(1)
+        life.run(1)
+        told.append(len(life.sink.records))
+    a_second = [after - before for before, after in pairwise(told)]
+    assert max(a_second) <= 200, "what was saved up, and what is earned meanwhile"
+    assert sum(a_second) >= 100 * 100
+    often = Counter(record.topic for record in life.sink.records)
+    assert len(often) == 2_000
+    assert max(often.values()) - min(often.values()) <= 1
+
+
+def test_however_slowly_changes_are_told_an_hour_is_closed_at_once():
+    life = World(usage_emit_records_per_s=1).boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(MANY)]
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    for usage in usages:
+        usage.produced(100)
+    life.run(60)
+    assert said(life)[-1] == hour_after(0)
+    _, before = life.sink.complete[-1]
+    closed = [r for r in life.sink.records[:before] if r.hour == hour_after(0)]
+    assert {r.topic: r.produced_bytes for r in closed} == {f"t{n}": 100 for n in range(MANY)}
+
+
+def test_an_orderly_stop_tells_all_that_has_changed_however_slowly_it_was_told():
+    from dataplane.tasks import Task
+
+    life = World(usage_emit_records_per_s=1).boot()
+    for number in range(300):
+        life.meter.topic(f"aaaabbbb.t{number}").produced(5)
+    stopping = Task(life.meter.stop(1.0))
+    life.run(0.5)
+    assert stopping.done
+    assert totals(life.sink.records) == {f"t{n}": (5, 0, 0) for n in range(300)}
+
+
+# --- whose counters they are --------------------------------------------------------------------------------------------
+
+ONE_ID, OTHER_ID = UUID(int=2**100 + 1), UUID(int=2**100 + 2)
+
+
+def ids(records):
+    """UUID -> the most that was produced, of every boot."""
+    found = {}
+    for r in records:
+        found[r.topic_id] = max(found.get(r.topic_id, 0), r.produced_bytes)
+    return found
+
+
+def test_a_record_names_cluster_and_uuid():
+    life = World().boot()
+    life.meter.topic(ORDERS, ONE_ID).produced(5)
+    life.meter.topic(EVENTS).produced(5)
+    life.run(12)
+    assert {(r.topic, r.topic_id, r.cluster) for r in life.sink.records} == {
+        ("orders", topic_id_text(ONE_ID), "default"),
+        ("events", "", "default"),
+    }
+    (statement, _) = life.sink.complete[0]
+    assert statement.cluster == "default"
+
+
+def test_what_a_killed_boot_left_is_told_with_its_uuid():
+    world = World()
+    world.boot(start=False).meter.topic(ORDERS, ONE_ID).produced(5)
+    world.kill()
+    life = world.boot()
+    life.run(12)
+    assert ids(life.sink.of("orders")) == {topic_id_text(ONE_ID): 5}
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_topic_that_is_made_anew_before_the_one_before_was_told_counts_apart(is_killed):
+    world = World()
+    life = world.boot()
+    life.sink.refuses = lambda _: True
+    orders = life.meter.topic(ORDERS, ONE_ID)
+    orders.stored(10)
+    orders.produced(100)
+    life.run(5)
+    orders.stored(-10)
+    life.meter.retire(ORDERS)
+    life.run(15)
+    life.meter.topic(ORDERS, OTHER_ID).produced(7)
+    if is_killed:
+        world.kill()
+        life = world.boot()
+    life.sink.refuses = lambda _: False
+    life.run(30)
+    records = life.sink.of("orders")
+    assert totals(records)["orders"] == (107, 0, 50)
+    assert ids(records) == {topic_id_text(ONE_ID): 100, topic_id_text(OTHER_ID): 7}
+    assert len({(r.boot, r.topic_id) for r in records}) == len({r.boot for r in records}) == 2
+
+
+def test_boots_that_ended_before_they_could_speak_are_named_by_the_next_one_that_does():
+    world = World()
+    world.boot().run(12)
+    for _ in range(3):  # all of them within an hour of which nothing can be said yet
+        world.kill()
+        life = world.boot()
+        life.meter.topic(ORDERS).produced(1)
+        life.run(30)
+        assert said(life) == []
+        assert len(world.counter_files()) == 1
+    world.kill()
+    life = world.boot()
+    life.run(SECONDS_TO_FIRST_EDGE + 60)
+    assert life.sink.complete[0][0].after == tuple(f"{boot:016x}" for boot in (1, 2, 3, 4))
+
+
+def test_a_boot_that_spoke_names_those_before_it_to_the_next_one_too():
+    """Readers may not have believed it: a disk was away when it spoke, and is back."""
+    world = World(directories=TWO)
+    world.boot().run(12)
+    world.kill()
+    world.boot().run(SECONDS_TO_FIRST_EDGE + 60)  # tells and removes what the first one left, and speaks
+    world.kill()
+    life = world.boot()
+    life.run(3_600)
+    assert life.sink.complete[-1][0].after == (f"{1:016x}", f"{2:016x}")
+
+
+def test_nothing_is_said_of_any_hour_before_all_that_earlier_boots_left_is_acknowledged():
+    world = World()
+    life = world.boot()
+    life.run(SECONDS_TO_FIRST_EDGE - 30)
+    life.meter.topic(ORDERS).produced(77)
+    world.kill()
+    life = world.boot()
+    life.sink.refuses = lambda record: getattr(record, "boot", "") == f"{1:016x}"
+    life.meter.topic(EVENTS).produced(1)
+    life.run(3_600)
+    assert said(life) == []
+    life.sink.refuses = lambda _: False
+    life.run(10)
+    assert said(life)[-1] == hour_after(0)

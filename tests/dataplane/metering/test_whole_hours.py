@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from dataplane.metering.hours import HOUR_MS
-from quota.contracts.usage import HoursComplete
+from quota.contracts.usage import HoursComplete, UsageRecord
 from tests.dataplane.metering.support import World, hourly
 
 TOPICS = [f"aaaabbbb.t{n}" for n in range(4)]
@@ -71,7 +71,7 @@ class Story:
 
 def hours_of(records):
     """(topic, hour) -> what was used, of usage records in any order."""
-    usage = [record for record in records if not isinstance(record, HoursComplete)]
+    usage = [record for record in records if isinstance(record, UsageRecord)]
     return {(topic, hour): used for topic in {r.topic for r in usage} for hour, used in hourly(usage, topic).items()}
 
 

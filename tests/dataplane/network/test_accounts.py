@@ -367,3 +367,13 @@ def test_an_instance_that_is_back_has_an_account_of_its_own(accounts, clock):
     assert accounts.all() == [accounts.internal, first]
     accounts.forget("a")
     assert accounts.of("a") is not first
+
+
+def test_what_an_account_has_used_is_known_by_its_name_and_nothing_of_one_that_is_not_there():
+    accounts = Accounts(lambda: 1.0, lambda _work: None)
+    account = accounts.of("tenant01")
+    accounts.charge(account, 0.25)
+    accounts.end_turn(1.0)
+    assert (accounts.spent_s("tenant01"), accounts.spent_s("nobody00")) == (0.25, 0.0)
+    accounts.forget("tenant01")
+    assert accounts.spent_s("tenant01") == 0.0

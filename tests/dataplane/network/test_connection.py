@@ -523,3 +523,26 @@ def test_a_frame_that_is_to_last_is_copied_only_out_of_memory_that_others_write_
             assert read_exactly(client, 4) == framed(b"")
     assert [bytes(kept) for kept, _ in lasting] == [small, large, small.upper()]
     assert [is_where_it_was for _, is_where_it_was in lasting] == [False, True, False]
+
+
+def test_a_protocol_is_told_when_all_that_was_here_is_handed_out_a_large_frame_too(server):
+    seen = []
+    one = server()
+
+    class Settling(Recorder):
+        def frame(self, frame):
+            seen.append(bytes(frame[:1]))
+            self.connection.send([framed(b"")])
+
+        def settle(self):
+            seen.append(b"settled")
+
+    one.listener._accept = Settling
+    with one.connect() as client:
+        for payload in (b"s" * 1_000, b"l" * 3_000_000, b"t" * 1_000):
+            client.sendall(framed(payload))
+            assert read_exactly(client, 4) == framed(b"")
+    one.on_loop(lambda: None)
+    frames = [each for each in seen if each != b"settled"]
+    assert frames == [b"s", b"l", b"t"]
+    assert all(seen[seen.index(each) + 1] == b"settled" for each in frames)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataplane.protocol.api import OWN, ApiKey
 from dataplane.protocol.codec import decode, encode
+from dataplane.protocol.messages.backlogs import (
+    BacklogPartition,
+    BacklogPartitionResult,
+    BacklogTopic,
+    BacklogTopicResult,
+    DescribeBacklogsRequest,
+    DescribeBacklogsResponse,
+)
 from dataplane.protocol.messages.connections import (
     ConnectionRow,
     DescribeConnectionsRequest,
@@ -55,6 +63,18 @@ def test_the_response():
     )
     assert joined(encode(answer, 0)).hex() == expected
     assert decode(DescribeConnectionsResponse, 0, bytes.fromhex(expected)) == answer
+
+
+def test_backlogs_are_asked_and_answered_by_topic_and_partition():
+    asked = DescribeBacklogsRequest((BacklogTopic("k.t", (BacklogPartition(3, (1, 2)),)),))
+    head = "02" + "04" + b"k.t".hex() + "02" + "00000003"
+    written = head + "03" + f"{1:016x}{2:016x}" + "00" + "00" + "00"
+    assert joined(encode(asked, 0)).hex() == written
+    assert decode(DescribeBacklogsRequest, 0, bytes.fromhex(written)) == asked
+    told = DescribeBacklogsResponse((BacklogTopicResult("k.t", (BacklogPartitionResult(3, 6, (7,), 9),)),))
+    written = head + "0006" + "02" + f"{7:016x}" + f"{9:016x}" + "00" + "00" + "00"
+    assert joined(encode(told, 0)).hex() == written
+    assert decode(DescribeBacklogsResponse, 0, bytes.fromhex(written)) == told
 
 
 def test_keys_of_our_own_are_far_from_kafkas():

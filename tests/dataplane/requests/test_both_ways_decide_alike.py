@@ -513,3 +513,20 @@ def test_a_fetch_of_a_session_that_waits_brings_nothing_either(short_cuts):
     row = fetch_row(b"".join(world.socket.sent[sent:]))
     assert (row.error_code, len(row.records or b"")) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0)
     assert reader.codes() == dict.fromkeys(range(2), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_what_comes_after_a_request_that_a_rule_kept_begins_when_it_comes():
+    world = World()
+    rule = ThrottleRule("slow", RuleKind.TOPIC, 100, None, topics=(NAME,))
+    world.change(rules=world.instance.spec.rules.changed([rule]))
+    for _ in range(20):
+        if not world.ask(produce_frame()):
+            break
+    assert world.client.answers.is_parked, "it is kept, and a timer serves it"
+    world.cluster.run(60)
+    assert not world.client.answers.is_parked
+    world.instance.figures.take()
+    world.cluster.run(60)
+    assert world.ask(produce_frame())
+    times = world.instance.figures.take().of("Produce").times("total")
+    assert (times.count, times.sum_us < 1_000_000) == (1, True)

@@ -11,6 +11,7 @@ from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.verification import organisation_verify
 from controlplane.billing.waiting import waiting
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError
 from controlplane.tenants.models import Organisation
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         waive = actions.add_parser("waive", help="let invoices of a month no longer wait for metering")
         waive.add_argument("month", help="such as 2026-05")
         waive.add_argument("--instance", help="this instance's only")
+        waive.add_argument("--cluster", default="", help="only of instances on this cluster")
         waive.add_argument("--actor", required=True, help="who says so, for the audit trail: an email")
         waive.add_argument("--reason", required=True, help="why, for the audit trail")
 
@@ -43,8 +45,14 @@ class Command(BaseCommand):
 
     def _waiting(self, options: dict[str, Any]) -> None:
         del options
+        several = len(cluster_list()) > 1
         for each in waiting(SYSTEM_CLOCK.now()):
-            self.stdout.write(f"{each.month}: {each.invoices} wait: {each.why}")
+            of_cluster = f" on cluster {each.cluster}" if several else ""
+            self.stdout.write(f"{each.month}{of_cluster}: {each.invoices} wait: {each.why}")
+            for one in each.brokers:
+                start = "the beginning" if one.start is None else f"{one.start:%Y-%m-%d %H:%M}"
+                boots = f", boots {', '.join(one.boots)}" if one.boots else ""
+                self.stdout.write(f"  broker {one.broker}: hours from {start} to {one.end:%Y-%m-%d %H:%M}{boots}")
 
     def _close(self, options: dict[str, Any]) -> None:
         del options
@@ -57,7 +65,11 @@ class Command(BaseCommand):
             raise CommandError(f"month {error}") from error
         try:
             waiver = services.metering_waive(
-                month=month, instance_id=options["instance"], actor=options["actor"], reason=options["reason"]
+                month=month,
+                instance_id=options["instance"],
+                cluster=options["cluster"],
+                actor=options["actor"],
+                reason=options["reason"],
             )
         except SluiceError as error:
             raise CommandError(error.detail) from error

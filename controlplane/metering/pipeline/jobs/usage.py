@@ -29,7 +29,8 @@ from pyspark.sql.streaming import StreamingQuery
 from controlplane.java import JavaNotFoundError
 from controlplane.metering.pipeline import progress_table, runs, session, source, transforms
 from controlplane.metering.pipeline.listener import Listener
-from controlplane.metering.pipeline.positions import Looks, TopicState, starting
+from controlplane.metering.pipeline.positions import Looks, TopicState, reaching_back, starting
+from controlplane.metering.pipeline.raw_table import RawTable
 from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.metering.pipeline.tables import Database
@@ -57,12 +58,13 @@ class AheadError(Exception):
 class UsageJob:
     """One query, from `__usage` to database and lake."""
 
-    def __init__(self, settings: Settings, spark: SparkSession) -> None:
+    def __init__(self, settings: Settings, spark: SparkSession, raw: RawTable | None = None) -> None:
+        """`raw`: where every record goes, too; None: to no such table."""
         self._settings = settings
         self._spark = spark
-        self._database = Database(
-            settings.environment, cluster=settings.cluster
-        )  # of batches, which come on py4j's threads
+        self._raw = raw
+        # Of batches, which come on py4j's threads.
+        self._database = Database(settings.environment, cluster=settings.cluster)
         # Of the thread that runs the job.
         self._signs = Database(settings.environment, cluster=settings.cluster, patience_s=LIFE_S)
         self._listener = Listener()
@@ -83,7 +85,8 @@ class UsageJob:
             self._kafka = source.UsageTopic(self._spark, self._settings)
         at_ms = _now_ms()
         try:
-            offsets = self._begin(self._kafka.look(), at_ms)
+            topic = self._kafka.look()
+            offsets = self._begin(topic, at_ms, self._held(topic.id))
         except source.TopicAwayError as error:
             raise NotReadyError(str(error)) from error
         stream = source.records(self._spark, self._settings, offsets)
@@ -95,18 +98,28 @@ class UsageJob:
             .start()
         )
 
-    def _begin(self, topic: TopicState, at_ms: int) -> Mapping[int, int] | None:
+    def _held(self, topic_id: str) -> Mapping[int, int]:
+        """Up to where the lake has each partition. Raises NotReadyError."""
+        try:
+            return {} if self._raw is None else self._raw.held(topic_id)
+        except Exception as error:  # of Spark, of whatever store the lake is in
+            raise NotReadyError(f"the lake does not say how far it is: {first_line(error)}") from error
+
+    def _begin(self, topic: TopicState, at_ms: int, held: Mapping[int, int] | None = None) -> Mapping[int, int] | None:
         """The offsets to begin at; None: where the checkpoint says. Raises NotReadyError."""
         try:
-            return self._begin_guarded(topic, at_ms)
+            return self._begin_guarded(topic, at_ms, held or {})
         except Exception as error:  # drivers have error trees of their own
             raise NotReadyError(f"the database does not say how far it is: {first_line(error)}") from error
 
-    def _begin_guarded(self, topic: TopicState, at_ms: int) -> Mapping[int, int] | None:
+    def _begin_guarded(self, topic: TopicState, at_ms: int, held: Mapping[int, int]) -> Mapping[int, int] | None:
         has_checkpoint = self._checkpoint.exists()
         with self._signs.transaction() as cursor:
-            known = progress_table.positions(self._signs, cursor)
-            start = starting(known, topic, has_checkpoint=has_checkpoint, follow_database=self._follow_database)
+            known, reaches_back = reaching_back(progress_table.positions(self._signs, cursor), topic, held)
+            if reaches_back:
+                LOG.warning("the lake is behind the database: what it lacks is read again")
+            follow = self._follow_database or reaches_back
+            start = starting(known, topic, has_checkpoint=has_checkpoint, follow_database=follow)
             for loss in start.losses:
                 LOG.error("%s", loss.sentence)
             if start.offsets is not None:
@@ -148,7 +161,7 @@ class UsageJob:
         return str(json.loads((self._checkpoint / "metadata").read_text())["id"])
 
     def take(self, rows: DataFrame, *, query: str, number: int) -> None:
-        """One batch of parsed rows into database and lake; again, if need be: the same ends in the same."""
+        """One batch of parsed rows into lake and database; again, if need be: the same ends in the same."""
         spans = rows.groupBy("source_partition").agg(
             F.count("*").alias("seen"), F.count("problem").alias("refused"), F.max("recorded_at").alias("newest"),
             F.min("source_offset").alias("first"), F.max("source_offset").alias("last"),
@@ -159,13 +172,20 @@ class UsageJob:
         self._check({span.source_partition: span.first for span in spans})
         now_ms = _now_ms()
         now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        if self._raw is not None:  # first: the database is never ahead of it
+            offsets = {span.source_partition: (span.first, span.last + 1) for span in spans}
+            self._raw.append(rows, self.topic_id, offsets, now)
         told = transforms.good(rows)
         facts = transforms.booked(told, now)
         early = transforms.early_count(told, now)
         largest = transforms.maxima(facts).select(*MAXIMA).collect()
         statements = transforms.statements(rows, now).collect()
+        boots = transforms.boots(rows, now).collect()
+        instances = transforms.instance_maxima(rows, now).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
+            self._database.instances_raise(cursor, ((*row, now_ms) for row in instances))
+            self._database.boots_note(cursor, boots)
             self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
             self._database.batch_note(
@@ -327,7 +347,7 @@ def main() -> int:
             try:
                 spark = session.open_session(settings)
                 LOG.info("Spark %s runs as %s", spark.version, settings.master)
-                UsageJob(settings, spark).run()
+                UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment, settings.cluster)).run()
             except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
                 LOG.exception("Spark does not run")
                 _say(settings, f"Spark does not run: {first_line(error)}")

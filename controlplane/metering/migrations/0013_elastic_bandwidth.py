@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('metering', '0009_clusters'),
+        ('metering', '0012_instance_maxima'),
         ('clusters', '0004_absences'),
     ]
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0008_month_costs'),
+        ('billing', '0009_waivers_of_clusters'),
         ('instances', '0009_maintenance_window'),
         ('tenants', '0004_second_factor'),
     ]

@@ -1,0 +1,118 @@
+"""Counts of requests by step, from the longest rows that fit: those of a day are exact sums as well.
+
+Where nothing was asked there are no rows. Whether that was so, or is not known, the mark and the gaps of the instance's cluster
+say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal
+from controlplane.history.requests.sampling import LEVELS, mark_name
+from controlplane.history.resolutions import SAMPLES, floor
+from controlplane.instances.models import Instance
+from quota.contracts.requests import WINDOW_S, RequestCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.history.models import RequestRow
+    from controlplane.history.resolutions import Plan
+
+NOTHING = RequestCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """By the beginning of a step, those in which anything was asked. Steps up to `known_to` are known."""
+
+    known_to: int = 0
+    counts: Mapping[int, RequestCounts] = field(default_factory=dict)
+    windows: Mapping[int, int] = field(default_factory=dict)  # in which anything was asked
+    missing: Mapping[int, int] = field(default_factory=dict)  # seconds of which nothing is known
+
+    def seconds(self, at: int, step_s: int, samples: int) -> int:
+        """Of how much of a step anything is known, `samples` of it having been sampled; 0: of nothing."""
+        if at >= self.known_to:
+            return 0
+        most = min(step_s, self.known_to - at) - self.missing.get(at, 0)
+        return max(0, min(most, WINDOW_S * max(samples, self.windows.get(at, 0))))
+
+    def of(self, at: int) -> RequestCounts:
+        """Of one step."""
+        return self.counts.get(at, NOTHING)
+
+
+def counted(instance: Instance, plan: Plan) -> Counted:
+    """Of the steps of a plan. The caller has the instance from a selector within its organisation."""
+    model: type[RequestRow] = RequestSample
+    if plan.resolution is not SAMPLES:
+        model = next(model for model, step_s in reversed(LEVELS) if plan.step_s % step_s == 0)
+    mark = RequestMark.objects.filter(pk=mark_name(instance.cluster_id)).first()
+    if mark is None:
+        return Counted()
+    counts: dict[int, RequestCounts] = {}
+    windows: dict[int, int] = {}
+    rows = model._default_manager.filter(instance=instance.pk, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
+    for at, count, text in rows.values_list("at", "windows", "counts"):
+        step = floor(at, plan.step_s)
+        counts.setdefault(step, RequestCounts()).add_text(text)
+        windows[step] = windows.get(step, 0) + count
+    known_to = mark.taken + WINDOW_S if model is RequestSample else mark.rolled
+    return Counted(known_to, counts, windows, _missing(mark.pk, plan))
+
+
+def _missing(name: str, plan: Plan) -> dict[int, int]:
+    """Seconds of gaps, by step."""
+    found: dict[int, int] = {}
+    done = plan.start
+    gaps = RequestGap.objects.filter(name=name, until__gt=plan.start, at__lt=plan.end).order_by("at")
+    for start, until in gaps.values_list("at", "until"):
+        at, end = max(start, done), min(until, plan.end)
+        while at < end:
+            step = floor(at, plan.step_s)
+            edge = min(step + plan.step_s, end)
+            found[step] = found.get(step, 0) + edge - at
+            at = edge
+        done = max(done, end)
+    return found
+
+
+def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, RequestCounts]:
+    """Of these instances: the last so many seconds, if they are known and ended not more than `fresh_s` ago."""
+    marks = dict(RequestMark.objects.values_list("pk", "taken"))
+    recent = RequestGap.objects.filter(until__gt=now_s - fresh_s - seconds)
+    gaps = dict(recent.order_by("until").values_list("name", "until"))  # the last of each cluster
+    known: dict[str, int] = {}
+    rows = Instance.objects.unscoped("which cluster an instance is on").filter(pk__in=names)
+    for name, cluster in rows.values_list("pk", "cluster"):
+        end = marks.get(mark_name(cluster), 0) + WINDOW_S
+        if now_s - fresh_s <= end <= now_s and gaps.get(mark_name(cluster), 0) <= end - seconds:
+            known[name] = end
+    found = {name: RequestCounts() for name in known}
+    if not known:
+        return found
+    samples = RequestSample.objects.filter(
+        instance__in=list(known), at__gte=min(known.values()) - seconds, at__lt=max(known.values())
+    )
+    for name, at, text in samples.values_list("instance", "at", "counts"):
+        if known[name] - seconds <= at < known[name]:
+            found[name].add_text(text)
+    return found
+
+
+def totals_of(instance: str) -> RequestCounts | None:
+    """All that was ever counted; it only grows. None: nothing was."""
+    total = RequestTotal.objects.filter(pk=instance).first()
+    since = 0 if total is None else total.until
+    texts = list(
+        RequestSample.objects.filter(instance=instance, at__gte=since).order_by("at").values_list("counts", flat=True)
+    )
+    if total is None and not texts:
+        return None
+    found = RequestCounts()
+    for text in ([] if total is None else [total.counts]) + texts:
+        found.add_text(text)
+    return found

@@ -1,0 +1,160 @@
+"""Hours recomputed from `usage_raw`, their roll-ups, and what differs from what is known, as DataFrames: one idea per function.
+
+What is recomputed is SQL alone (`recompute`). Sums are decimals of 38 digits: byte-seconds of a large instance's day are more
+than 63 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from controlplane.metering.pipeline import recompute, transforms
+from controlplane.metering.pipeline.schemas import KEY, MAXIMA
+from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+DAY_LENGTH = len("2026-05-01")
+WHOLE = "decimal(38,0)"
+_COUNTED = [StructField(name, LongType()) for name in COUNTERS]
+CAPS = StructType([*(StructField(name, StringType()) for name in ("instance", "boot", "topic")), *_COUNTED])
+USED = StructType([*(StructField(name, StringType()) for name in KEY), *_COUNTED])
+"""`reconcile_tables.used_read`."""
+BILLED = StructType([*(StructField(name, StringType()) for name in ("instance", "month", "hour")), *_COUNTED])
+"""`reconcile_tables.billed_read`."""
+_VIEW, _CAPS_VIEW = "usage_records", "usage_caps"
+
+
+def records(raw: DataFrame, now: datetime) -> DataFrame:
+    """All rows that count, those among them that an earlier release refused and this one knows."""
+    counted = F.col("kind").isin(transforms.USAGE, transforms.KNOWN, INSTANCE)
+    return raw.where(counted).unionByName(transforms.read_again(raw, now).where(counted))
+
+
+def of_hours(records_: DataFrame, start: str, end: str) -> DataFrame:
+    """Those that matter to the hours in [start, end): of the boots that told anything of them, from their beginning on.
+
+    In two steps, of which the first reads four columns: then whole folders can be left out.
+    """
+    spark = records_.sparkSession
+    until = records_.where((F.col("day") <= end[:DAY_LENGTH]) & (F.col("booked_hour") < end))
+    until.createOrReplaceTempView(_VIEW)
+    first = spark.sql(recompute.since_sql(_VIEW), args={"start": start, "end": end}).first()
+    since = (first[0] if first is not None else None) or end
+    return until.where((F.col("day") >= since[:DAY_LENGTH]) & (F.col("booked_hour") >= since))
+
+
+def hours(records_: DataFrame, caps: Sequence[tuple[object, ...]], start: str, end: str) -> DataFrame:
+    """Usage of topics in [start, end) by key, and the largest counters. `records_`: `of_hours`."""
+    spark = records_.sparkSession
+    records_.createOrReplaceTempView(_VIEW)
+    spark.createDataFrame(list(caps), CAPS).createOrReplaceTempView(_CAPS_VIEW)
+    return spark.sql(recompute.hours_sql(_VIEW, _CAPS_VIEW), args={"start": start, "end": end, "since": ""})
+
+
+def instance_hours(records_: DataFrame, start: str, end: str) -> DataFrame:
+    """What was counted of whole instances in [start, end). `records_`: `of_hours`."""
+    records_.createOrReplaceTempView(_VIEW)
+    return records_.sparkSession.sql(
+        recompute.instance_hours_sql(_VIEW), args={"start": start, "end": end, "since": ""}
+    )
+
+
+def maxima(records_: DataFrame, start: str) -> DataFrame:
+    """The largest counters of each key, as the stream puts them into the database. `records_`: `of_hours`.
+
+    Of each boot that told anything from `start` on it is all that it has told: an hour is a difference, and one that the
+    database has without those before it would have their usage, too.
+    """
+    usage = records_.where(F.col("kind") == transforms.USAGE)
+    concerned = usage.where(F.col("booked_hour") >= start).select("boot").distinct()
+    facts = usage.join(concerned, ["boot"], "left_semi").select(
+        "instance", "boot", "topic", F.col("booked_hour").alias("hour"), "broker", *COUNTERS,
+        F.col("partition").alias("source_partition"), F.col("offset").alias("source_offset"),
+    )  # fmt: skip
+    return transforms.maxima(facts).select(*MAXIMA)
+
+
+# --- roll-ups -----------------------------------------------------------------------------------------------------------
+
+
+def hourly(hours_: DataFrame) -> DataFrame:
+    """`usage_hourly`: a row for each topic and hour, all brokers and boots together."""
+    return _summed(hours_, COUNTERS, "hour", "instance", "topic", "topic_uuid").withColumn("day", _day())
+
+
+def daily(hourly_: DataFrame) -> DataFrame:
+    """`usage_daily`: a row for each topic and day."""
+    return _summed(hourly_, COUNTERS, "day", "instance", "topic", "topic_uuid")
+
+
+def instances_hourly(instance_hours_: DataFrame) -> DataFrame:
+    """`usage_instances_hourly`: a row for each instance and hour."""
+    return _summed(instance_hours_, INSTANCE_COUNTERS, "hour", "instance").withColumn("day", _day())
+
+
+def _summed(rows: DataFrame, counters: Sequence[str], *key: str) -> DataFrame:
+    sums = (F.sum(F.col(name).cast(WHOLE)).cast(WHOLE).alias(name) for name in counters)
+    return rows.groupBy(*key).agg(*sums).select(*key, *counters)
+
+
+def _day() -> Column:
+    return F.substring("hour", 1, DAY_LENGTH)
+
+
+# --- what differs -------------------------------------------------------------------------------------------------------
+
+
+def against_database(hours_: DataFrame, used: DataFrame) -> DataFrame:
+    """Recomputed hours beside those of the database, by key: each counter twice."""
+    return _beside(hours_.select(*KEY, *COUNTERS), used, KEY)
+
+
+def against_invoices(hours_: DataFrame, billed: DataFrame) -> DataFrame:
+    """Recomputed hours of instances beside those that invoices have, of months that were invoiced."""
+    invoiced = billed.where(F.col("hour").isNull()).select("instance", "month").distinct()
+    sums = _summed(hours_, COUNTERS, "instance", "hour")
+    of_months = sums.withColumn("month", F.substring("hour", 1, len("2026-05"))).join(invoiced, ["instance", "month"])
+    known = billed.where(F.col("hour").isNotNull()).select("instance", "hour", *COUNTERS)
+    beside = _beside(of_months.select("instance", "hour", *COUNTERS), known, ("instance", "hour"))
+    return beside.select("instance", F.lit("").alias("boot"), F.lit("").alias("topic"), "hour", *_both())
+
+
+def differing(beside: DataFrame, against: str) -> DataFrame:
+    """A row for each counter that is not the same, in the order of `reconcile_tables.Found`."""
+    pairs = F.array(
+        *(
+            F.struct(
+                F.lit(name).alias("counter"),
+                F.col(f"{name}_recomputed").alias("recomputed"),
+                F.col(f"{name}_known").alias("known"),
+            )
+            for name in COUNTERS
+        )
+    )
+    each = beside.select(*KEY, F.inline(pairs)).where(F.col("recomputed") != F.col("known"))
+    return each.select(
+        F.lit(against).alias("against"), "instance", "hour", "boot", "topic", "counter",
+        F.col("recomputed").cast("string"), F.col("known").cast("string"),
+    )  # fmt: skip
+
+
+def _both() -> list[str]:
+    return [f"{name}_{side}" for name in COUNTERS for side in ("recomputed", "known")]
+
+
+def _beside(recomputed: DataFrame, known: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Where either has no row it says 0."""
+
+    def of(rows: DataFrame, side: str) -> DataFrame:
+        return rows.select(*key, *(F.col(name).cast(WHOLE).alias(f"{name}_{side}") for name in COUNTERS))
+
+    joined = of(recomputed, "recomputed").join(of(known, "known"), list(key), "full_outer")
+    zero = F.lit(0).cast(WHOLE)
+    return joined.select(*key, *(F.coalesce(F.col(name), zero).alias(name) for name in _both()))

@@ -1,0 +1,222 @@
+"""The reconciliation's side of the database, by DB-API: what executors read, what the driver asks, and what it writes.
+
+Executors read usage and invoices an instance at a time, each by a connection of its own; the driver knows the instances' ids and
+nothing else of them. What differs is written in one transaction with the row that says what was compared. Tables are Django's:
+`metering` has the usage, `billing` the invoices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+
+from controlplane.env import Environment
+from controlplane.metering.pipeline.billed import billed_hours
+from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
+from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
+from controlplane.metering.pipeline.schedule import DAY_MS
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from controlplane.metering.pipeline.tables import CAP_TABLE, MAXIMUM_TABLE, Database
+from quota.contracts.usage import COUNTERS
+
+RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
+INVOICE_TABLE = "billing_invoice"
+CLUSTER_TABLE = "clusters_physicalcluster"
+TOLD_WITHIN_MS = 10 * 60_000
+"""As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
+KEPT_MS = 400 * DAY_MS
+MOST_DIFFERENCES = 1000
+"""Of one run, that are kept; all are counted."""
+ROWS_AT_ONCE = 1000
+
+
+class Found(NamedTuple):
+    """A counter that is not what the records say."""
+
+    against: str  # what it was compared with: "database" or "invoices"
+    instance: str
+    hour: str
+    boot: str  # "": of all
+    topic: str  # "": of all
+    counter: str
+    recomputed: str  # whole numbers; sums may be longer than 63 bits
+    known: str
+
+
+class Compared(NamedTuple):
+    """What one run has compared."""
+
+    start: str  # hours from here on
+    end: str  # not included
+    keys: int  # hours of a topic on a boot, and hours of invoices
+    differences: int
+    raised: int  # keys that were put into the database again
+    found: Sequence[Found] = ()
+
+
+def used_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
+    """(instance, boot, topic, hour, counters) as the database has them, of the hours in [start, end)."""
+    used = ", ".join(f"CASE WHEN {name} > {name}_before THEN {name} - {name}_before ELSE 0 END" for name in COUNTERS)
+    yield from _read(
+        environment,
+        f"SELECT instance, boot, topic, hour, {used} FROM {MAXIMUM_TABLE} WHERE instance = ? AND hour >= ? AND hour < ?",  # noqa: S608
+        [instance, start, end],
+    )
+
+
+def billed_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
+    """(instance, month, hour, counters) as invoices have them, of the hours in [start, end); an invoiced month has one row more.
+
+    That row has no hour: it says that the month was billed, whatever it came to.
+    """
+    rows = _read(
+        environment,
+        f"SELECT month, inputs FROM {INVOICE_TABLE} WHERE instance_id = ? AND month >= ?",  # noqa: S608
+        [instance, start[: len("2026-05")]],
+    )
+    for month, hours in sorted(billed_hours(rows).items()):
+        if month <= end[: len("2026-05")]:
+            yield instance, month, None, 0, 0, 0
+            for hour, counters in sorted(hours.items()):
+                if start <= hour < end:
+                    yield instance, month, hour, *counters
+
+
+def maxima_raise(environment: Environment, now_ms: int, rows: Iterable[Sequence[Any]]) -> Iterator[int]:
+    """Rows in the order of `tables.COLUMNS` but for the last, put into the database as the stream does; how many."""
+    database = Database(environment)
+    count = 0
+    try:
+        left = iter(rows)
+        while portion := list(islice(left, ROWS_AT_ONCE)):
+            with database.transaction() as cursor:
+                database.maxima_raise(cursor, ((*row, now_ms) for row in portion))
+            count += len(portion)
+    finally:
+        database.close()
+    yield count
+
+
+class Reconciled:
+    """What the driver asks and writes."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._database = Database(environment)
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._database.close()
+
+    def instances(self, start: str, end: str) -> list[str]:
+        """Those that have usage in these hours, or an invoice of their months."""
+        months = (start[: len("2026-05")], end[: len("2026-05")])
+        used = f"SELECT DISTINCT instance FROM {MAXIMUM_TABLE} WHERE hour >= ? AND hour < ?"  # noqa: S608
+        billed = f"SELECT DISTINCT instance_id FROM {INVOICE_TABLE} WHERE month >= ? AND month <= ?"  # noqa: S608
+        rows = (*self._database.read(used, [start, end]), *self._database.read(billed, months))
+        return sorted({instance for (instance,) in rows})
+
+    def clusters(self) -> list[str]:
+        """Those whose stream has read anything, and has a table of raw records; the default one where none has."""
+        rows = self._database.read(f"SELECT DISTINCT cluster FROM {PROGRESS_TABLE} WHERE next_offset > 0")  # noqa: S608
+        return sorted(name for (name,) in rows) or [DEFAULT_CLUSTER]
+
+    def caps(self) -> list[tuple[Any, ...]]:
+        """(instance, boot, topic, counters): up to where counters are believed."""
+        return list(self._database.read(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}"))  # noqa: S608
+
+    def days_due(self) -> list[date]:
+        """Whole days of the last two weeks that the stream has read for certain and that no run has compared, oldest first.
+
+        Before the first run it is the last such day alone: what was there before can be asked for by name.
+        """
+        last = self.last_day()
+        if last is None:
+            return []
+        compared = self._compared()
+        if not compared:
+            return [last]
+        first = max(last - timedelta(days=AGAIN_DAYS - 1), min(date.fromisoformat(end[:10]) for _, end in compared))
+        days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+        return [day for day in days if not _covers(compared, day)]
+
+    def done_to_ms(self) -> int | None:
+        """Up to when every day that can be compared has been; None: none can be."""
+        last, due = self.last_day(), self.days_due()
+        if last is None:
+            return None
+        return _midnight_ms(due[0] if due else last + timedelta(days=1))
+
+    def last_at_ms(self) -> int | None:
+        """When something was compared last; None: never."""
+        (at_ms,) = next(self._database.read(f"SELECT MAX(at_ms) FROM {RECONCILIATION_TABLE}"))  # noqa: S608
+        return None if at_ms is None else int(at_ms)
+
+    def note(self, compared: Compared, at_ms: int) -> None:
+        """What was compared, and what differed."""
+        with self._database.transaction() as cursor:
+            self._database.run(
+                cursor,
+                f"INSERT INTO {RECONCILIATION_TABLE} (start_hour, end_hour, at_ms, compared, different, raised)"  # noqa: S608
+                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+                [compared.start, compared.end, at_ms, compared.keys, compared.differences, compared.raised],
+            )
+            number = cursor.fetchone()[0]
+            columns = ", ".join(Found._fields)
+            self._database.run_many(
+                cursor,
+                f"INSERT INTO {DIFFERENCE_TABLE} (reconciliation_id, {columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                [(number, *found) for found in compared.found[:MOST_DIFFERENCES]],
+            )
+            forgotten = f"reconciliation_id IN (SELECT id FROM {RECONCILIATION_TABLE} WHERE at_ms < ?)"  # noqa: S608
+            for statement in (
+                f"DELETE FROM {DIFFERENCE_TABLE} WHERE {forgotten}",  # noqa: S608
+                f"DELETE FROM {RECONCILIATION_TABLE} WHERE at_ms < ?",  # noqa: S608
+            ):
+                self._database.run(cursor, statement, [at_ms - KEPT_MS])
+
+    def last_day(self) -> date | None:
+        """The last whole day that the stream has read for certain; None: none yet."""
+        read_to = self._read_to_ms()
+        if read_to is None:
+            return None
+        return _day_of((read_to - TOLD_WITHIN_MS) // DAY_MS * DAY_MS) - timedelta(days=1)
+
+    def _compared(self) -> list[tuple[str, str]]:
+        return list(self._database.read(f"SELECT start_hour, end_hour FROM {RECONCILIATION_TABLE}"))  # noqa: S608
+
+    def _read_to_ms(self) -> int | None:
+        """Of all clusters that are not retired: nobody reads of those any more."""
+        statement = (
+            f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}"  # noqa: S608
+            f" WHERE cluster NOT IN (SELECT name FROM {CLUSTER_TABLE} WHERE state = 'retired')"
+        )
+        rows, known, least = next(self._database.read(statement))
+        return int(least) if rows and rows == known else None
+
+
+def hour_of(day: date) -> str:
+    """The first hour of a day, as usage records write it."""
+    return f"{day.isoformat()}T00:00:00Z"
+
+
+def _covers(compared: Sequence[tuple[str, str]], day: date) -> bool:
+    start, end = hour_of(day), hour_of(day + timedelta(days=1))
+    return any(first <= start and end <= last for first, last in compared)
+
+
+def _day_of(at_ms: int) -> date:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).date()
+
+
+def _midnight_ms(day: date) -> int:
+    return (day.toordinal() - date(1970, 1, 1).toordinal()) * DAY_MS
+
+
+def _read(environment: Environment, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    database = Database(environment)
+    try:
+        yield from database.read(statement, values)
+    finally:
+        database.close()

@@ -1,0 +1,97 @@
+"""Requests of instances, ten seconds at a time, for the reports to the flow master (`quota.contracts.requests`).
+
+With the first report after a window's end, what every instance has counted is taken: counts that came in the milliseconds until
+then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
+them: the first report of a connection begins to tell all that is kept, the others go on. No report has more than `MOST_TOLD`
+texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the loop is long;
+instances at rest cost one look each in ten seconds.
+
+The oldest is told first, so each report can say up to where nothing is missing: nobody takes a window before all brokers have
+told all of it, however long that takes after a connection was lost.
+
+Where the clock is set back, what was counted goes on, and windows that are still to come by it are forgotten: they would be taken
+for the newest, and those that follow for too old to be kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from quota.contracts.requests import MOST_TEXT, WINDOW_S, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dataplane.tenancy.instance import Instance
+    from quota.steps import Steps
+
+KEPT = 6
+"""Windows."""
+MOST_TOLD = 500
+"""Texts of about a kilobyte in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
+MOST_TOLD_BYTES = 2**20
+"""A master takes a report of 8 MiB, and closes the connection of one that sends more."""
+_TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 500
+_MS = 1000
+
+
+class RequestWindows:
+    """Of one broker. `now_ms` is the wall's clock."""
+
+    def __init__(self, instances: Callable[[], Iterable[Instance]], now_ms: Callable[[], int]) -> None:
+        self._instances, self._now_ms = instances, now_ms
+        self._begins = self._present()
+        self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
+        self._untold: deque[tuple[int, str]] = deque()  # in the order of windows
+
+    def report_steps(self, *, is_whole: bool) -> Steps[Told]:
+        """What the next report tells. `is_whole`: it is the first of a connection."""
+        present = self._present()
+        if present > self._begins:
+            yield from self._take()
+        elif present < self._begins:
+            self._kept = {at: texts for at, texts in self._kept.items() if at < present}
+            self._forget_untold()
+        self._begins = present
+        if is_whole:
+            self._untold = deque((at, name) for at, texts in sorted(self._kept.items()) for name in texts)
+        told: dict[str, dict[int, str]] = {}
+        texts = size = 0
+        while self._untold and texts < MOST_TOLD and size < MOST_TOLD_BYTES:
+            at, name = self._untold.popleft()
+            text = self._kept.get(at, {}).get(name)
+            if text is not None:  # it was not forgotten meanwhile
+                told.setdefault(name, {})[at] = text
+                texts, size = texts + 1, size + len(text)
+        return Told(told, self._untold[0][0] if self._untold else present)
+
+    def _take(self) -> Steps[None]:
+        begins, self._begins = self._begins, self._present()
+        texts = self._kept.setdefault(begins, {})
+        for old in [at for at in self._kept if at <= begins - KEPT * WINDOW_S]:
+            del self._kept[old]
+        if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
+            self._forget_untold()
+        taken = 0
+        for looked_at, instance in enumerate(list(self._instances()), 1):
+            counts = instance.figures.take()
+            if counts is not None:
+                text = counts.to_text()
+                if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
+                    texts[instance.spec.id] = text
+                    self._untold.append((begins, instance.spec.id))
+                taken += 1
+                if not taken % _TAKEN_PER_STEP:
+                    yield
+            elif not looked_at % _LOOKED_AT_PER_STEP:
+                yield
+
+    def _forget_untold(self) -> None:
+        """Of windows that are not kept."""
+        self._untold = deque(each for each in self._untold if each[0] in self._kept)
+
+    def _present(self) -> int:
+        """When the present window began."""
+        now_s = self._now_ms() // _MS
+        return now_s - now_s % WINDOW_S

@@ -1,0 +1,217 @@
+"""What is told of requests: a window once it is over, each once, all that is kept to who is new; nothing of the idle."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from dataplane.flow import windows as module
+from dataplane.flow.windows import KEPT, RequestWindows
+from dataplane.protocol.api import ApiKey
+from dataplane.tenancy.request_figures import RequestFigures
+from quota.contracts.requests import RequestCounts
+from quota.steps import run_through
+
+NOON = 1_740_830_400
+
+
+class World:
+    def __init__(self, count=2):
+        self.now_s = NOON + 3
+        self.instances = [
+            SimpleNamespace(spec=SimpleNamespace(id=f"ins-{number}"), figures=RequestFigures())
+            for number in range(count)
+        ]
+        self.windows = RequestWindows(lambda: self.instances, lambda: self.now_s * 1000)
+
+    def ask(self, number=0, count=1):
+        for _ in range(count):
+            self.instances[number].figures.answered(ApiKey.METADATA, 0.001)
+
+    def told(self, *, is_whole=False):
+        found, self.until = run_through(self.windows.report_steps(is_whole=is_whole))
+        return {
+            name: {at - NOON: RequestCounts.from_text(text).requests for at, text in ours.items()}
+            for name, ours in found.items()
+        }
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_a_window_is_told_once_it_is_over_and_only_of_who_had_requests(world):
+    world.ask(count=3)
+    assert world.told() == {}
+    world.now_s = NOON + 11
+    assert world.told() == {"ins-0": {0: 3}}
+    assert world.told() == {}
+
+
+def test_what_comes_until_a_window_is_taken_is_in_it_and_nothing_is_in_two(world):
+    world.ask()
+    world.now_s = NOON + 10
+    world.ask()
+    assert world.told() == {"ins-0": {0: 2}}
+    world.ask()
+    world.now_s = NOON + 20
+    assert world.told() == {"ins-0": {10: 1}}
+
+
+def test_a_loop_that_stood_still_labels_by_the_windows_beginning(world):
+    world.ask()
+    world.now_s = NOON + 47
+    assert world.told() == {"ins-0": {0: 1}}
+    world.ask()
+    world.now_s = NOON + 50
+    assert world.told() == {"ins-0": {40: 1}}
+
+
+def test_who_is_new_is_told_all_of_the_last_minute(world):
+    for number in range(KEPT + 2):
+        world.ask(count=number + 1)
+        world.now_s = NOON + 10 * (number + 1)
+        world.told()
+    assert world.told(is_whole=True) == {"ins-0": {10 * number: number + 1 for number in range(2, KEPT + 2)}}
+    assert world.told() == {}
+
+
+def test_a_report_that_is_dropped_while_it_is_made_loses_nothing(world):
+    many = World(count=50)
+    for number in range(50):
+        many.ask(number)
+    many.now_s = NOON + 10
+    steps = many.windows.report_steps(is_whole=False)
+    next(steps)
+    steps.close()
+    found = many.told(is_whole=True)
+    many.now_s = NOON + 20
+    found = [found, many.told()]
+    assert sum(sum(ours.values()) for each in found for ours in each.values()) == 50
+
+
+def test_no_report_tells_more_than_a_bounded_number_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD", 4)
+    many = World(count=10)
+    for number in range(10):
+        many.ask(number)
+    many.now_s = NOON + 10
+    told = [many.told() for _ in range(4)]
+    assert [len(each) for each in told] == [4, 4, 2, 0]
+    assert len({name for each in told for name in each}) == 10
+
+
+def test_no_report_is_larger_than_a_master_takes_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD_BYTES", 150)
+    many = World(count=5)
+    for number in range(5):
+        many.ask(number)
+    many.now_s = NOON + 10
+    first, _ = run_through(many.windows.report_steps(is_whole=False))
+    sizes = [len(text) for ours in first.values() for text in ours.values()]
+    assert sum(sizes[:-1]) < 150 <= sum(sizes)
+    told = [many.told() for _ in range(5)]
+    assert len(sizes) + sum(len(each) for each in told) == 5
+
+
+def test_each_report_says_of_which_windows_nothing_is_missing(world):
+    world.told(is_whole=True)
+    assert world.until == NOON, "the present window is not over"
+    world.ask()
+    world.now_s = NOON + 10
+    world.told()
+    assert world.until == NOON + 10
+
+
+def test_windows_that_queue_up_are_told_in_their_order_and_are_not_whole_before_that(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD", 4)
+    many = World(count=6)
+    seen = []
+    for number in range(3):
+        for instance in range(6):
+            many.ask(instance)
+        many.now_s = NOON + 10 * (number + 1)
+        many.told(is_whole=number == 2)
+        seen.append(many.until - NOON)
+    assert seen == [0, 10, 0], "six come each time, and four are told"
+    while many.told():
+        seen.append(many.until - NOON)
+    assert seen[3:] == [10, 20, 20, 30]
+
+
+def test_who_is_new_hears_of_a_window_that_ends_meanwhile_after_those_before_it(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOLD", 1)
+    many = World(count=2)
+    for number in range(2):
+        many.ask(number)
+    many.now_s = NOON + 10
+    many.told(is_whole=True)
+    many.ask()
+    many.now_s = NOON + 20
+    assert [(many.told(), many.until - NOON) for _ in range(3)] == [
+        ({"ins-1": {0: 1}}, 10),
+        ({"ins-0": {10: 1}}, 20),
+        ({}, 20),
+    ]
+
+
+def test_taking_of_many_pauses():
+    many = World(count=1_000)
+    for number in range(100):
+        many.ask(number)
+    many.now_s = NOON + 10
+    assert sum(1 for _ in many.windows.report_steps(is_whole=False)) >= 10
+
+
+def test_a_clock_that_is_set_back_takes_nothing_twice(world):
+    world.ask()
+    world.now_s = NOON - 3600
+    assert world.told() == {}
+    world.ask()
+    world.now_s = NOON - 3590
+    assert world.told() == {"ins-0": {-3600: 2}}
+    assert world.until == NOON - 3590
+
+
+def test_after_a_clock_was_set_back_windows_of_the_time_before_drive_out_none_that_follow(world):
+    for number in range(KEPT):
+        world.ask()
+        world.now_s = NOON + 10 * (number + 1)
+        world.told()
+    world.now_s = NOON - 3600
+    world.told()
+    for number in range(KEPT):
+        world.ask()
+        world.now_s = NOON - 3590 + 10 * number
+        assert world.told() == {"ins-0": {10 * number - 3600: 1}}
+    assert sorted(world.told(is_whole=True)["ins-0"]) == [10 * number - 3600 for number in range(KEPT)]
+
+
+def test_who_is_new_is_told_nothing_that_is_older_than_a_minute(world):
+    world.ask()
+    world.now_s = NOON + 10
+    world.told()
+    world.now_s = NOON + 600
+    world.told()
+    world.ask()
+    world.now_s = NOON + 610
+    assert world.told(is_whole=True) == {"ins-0": {600: 1}}
+
+
+def test_a_text_that_no_master_would_take_costs_the_others_nothing(world, monkeypatch):
+    monkeypatch.setattr(module, "MOST_TEXT", 60)
+    world.instances[0].figures.refused(ApiKey.METADATA, range(1, 30))
+    world.ask()
+    world.ask(1)
+    world.now_s = NOON + 10
+    assert world.told(is_whole=True) == {"ins-1": {0: 1}}
+
+
+def test_an_instance_that_is_gone_is_told_of_as_long_as_its_windows_are_kept(world):
+    world.ask()
+    world.now_s = NOON + 10
+    run_through(world.windows.report_steps(is_whole=False))
+    world.instances.clear()
+    assert world.told(is_whole=True) == {"ins-0": {0: 1}}

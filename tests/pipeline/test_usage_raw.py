@@ -1,0 +1,265 @@
+"""Raw records on a real Spark with Delta Lake: each once, whatever is killed; hours recomputed from them, and what differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.env import ROOT
+from controlplane.metering.pipeline.session import kafka_jars
+from controlplane.stack.process import dies_with_parent
+from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord
+from tests.pipeline.raw_driver import KILLS, TOPIC_ID
+from tests.pipeline.stream import spark_home
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+ONE, TWO = "ins-aaaaaaaa", "ins-bbbbbbbb"
+DAY, NEXT = "2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"
+
+
+class Driver:
+    """The process. Started by the first order, and again by the first one after its death."""
+
+    def __init__(self, home: Path, folder: Path, database: Path) -> None:
+        self._home, self._folder, self.database = home, folder, database
+        self._process: subprocess.Popen[str] | None = None
+        self._batch = 0
+
+    def take(self, records: list[tuple[bytes, int, int, str]], kill: str | None = None) -> None:
+        """One batch; where it comes to nothing, the same again."""
+        order = {"take": [(value.decode(), *rest) for value, *rest in records], "batch": self._batch, "kill": kill}
+        answer = self.ask(order)
+        if kill is not None:
+            assert answer == ("overtaken" if kill == "another job is first" else {"killed": kill})
+            answer = self.ask(order | {"kill": None})
+        assert answer == "taken"
+        self._batch += 1
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        return self.ask({"sql": statement})
+
+    def reconcile(self, start: str = DAY, end: str = NEXT, *, raises: bool = False) -> dict[str, Any]:
+        return self.ask({"reconcile": [start, end], "raises": raises})
+
+    def ask(self, order: dict[str, Any]) -> Any:
+        process = self._process or self._start()
+        print(json.dumps(order), file=process.stdin, flush=True)
+        answer = process.stdout.readline()
+        if answer:
+            return json.loads(answer)
+        self._process = None
+        code = process.wait(20)
+        close(process)
+        assert code == -signal.SIGKILL, self.tail()
+        assert order.get("kill"), self.tail()
+        return {"killed": order["kill"]}
+
+    def _start(self) -> subprocess.Popen[str]:
+        had_jars = bool(kafka_jars(self._home / "metering"))
+        environment = {
+            **os.environ, "SLUICE_STACK_DIR": str(self._home), "SPARK_MASTER": "local[2]",
+            "SLUICE_LAKE": str(self._folder / "lake"), "DATABASE_URL": f"sqlite:///{self.database}",
+        }  # fmt: skip
+        with (self._folder / "driver.log").open("ab") as log:
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-m", "tests.pipeline.raw_driver"],
+                cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(),  # noqa: PLW1509 - it only calls prctl
+            )  # fmt: skip
+        if not process.stdout.readline():
+            self.kill()
+            if had_jars:
+                raise AssertionError(self.tail())
+            pytest.skip("Delta Lake and Spark's Kafka source are not here, and Maven Central does not give them")
+        return process
+
+    def kill(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(10)
+            close(self._process)
+            self._process = None
+
+    def tail(self) -> str:
+        return (self._folder / "driver.log").read_text(errors="replace")[-4000:]
+
+
+def close(process: subprocess.Popen[str]) -> None:
+    for stream in (process.stdin, process.stdout):
+        with suppress(BrokenPipeError):
+            stream.close()
+
+
+@pytest.fixture
+def driver(tmp_path, database_file) -> Iterator[Driver]:
+    connection = sqlite3.connect(database_file)
+    connection.execute("CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs TEXT)")
+    connection.commit()
+    connection.close()
+    with spark_home() as home:
+        made = Driver(home, tmp_path, database_file)
+        yield made
+        made.kill()
+
+
+def changed(driver: Driver, statement: str, *values: Any) -> None:
+    connection = sqlite3.connect(driver.database)
+    assert connection.execute(statement, values).rowcount > 0
+    connection.commit()
+    connection.close()
+
+
+def told(seed: int) -> list[tuple[bytes, int, int, str]]:
+    """A day of two brokers: counters that grow, records that come twice and late, whole hours, instances, something broken."""
+    dice = random.Random(seed)
+    ends: dict[int, int] = defaultdict(int)
+    counters: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    found = []
+
+    def write(value: bytes, at: str) -> None:
+        partition = dice.randrange(3)
+        found.append((value, partition, ends[partition], at))
+        ends[partition] += 1
+
+    for hour in range(24):
+        text, at = f"2026-05-01T{hour:02}:00:00Z", f"2026-05-01T{hour:02}:30:00+00:00"
+        for boot in ("b1", "b2"):
+            for instance in (ONE, TWO):
+                for topic in ("orders", "clicks"):
+                    key = (boot, instance, topic)
+                    counters[key] = [value + dice.randint(0, 10**9) for value in counters[key]]
+                    record = UsageRecord(int(boot[1]), boot, text, instance, topic, *counters[key], "uuid", "default")
+                    for _ in range(dice.choice([1, 1, 2])):
+                        write(record.value(), at)
+            write(InstanceRecord(int(boot[1]), boot, text, ONE, hour * 10, 0, hour, 0, 0, "default").value(), at)
+            write(HoursComplete(int(boot[1]), boot, text, (), "default").value(), at)
+    write(b"broken", "2026-05-01T23:30:00+00:00")
+    late = UsageRecord(1, "b1", "2026-05-01T03:00:00Z", ONE, "orders", 1, 1, 1, "uuid", "default")
+    write(late.value(), "2026-05-01T23:40:00+00:00")
+    return found
+
+
+def batches(records: list[tuple[bytes, int, int, str]], size: int) -> Iterator[list[tuple[bytes, int, int, str]]]:
+    for begins in range(0, len(records), size):
+        yield records[begins : begins + size]
+
+
+def used(records: list[tuple[bytes, int, int, str]]) -> int:
+    """Bytes produced in all, as a plain reader counts them."""
+    largest: dict[tuple[str, str, str], int] = defaultdict(int)
+    for value, *_ in records:
+        document = json.loads(value) if value.startswith(b"{") else {}
+        if "produced_bytes" in document:
+            key = (document["boot"], document["instance"], document["topic"])
+            largest[key] = max(largest[key], document["produced_bytes"])
+    return sum(largest.values())
+
+
+@pytest.mark.long
+def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_database_has(driver):
+    records = told(7)
+    cut = list(batches(records, 40))
+    for number, batch in enumerate(cut):
+        driver.take(batch, kill=KILLS[number // 2 % len(KILLS)] if number % 2 else None)
+    assert len(cut) >= 2 * len(KILLS)
+    driver.take(cut[1])  # a checkpoint that was lost: old batches come again, cut in another way
+    driver.take(cut[2] + cut[3][:10])
+    counts = driver.sql("SELECT COUNT(*), COUNT(DISTINCT partition, offset) FROM {usage_raw} WHERE kind <> 'known'")
+    assert counts == [[len(records), len(records)]]
+    kinds = dict(driver.sql("SELECT kind, COUNT(*) FROM {usage_raw} GROUP BY kind"))
+    assert (kinds["complete"], kinds["instance"], kinds["bad"]) == (48, 48, 1)
+    assert driver.sql("SELECT raw, problem FROM {usage_raw} WHERE kind = 'bad'") == [
+        ["broken", "not a JSON object with a version"]
+    ]
+    ends = {
+        str(partition): 1 + max(offset for _, at, offset, _ in records if at == partition) for partition in range(3)
+    }
+    assert driver.ask({"held": TOPIC_ID}) == ends
+    assert driver.ask({"held": "another"}) == {}
+
+    compared = driver.reconcile()
+    assert (compared["keys"], compared["differences"], compared["raised"]) == (24 * 8, 0, 0)
+    sums = driver.sql("SELECT CAST(SUM(produced_bytes) AS BIGINT) FROM {usage_hourly}")
+    assert sums == driver.sql("SELECT CAST(SUM(produced_bytes) AS BIGINT) FROM {usage_daily}") == [[used(records)]]
+    assert driver.sql("SELECT CAST(SUM(wire_in_bytes) AS BIGINT) FROM {usage_instances_hourly}") == [[2 * 230]]
+    driver.reconcile()
+    assert driver.sql("SELECT COUNT(*) FROM {usage_hourly}") == [[24 * 4]], "a repetition replaces"
+
+
+def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(driver):
+    records = told(11)
+    for number, batch in enumerate(batches(records, 150)):
+        driver.take(batch, kill="another job is first" if number < 2 else None)
+    counts = driver.sql("SELECT COUNT(*), COUNT(DISTINCT partition, offset) FROM {usage_raw}")
+    assert counts == [[len(records), len(records)]]
+    assert driver.reconcile()["differences"] == 0
+
+
+@pytest.mark.long
+def test_what_the_database_lacks_is_found_and_put_back(driver):
+    for batch in batches(told(8), 400):
+        driver.take(batch)
+    changed(driver, "DELETE FROM metering_usagemaximum WHERE boot = 'b1' AND hour >= '2026-05-01T20:00:00Z'")
+    compared = driver.reconcile()
+    assert {(each["against"], each["boot"]) for each in compared["found"]} == {("database", "b1")}
+    assert {each["hour"][11:13] for each in compared["found"]} == {"20", "21", "22", "23"}
+    assert {each["known"] for each in compared["found"]} == {"0"}
+    assert {each["counter"] for each in compared["found"]} <= set(COUNTERS)
+    assert driver.reconcile(raises=True)["raised"] > 0
+    assert driver.reconcile()["differences"] == 0
+
+
+@pytest.mark.long
+def test_what_was_invoiced_is_compared_and_late_usage_differs_until_it_is_adjusted(driver):
+    records = told(9)
+    for batch in batches(records, 400):
+        driver.take(batch)
+    driver.reconcile()  # which writes the roll-ups
+    billed = driver.sql(
+        "SELECT hour, CAST(SUM(produced_bytes) AS BIGINT), CAST(SUM(consumed_bytes) AS BIGINT),"
+        f" CAST(SUM(stored_byte_seconds) AS BIGINT) FROM {{usage_hourly}} WHERE instance = '{ONE}' GROUP BY hour"
+    )
+    inputs = {"version": 2, "used": billed, "late": []}
+    changed(driver, "INSERT INTO billing_invoice VALUES (?, '2026-05', ?)", ONE, json.dumps(inputs))
+    assert driver.reconcile()["differences"] == 0
+    end = 1 + max(offset for _, partition, offset, _ in records if partition == 0)
+    late = UsageRecord(3, "b3", "2026-05-01T05:00:00Z", ONE, "orders", 500, 0, 0, "uuid", "default")
+    driver.take([(late.value(), 0, end, "2026-05-01T23:50:00+00:00")])
+    (found,) = driver.reconcile()["found"]
+    assert (found["against"], found["hour"], found["counter"]) == ("invoices", "2026-05-01T05:00:00Z", "produced_bytes")
+    assert int(found["recomputed"]) - int(found["known"]) == 500
+    adjusting = {"month": "2026-05", "by_hour": True, "changed": [["2026-05-01T05:00:00Z", 500, 0, 0]]}
+    changed(
+        driver, "INSERT INTO billing_invoice VALUES (?, '2026-06', ?)", ONE,
+        json.dumps({"version": 2, "used": [], "late": [adjusting]}),
+    )  # fmt: skip
+    assert driver.reconcile()["differences"] == 0
+
+
+@pytest.mark.long
+def test_a_new_table_begins_with_what_the_database_knew(driver):
+    """The stream ran before there was a table: the counters of a boot that lives on are known, and its next hour is right."""
+    records = told(10)
+    early = [record for record in records if record[3] < "2026-05-01T12"]
+    driver.take(early)
+    driver.kill()
+    lake = driver._folder / "lake" / "usage_raw"
+    lake.rename(lake.with_name("lost"))
+    driver.take([record for record in records if record[3] >= "2026-05-01T12"])
+    assert driver.sql("SELECT COUNT(*) FROM {usage_raw} WHERE kind = 'known'") == [[8]]
+    compared = driver.reconcile("2026-05-01T12:00:00Z", NEXT)
+    assert (compared["keys"], compared["differences"]) == (12 * 8, 0)
