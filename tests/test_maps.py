@@ -60,6 +60,12 @@ def test_the_files_that_a_life_passes_are_there():
     assert {name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in there)} == set()
 
 
+@pytest.mark.parametrize("kind", ["runbooks", "subsystems"])
+def test_the_index_of_documents_names_every_one(kind):
+    listed = re.findall(rf"\({kind}/([\w-]+\.md)\)", (ROOT / "docs" / "README.md").read_text())
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "docs" / kind).glob("*.md"))
+
+
 def test_make_help_lists_every_target():
     text = (ROOT / "Makefile").read_text()
     targets = set(re.search(r"^\.PHONY: (.*)$", text, flags=re.MULTILINE)[1].split())
