@@ -16,6 +16,7 @@ from django.db.models import Sum
 from django.db.models.functions import Substr
 
 from controlplane.clusters import coordination, master, zookeeper
+from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
@@ -40,10 +41,10 @@ _MOST_BYTES = 2**63 - 1
 
 
 def elastic_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Read on in every journal. A master that does not answer is asked again next time."""
+    """Read on in every journal. A master that does not answer is asked again next time; of a retired cluster none is asked."""
     for cluster in cluster_list():
         _remember_active(cluster, clock)
-    for journal in ElasticJournal.objects.order_by("cluster", "master"):
+    for journal in ElasticJournal.objects.exclude(cluster__state=ClusterState.RETIRED).order_by("cluster", "master"):
         try:
             for _ in range(PAGES_AT_ONCE):
                 if not _page_taken(journal):

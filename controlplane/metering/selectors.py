@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
+from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
@@ -343,6 +344,7 @@ class Completeness:
     read_to: datetime | None
     loss: str  # the first that nobody has judged; "": none
     brokers: list[finality.BrokerHours]
+    is_retired: bool = False  # its meter is off for good: nothing more will come
 
     def why_not(self, *, until: datetime) -> str:
         """Why usage before a moment may still change, in a sentence for operators; empty: it is complete.
@@ -351,6 +353,8 @@ class Completeness:
         late, and moves the hours all the same.
         """
         wanted = until + TOLD_WITHIN
+        if self.is_retired:
+            return ""
         if self.absent:
             return self.absent
         if self.read_to is None:
@@ -371,7 +375,7 @@ class Completeness:
 
     def waiting_for(self, *, until: datetime) -> list[finality.Waiting]:
         """Brokers that usage before a moment waits for, each with its hours and boots."""
-        return [] if self.absent else finality.waiting_for(self.brokers, until=until)
+        return [] if self.absent or self.is_retired else finality.waiting_for(self.brokers, until=until)
 
 
 def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
@@ -386,8 +390,14 @@ def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
 
 
 def completeness_by_cluster() -> dict[str, Completeness]:
-    """Of each cluster, by its name, the oldest first; of those that are retired as well, though nothing of them waits."""
-    return {cluster.name: completeness(cluster.name) for cluster in clusters_known()}
+    """Of each cluster, by its name, the oldest first; of those that are retired as well, though nothing of them waits.
+
+    A cluster is retired when every invoice of its instances is written; what these still get are adjustments.
+    """
+    return {
+        cluster.name: replace(completeness(cluster.name), is_retired=cluster.state == ClusterState.RETIRED)
+        for cluster in clusters_known()
+    }
 
 
 def why_incomplete(*, until: datetime, cluster: str = DEFAULT_CLUSTER) -> str:

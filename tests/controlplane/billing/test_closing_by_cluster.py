@@ -18,6 +18,7 @@ from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
 from controlplane.metering.models import BrokerWaiver, Progress, Statement
+from controlplane.metering.selectors import completeness_by_cluster
 from tests.controlplane.conftest import WANTED
 from tests.controlplane.fakes import ManualClock
 from tests.support.usage import usage_complete
@@ -74,6 +75,18 @@ def test_a_cluster_that_is_behind_holds_up_its_own_invoices_alone(alice, instanc
     assert waiting(clock.now()) == []
     closing.invoices_close(clock=clock)
     assert invoiced() == {instance.id, other.id}
+
+
+def test_what_was_on_a_retired_cluster_is_adjusted_though_its_meter_stands_still(instance, other, clock):
+    """It is retired when all is invoiced; a counter may be capped, and money be due back, long after."""
+    assert why_of("second")
+    PhysicalCluster.objects.filter(name="second").update(state="retired")
+    assert why_of("second") == ""
+    assert [each.cluster for each in waiting(clock.now())] == []
+
+
+def why_of(cluster):
+    return completeness_by_cluster()[cluster].why_not(until=MAY.end)
 
 
 def test_what_a_bill_waits_for_is_its_own_cluster(instance, other, clock):

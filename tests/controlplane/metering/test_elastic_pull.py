@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.clusters import master
+from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.errors import MasterUnavailable
 from controlplane.metering import elastic
 from controlplane.metering.models import ElasticJournal, ElasticMinute
@@ -100,6 +101,14 @@ def test_a_master_that_is_away_and_a_line_that_is_none_keep_nobody_from_being_re
     ]  # fmt: skip
     elastic.elastic_pull()
     assert hours(instance) == {NINE: (5, 0)}
+
+
+def test_masters_of_a_retired_cluster_are_not_asked(instance, masters, journal):
+    """Its addresses may be others' by now, who would be told the service's credential."""
+    masters.journals[journal()] = [use(instance, 5)]
+    PhysicalCluster.objects.update(state="retired")
+    elastic.elastic_pull()
+    assert hours(instance) == {}
 
 
 def test_another_instances_bytes_are_not_this_ones(instance, masters, journal):

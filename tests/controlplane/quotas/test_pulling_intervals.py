@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.clusters.models import PhysicalCluster
 from controlplane.quotas import services
 from controlplane.quotas.models import MasterJournal, RecordedInterval
 
@@ -45,6 +46,15 @@ def test_what_is_in_the_journal_is_in_the_database_once_however_often_one_looks(
     row = RecordedInterval.objects.first()
     assert (row.started_at, row.rule, row.throttled_ms) == ("2025-11-21T09:00:00.000Z", "", 12_000)
     assert (row.over_1_s_percent, row.over_10_s_percent, row.over_60_s_percent) == (17.0, 3.1, 0.4)
+
+
+def test_masters_of_a_retired_cluster_are_not_asked(active, journals):
+    active(1)
+    services.throttling_pull()
+    journals["http://master-1:1"].append(document(interval()))
+    PhysicalCluster.objects.update(state="retired")
+    services.throttling_pull()
+    assert recorded() == []
 
 
 def test_the_last_line_of_an_interval_counts_within_a_page_and_over_pages(active, journals):
