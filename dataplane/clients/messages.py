@@ -192,7 +192,8 @@ class _Aborted:
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._open.add(self._coming.pop().producer_id)
         if header.is_control:
-            if read_marker(batch)[0] is Marker.ABORT:
+            # Kafka's cleaner keeps the last batch of a producer without its records.
+            if header.count and read_marker(batch)[0] is Marker.ABORT:
                 self._open.discard(header.producer_id)
             return True
         return header.is_transactional and header.producer_id in self._open

@@ -76,7 +76,7 @@ def to_message(key: Key, checkpoint: Checkpoint) -> Message:
         "version": 2,
         "source_offset": checkpoint.source_offset,
         "target_offset": checkpoint.target_offset,
-        "segments": checkpoint.segments,
+        "segments": [one if one.dip else one[:4] for one in checkpoint.segments],
         "exact": checkpoint.is_exact,
     }
     return Message(_dump(value), _dump(key._asdict()))

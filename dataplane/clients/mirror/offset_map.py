@@ -2,16 +2,16 @@
 
 Offsets differ: the source may have lost its beginning, have gaps (compaction, transactions), and the target may have had
 other messages before, and has a marker behind each transaction. The map is *segments*, each ``(source, target, length,
-slack)``: from `source` on so many offsets, which follow each other in the target as well, from `target` on. A partition
+slack, dip)``: from `source` on so many offsets, which follow each other in the target as well, from `target` on. A partition
 without gaps is one segment.
 
 **Its size.** There are at most `MOST_SEGMENTS`: the newer half is kept as it is, of the older one every second segment goes
 into the one before it, again and again, so that what is old is known less exactly, and nothing is forgotten. Such a segment
-has a *slack*: a message in it may be so many offsets later in the target than the segment says, and none is earlier.
+has a *slack*: a message in it may be so many offsets later in the target than the segment says; where the source has gaps, it has
+a *dip*: so many offsets earlier.
 
 `translated` answers for a committed offset, which names the next message to read. Who goes on there misses nothing. Of what
-is exactly known nothing is read twice either; in an older segment at most its slack, and behind one that others were left out
-after, what follows it.
+is exactly known nothing is read twice either; in an older segment at most its slack and its dip.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Segment(NamedTuple):
     target: int
     length: int
     slack: int = 0
+    dip: int = 0
 
     @property
     def source_end(self) -> int:
@@ -44,12 +45,12 @@ class Segment(NamedTuple):
         return self.target + self.length
 
     def merged(self, after: Segment) -> Segment:
-        """Itself and the next one. What the target has further behind is slack; what the source has, cannot be said: left out."""
+        """Itself and the next one. What the target has further behind is slack; what the source has, is dip."""
         further = (after.target - after.source) - (self.target - self.source)
-        if further < 0:
-            return self
         slack = max(1, self.slack, further + after.slack)  # at least one: there is a gap, so it is not exact
-        return Segment(self.source, self.target, after.source_end - self.source, slack)
+        return Segment(
+            self.source, self.target, after.source_end - self.source, slack, max(self.dip, after.dip - further)
+        )
 
 
 class OffsetMap:
@@ -91,7 +92,7 @@ class OffsetMap:
         if at < 0:
             return self._segments[0].target
         segment = self._segments[at]
-        return segment.target + min(source - segment.source, segment.length)
+        return segment.target + max(0, min(source - segment.source, segment.length) - segment.dip)
 
     def in_both(self, first_source: int, first_target: int) -> tuple[int, int] | None:
         """The first message that both still have, and whose place is known exactly: its offsets. None: there is none.

@@ -51,7 +51,7 @@ class Progress:
             copied_bytes=self.copied_bytes,
             end=self.end,
             map_segments=len(segments),
-            map_slack=max((one.slack for one in segments), default=0),
+            map_slack=max((one.slack + one.dip for one in segments), default=0),
             is_waiting=int(word != COPYING),
             map_from=segments[0].source if segments else -1,
             state=word,

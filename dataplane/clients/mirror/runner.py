@@ -104,6 +104,12 @@ class _Worker:
                 LOG.warning("%s: %s", self._source.name, error)
                 self._stopping.wait(_AGAIN_S)
                 self._refresh()
+            except Exception as error:  # a fault of ours: said, and the process ends, so that it is started again
+                LOG.exception("%s: it cannot go on", self._source.name)
+                self.problem = CannotGoOnError(f"{self._source.name}: {type(error).__name__}: {error}")
+                self._on_problem()
+                _quietly(lambda: self._close(self._delivery))  # nothing more is committed
+                return
         self._finish()
 
     def _opened(self) -> Delivery:
@@ -164,6 +170,10 @@ class _Worker:
                 _quietly(delivery.commit)
             if delivery.is_open:
                 _quietly(lambda: translate_groups(self._copier))
+        self._close(delivery)
+
+    def _close(self, delivery: Delivery | None) -> None:
+        if delivery is not None:
             delivery.close()
         self._from.close()
         self._to.close()

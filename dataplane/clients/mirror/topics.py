@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from dataplane.clients.cluster import Cluster, Topic
-from dataplane.clients.errors import BrokerError
+from dataplane.clients.errors import BrokerError, UnsupportedError
 from dataplane.clients.mirror import admin
 from dataplane.clients.mirror.config import Source, Target
 
@@ -48,7 +48,7 @@ def make_own(
         for name, value in wished.items():
             if name not in there:
                 admin.configure(cluster, topic, {name: value})
-    except BrokerError as error:
+    except (BrokerError, UnsupportedError) as error:  # before Kafka 2.3 settings are not changed one by one
         LOG.info("%s stays as it is: %s", topic, error)
 
 

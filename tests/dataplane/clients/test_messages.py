@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,8 @@ from dataplane.clients.errors import CorruptMessageError, UnsupportedError
 from dataplane.clients.messages import Message, codec_of, portions, read_entries, write_entries
 from dataplane.protocol.messages.fetch import AbortedTransaction
 from dataplane.records.batch import Record, build_batch, read_header
-from dataplane.records.header import MAGIC_AT
+from dataplane.records.control import Marker, build_marker
+from dataplane.records.header import CHECKED_FROM, CRC_AT, HEADER_SIZE, MAGIC_AT
 from dataplane.records.legacy import read_shallow
 
 MESSAGES = [Message(b"v%d" % number * 20, b"k", (), 100 + number) for number in range(5)]
@@ -82,6 +84,18 @@ def test_a_length_that_cannot_be_one_is_refused(length):
     data[8:12] = length.to_bytes(4, signed=True)
     with pytest.raises(CorruptMessageError):
         read_entries(bytes(data), 0)
+
+
+def test_a_marker_that_a_cleaner_has_emptied_is_passed_over():
+    """Kafka keeps the last batch of a producer, without its records, in compacted topics: a marker, too."""
+    marker = build_marker(Marker.COMMIT, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=1)
+    emptied = bytearray(marker[:HEADER_SIZE])
+    emptied[8:12] = (HEADER_SIZE - 12).to_bytes(4)
+    emptied[HEADER_SIZE - 4 :] = bytes(4)
+    emptied[CRC_AT:CHECKED_FROM] = crc32c(bytes(emptied[CHECKED_FROM:])).to_bytes(4)
+    after = build_batch([Record(None, b"v")], now_ms=1, base_offset=1)
+    found = read_entries(bytes(emptied + after), 0, [])
+    assert [one.message.value for one in found.messages] == [b"v"]
 
 
 def test_two_transactions_that_were_aborted_are_both_passed_over():

@@ -10,6 +10,7 @@ from dataplane.clients.mirror.checkpoints import Checkpoint, Key
 from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
+from dataplane.clients.mirror.offset_map import Segment
 from dataplane.clients.mirror.putting import MARK
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
@@ -109,7 +110,7 @@ def test_a_restart_goes_on_behind_the_checkpoint_and_finds_what_came_after_it(pa
     second = pair.copier(checkpoints)
     run(second)
     assert pair.there() == ["a", "b", "c", "d", "e"]
-    assert second.progress["t", 0].checkpoint() == Checkpoint(5, 5, ((0, 0, 5, 0),))
+    assert second.progress["t", 0].checkpoint() == Checkpoint(5, 5, (Segment(0, 0, 5),))
 
 
 def test_a_restart_without_any_checkpoint_finds_all_of_it(pair):

@@ -23,7 +23,7 @@ from dataplane.clients.mirror.delivery import (
     chosen,
     transactional_id,
 )
-from dataplane.clients.mirror.offset_map import MOST_SEGMENTS
+from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, Segment
 from dataplane.clients.mirror.putting import MARK
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
@@ -116,7 +116,7 @@ def test_messages_and_checkpoints_are_there_at_once(ends, life):
     send(old, "d")
     one.copy()
     assert new.committed("t", 0) == ["a", "b", "d"]
-    assert one.copier.progress["t", 0].offsets.segments == ((0, 0, 2, 0), (2, 3, 1, 0))  # a marker lies between
+    assert one.copier.progress["t", 0].offsets.segments == (Segment(0, 0, 2), Segment(2, 3, 1))  # a marker lies between
 
 
 def test_what_comes_is_moved_as_it_is(ends, life):

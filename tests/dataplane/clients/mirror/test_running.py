@@ -9,6 +9,7 @@ import pytest
 
 from dataplane.clients.messages import Message
 from dataplane.clients.mirror.config import parse_config
+from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.delivery import NoTransactionsError, SupersededError
 from dataplane.clients.mirror.runner import Mirror
 from dataplane.protocol.api import ApiKey
@@ -122,3 +123,20 @@ def test_one_that_is_to_copy_exactly_once_and_cannot_ends(ends, run):
         assert is_over.wait(20)
         assert isinstance(mirror.problem, NoTransactionsError)
         mirror.stop()
+
+
+def test_a_fault_of_its_own_ends_it_and_is_said(ends, run, monkeypatch):
+    """Whoever supervises the process starts it again; its figures would stand still otherwise, with nothing said."""
+    old, new = ends
+    is_over = threading.Event()
+    mirror = run(old, new, is_over.set)
+    send(old, "a")
+    wait_for(lambda: new.committed("t", 0) == ["a"], 20, "it to copy")
+
+    def fault(_self):
+        raise KeyError("a partition that the answer has not")
+
+    monkeypatch.setattr(Copier, "step", fault)
+    assert is_over.wait(20)
+    assert "KeyError" in str(mirror.problem)
+    mirror.stop()

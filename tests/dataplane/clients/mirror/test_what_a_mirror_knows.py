@@ -119,6 +119,19 @@ def test_of_a_long_time_nothing_is_missed_either_and_the_newest_is_exact(steps, 
         assert offsets.translated(offset) > before[-1]
 
 
+def test_a_gap_of_the_source_among_markers_of_the_target_lets_nobody_miss_anything():
+    """The target falls behind by the gap, and is ahead again when ten markers have come: the map must remember both."""
+    for gap in (1, 10, 50, 1_000):
+        offsets, pairs = OffsetMap(), []
+        for number in range(400):
+            source = 10 * number + (gap if number else 0)
+            offsets.add_run(source, 11 * number, 10)
+            pairs += [(source + at, 11 * number + at) for at in range(10)]
+        assert len(offsets.segments) <= MOST_SEGMENTS
+        assert [(here, there) for here, there in pairs if offsets.translated(here) > there] == []
+        assert all(there - offsets.translated(here) <= 2 * (400 + gap) for here, there in pairs)
+
+
 def test_transactions_of_the_target_make_old_offsets_less_exact_by_their_markers_alone():
     offsets = OffsetMap()
     for at in range(10_000):  # a marker behind every tenth message
@@ -178,7 +191,7 @@ def test_what_both_begin_with_is_there_already(coming, there, count):
 @given(st.text(), st.integers(0, 99), st.integers(0, 2**62), st.integers(0, 2**62), STEPS, st.booleans())
 def test_checkpoints_are_read_as_they_were_written(topic, partition, source, target, steps, is_exact):
     key = Key("old", topic, partition)
-    checkpoint = Checkpoint(source, target, tuple(Segment(a, b, 1, a) for a, b in steps), is_exact)
+    checkpoint = Checkpoint(source, target, tuple(Segment(a, b, 1, a, b % 2) for a, b in steps), is_exact)
     assert from_message(to_message(key, checkpoint)) == (key, checkpoint)
     assert from_message(run_to_message(Run("old", topic))) == Run("old", topic)
 
