@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from controlplane.cli import operations as ops
+from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Wait
 from controlplane.cli.session import of
 
@@ -25,13 +26,22 @@ def alter(
     instance: Instance,
     cap: Annotated[float, typer.Option("--cap", help="MiB/s of each direction: at most twice what was bought.")],
     budget: Annotated[
-        str | None, typer.Option("--budget", help="A month's; when it is used up, it is off until the month ends.")
+        str | None,
+        typer.Option(
+            "--budget", help="A month's; when it is used up, it is off until the month ends. Left out: as it is."
+        ),
     ] = None,
+    no_budget: Annotated[bool, typer.Option("--no-budget", help="Whatever it costs.")] = False,
     wait: Wait = True,
 ) -> None:
     """Let an instance go above its bandwidth."""
+    session = of(ctx)
+    if budget is not None and no_budget:
+        raise Misused("take --budget or --no-budget")
+    if budget is None and not no_budget:
+        budget = session.call(ops.ELASTIC, instance_id=instance)["budget_per_month"]
     body = {"cap_mib_per_s": cap, "budget_per_month": budget}
-    of(ctx).start(ops.ELASTIC_SET, wait=wait, body=body, instance_id=instance)
+    session.start(ops.ELASTIC_SET, wait=wait, body=body, instance_id=instance)
 
 
 @app.add("off")
