@@ -45,7 +45,7 @@ def test_settings_lead_there_and_it_says_how_it_is_paid(at_alice, instance, path
 def test_a_preview_says_what_it_costs_and_pays_nothing(at_alice, path):
     page = at_alice.post(path, BUY | {"preview": "1"})
     assert page.status_code == 200
-    assert "are put on the bill of this month" in text_of(page)
+    assert "is added to the bill of this month" in text_of(page)
     assert kinds() == []
 
 

@@ -62,8 +62,8 @@ def test_a_cluster_that_is_away_is_said(at_alice, at, admin):
 
 
 def test_what_hangs_is_looked_for_on_a_page_of_its_own(at_alice, at, hers):  # noqa: F811
-    assert "Look for transactions that hang" in text_of(at_alice.get(f"{at}/transactions"))
-    assert "No transaction hangs" in text_of(at_alice.get(f"{at}/hanging-transactions"))
+    assert "Look for hanging transactions" in text_of(at_alice.get(f"{at}/transactions"))
+    assert "No hanging transaction" in text_of(at_alice.get(f"{at}/hanging-transactions"))
     hers.transactions.hang((f"{hers.key}.orders", 1), at=3, producer_id=77)
     hers.transactions.silent.add((f"{hers.key}.orders", 0))
     text = text_of(at_alice.get(f"{at}/hanging-transactions"))
@@ -73,14 +73,14 @@ def test_what_hangs_is_looked_for_on_a_page_of_its_own(at_alice, at, hers):  # n
 
 
 def test_where_there_is_no_transaction_at_all_something_may_hang_too(at_alice, instance):
-    assert "Look for transactions that hang" in text_of(at_alice.get(f"instances/{instance.id}/transactions"))
+    assert "Look for hanging transactions" in text_of(at_alice.get(f"instances/{instance.id}/transactions"))
 
 
 def test_ending_what_hangs_asks_for_the_topic(at_alice, at, hers):  # noqa: F811
     place = (f"{hers.key}.orders", 1)
     hers.transactions.hang(place, at=3)
     path = f"{at}/hanging-transactions/orders/1/3/end"
-    assert "End what hangs in partition 1 of orders ?" in text_of(at_alice.get(path))
+    assert "End the hanging transaction in partition 1 of orders ?" in text_of(at_alice.get(path))
     refused = at_alice.post(path, {"confirmation": "other"})
     assert refused.status_code == 422
     assert "Nothing was ended" in problem_beside(refused, "confirmation")
