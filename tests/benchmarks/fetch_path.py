@@ -28,6 +28,7 @@ class Connection:
 
     max_frame_bytes = 2**31
     peer = ("127.0.0.1", 1)
+    received_bytes = sent_bytes = 0
     parts = 0
 
     def send(self, parts):

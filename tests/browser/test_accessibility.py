@@ -67,7 +67,7 @@ def test_axe_finds_nothing_in_passing_states(console, open_page, scheme):
     page = open_page("alice", color_scheme=scheme, viewport=SCREENS["phone"])
     found = []
     page.goto(console.address("instances/new"))
-    page.get_by_label("Bandwidth").fill("-1")
+    page.get_by_role("spinbutton", name="Bandwidth").fill("-1")
     page.get_by_label("Who may connect").fill("somewhere")
     page.get_by_role("button", name="Create instance").click()
     page.locator(".problems").first.wait_for()

@@ -40,10 +40,10 @@ def test_from_signing_up_to_deleting(open_page, console):
 
     # The price follows what is typed; what is wrong stands beside its field, which has the focus.
     page.get_by_role("link", name="Create your first instance").click()
-    page.get_by_label("Bandwidth").fill("240")
+    page.get_by_role("spinbutton", name="Bandwidth").fill("240")
     expect(page.get_by_label("Price")).to_contain_text("5\u202f920.30")
     page.get_by_label("Name", exact=True).fill("grain")
-    page.get_by_label("Bandwidth").fill("20")
+    page.get_by_role("spinbutton", name="Bandwidth").fill("20")
     expect(page.get_by_label("Price")).to_contain_text("1\u202f160.70")
     page.get_by_label("Who may connect").fill("10.0.0.1/8")
     page.get_by_role("button", name="Create instance").click()
@@ -107,7 +107,7 @@ def test_from_signing_up_to_deleting(open_page, console):
     expect(page.get_by_text("The whitelist was changed.")).to_be_visible()
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Name", exact=True).fill("flour")
-    page.get_by_label("Bandwidth").fill("40")
+    page.get_by_role("spinbutton", name="Bandwidth").fill("40")
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", name="flour")).to_be_visible()
     expect(page.get_by_text("40 MiB/s").first).to_be_visible()

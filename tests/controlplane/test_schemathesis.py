@@ -121,6 +121,7 @@ RULED = {
     "bandwidth_mib_per_s": "above 0, and not beyond what is sold",
     "storage_gib": "the same",
     "max_storage_gib": "not less than the instance has, and needed by a policy that buys storage",
+    "placement": "apart from instances that the organisation has; in zones that there are",
     "plan": "sold in that month",
     "actual_percents": "each once",
     "forecast_percents": "the same",
