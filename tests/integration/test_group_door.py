@@ -16,7 +16,7 @@ from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.groups import rounds
-from controlplane.kafka import client, group_door, groups, topics
+from controlplane.kafka import backlog_door, client, group_door, groups, topics
 from quota.contracts.identity import credential
 from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
@@ -38,13 +38,15 @@ CLUSTER = ClusterAddress(0, "")  # what the doors below are handed out for
 def door(cluster, monkeypatch, patient_doors):
     """As a process of the control plane has it."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
-    asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
+    who = Identification(credential(SECRET, "controlplane"))
+    asks = client.KafkaAdmin(bootstrap, who)
     made = group_door.KafkaGroups(CLUSTER, asks)
     hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
     tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
     tree.wait_connected(30)
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)
     monkeypatch.setattr(group_door, "door", lambda _cluster: made)
+    monkeypatch.setattr(backlog_door, "to_brokers", lambda: who)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)
     yield made
     tree.close()
