@@ -113,6 +113,7 @@ def test_nobody_else_names_a_refusal_of_access():
         if isinstance(node, ast.Attribute) and node.attr.endswith("_AUTHORIZATION_FAILED")
     }
     assert {path for path, _ in naming if path != "tenancy/access.py"} == {
+        "clients/mirror/transacting.py",  # a client: what a broker has told it
         "groups/commits.py",  # what is told of a commit that a transaction was refused
         "handlers/admin/alter_configs.py",  # brokers' configurations: whose they are, not who asks
         "handlers/discovery/metadata.py",  # of what is refused no operations are told
