@@ -28,6 +28,7 @@ class VirtualTime:
     def __init__(self) -> None:
         self._now = 0.0
         self._serial = 0
+        self.turn_number = 0  # each callback is a turn
         self._timers: list[tuple[float, int, VirtualTimer]] = []
 
     @property
@@ -57,6 +58,7 @@ class VirtualTime:
         if not self._timers or self._timers[0][0] > until:
             return False
         self._now, _, timer = heapq.heappop(self._timers)
+        self.turn_number += 1
         if timer.callback is not None:
             callback, timer.callback = timer.callback, None
             callback()
