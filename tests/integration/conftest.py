@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.support.specs import Tenant
 
-PATIENCE_S = 15.0
+PATIENCE_S = 40.0
 
 
 @pytest.fixture(scope="session")
@@ -61,10 +61,12 @@ def tenant(new_tenant: Callable[..., Tenant]) -> Tenant:
 @pytest.fixture
 def patient_doors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Doors of the control plane are hasty, since somebody waits for a page. Here all is to be answered, however busy it is."""
-    from controlplane.kafka import connection_door, group_door, message_door
+    from controlplane.kafka import backlog_door, connection_door, group_door, message_door
     from controlplane.messages import selectors
 
     for module, name in (
+        (backlog_door, "BROKER_S"),
+        (backlog_door, "ROUND_S"),
         (connection_door, "BROKER_S"),
         (connection_door, "ROUND_S"),
         (group_door, "ROUND_S"),
