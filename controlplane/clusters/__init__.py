@@ -6,6 +6,7 @@ coordination        what stands in ZooKeeper, in our own words; one observation 
 identification      how this process proves to brokers and masters who it is
 proposals           a change of access that is tried, and what brokers have seen of it
 master              the door to the flow master's read API
+journals            what masters keep, read on from where one was
 topic_names         an instance's topics, by ZooKeeper's list of all
 models              clusters, brokers, ports
 services selectors  brokers kept in step with their registrations; ports given out

@@ -116,20 +116,20 @@ def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> W
 
 def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
     """What one master's journal holds from a position on, and where to go on. Raises MasterUnavailable."""
-    document = _get(http, f"/v1/throttled/{position}")
-    following = document.get("next")
-    if not isinstance(following, int):
-        raise MasterUnavailable("the flow master's answer is not legible")
-    return _items(document, "intervals"), following
+    return _page(http, f"/v1/throttled/{position}", "intervals")
 
 
 def elastic(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
     """What one master's journal of elastic bandwidth holds from a position on, and where to go on. Raises MasterUnavailable."""
-    document = _get(http, f"/v1/elastic/{position}")
+    return _page(http, f"/v1/elastic/{position}", "uses")
+
+
+def _page(http: str, path: str, name: str) -> tuple[list[dict[str, Any]], int]:
+    document = _get(http, path)
     following = document.get("next")
     if not isinstance(following, int):
         raise MasterUnavailable("the flow master's answer is not legible")
-    return _items(document, "uses"), following
+    return _items(document, name), following
 
 
 def brokers(cluster: ClusterAddress) -> list[dict[str, Any]]:

@@ -140,3 +140,26 @@ class PortAllocation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} {self.state} {self.owner}"
+
+
+class Journal(models.Model):
+    """Of a master that was active once. It is asked as long as it is remembered, active or not."""
+
+    cluster = models.ForeignKey(PhysicalCluster, models.PROTECT, related_name="+")
+    master = models.IntegerField()  # its id, within its cluster
+    http = models.CharField(max_length=200)
+    position = models.BigIntegerField(default=0)  # up to which it has been read
+    active_at = models.DateTimeField()
+
+    class Meta:
+        """A table for each kind of journal."""
+
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"master {self.master} up to {self.position}"
+
+    def went_on(self, following: int) -> bool:
+        """Whether it was for us to go on to that position; False: another worker reads this journal too."""
+        here = type(self)._default_manager.filter(pk=self.pk, position=self.position)  # noqa: SLF001 - the model's own
+        return bool(here.update(position=following))

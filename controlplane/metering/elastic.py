@@ -1,8 +1,7 @@
 """What is billed of elastic bandwidth comes here from the masters' journals.
 
-A journal is read page by page; each page and the position behind it are written in one transaction, by compare-and-set on the
-position: pulling twice, or by two workers at once, changes nothing. Of a minute the most that was said counts; what masters of
-different epochs have counted in it adds up, since they have counted different seconds.
+Of a minute the most that was said counts; what masters of different epochs have counted in it adds up, since they have counted
+different seconds.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Substr
 
-from controlplane.clusters import coordination, master, zookeeper
-from controlplane.clusters.models import ClusterState
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters import master
+from controlplane.clusters.journals import journals_pull
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Unavailable
 from controlplane.metering.models import ElasticJournal, ElasticMinute
 from quota.contracts.elastic import ElasticUse
 from quota.contracts.instance import ContractError
@@ -28,31 +25,23 @@ from quota.contracts.report import DIRECTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.clusters.models import PhysicalCluster
     from controlplane.instances.models import Instance
 
 LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=400)
 ASKED_FOR = timedelta(days=60)
 """A master that has not been active for so long has nothing in its journal any more."""
-PAGES_AT_ONCE = 20
 HOUR_LETTERS = 13
 _MOST_BYTES = 2**63 - 1
 
 
 def elastic_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Read on in every journal. A master that does not answer is asked again next time; of a retired cluster none is asked."""
-    for cluster in cluster_list():
-        _remember_active(cluster, clock)
-    for journal in ElasticJournal.objects.exclude(cluster__state=ClusterState.RETIRED).order_by("cluster", "master"):
-        try:
-            for _ in range(PAGES_AT_ONCE):
-                if not _page_taken(journal):
-                    break
-        except Unavailable as error:
-            LOG.info("master %s: %s", journal.master, error.detail)
-        except Exception:  # one journal must not keep the others from being read
-            LOG.exception("the journal of elastic bandwidth of master %s", journal.master)
+    """Read on in every journal (`clusters.journals`)."""
+
+    def broken(journal: ElasticJournal, error: Exception) -> None:
+        LOG.error("the journal of elastic bandwidth of master %s", journal.master, exc_info=error)
+
+    journals_pull(ElasticJournal, _page_taken, broken=broken, clock=clock)
 
 
 def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -87,16 +76,6 @@ def minute_text(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z"
 
 
-def _remember_active(cluster: PhysicalCluster, clock: Clock) -> None:
-    try:
-        active = coordination.master(zookeeper.tree(cluster.address))
-    except Unavailable:
-        return
-    if active is not None:
-        seen = {"http": active.http, "active_at": clock.now()}
-        ElasticJournal.objects.update_or_create(cluster=cluster, master=active.id, defaults=seen)
-
-
 def _page_taken(journal: ElasticJournal) -> bool:
     """Whether there was anything, and it was for us to take. The end of an empty journal moves on with its clock."""
     documents, following = master.elastic(journal.http, journal.position)
@@ -104,9 +83,8 @@ def _page_taken(journal: ElasticJournal) -> bool:
         return False
     uses = _uses(documents)
     with transaction.atomic():
-        here = ElasticJournal.objects.filter(pk=journal.pk, position=journal.position)
-        if not here.update(position=following):
-            return False  # another worker reads this journal too
+        if not journal.went_on(following):
+            return False
         for (instance, direction, epoch, minute), most in uses.items():
             key = {"instance": instance, "direction": direction, "epoch": epoch, "minute": minute}
             row, is_new = ElasticMinute.objects.get_or_create(**key, defaults={"bytes": most})

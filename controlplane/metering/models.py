@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from django.db import models
 
+from controlplane.clusters.models import Journal
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 
 
@@ -328,14 +329,8 @@ class ElasticMinute(models.Model):
         return f"{self.instance} {self.direction} {self.minute}: {self.bytes}"
 
 
-class ElasticJournal(models.Model):
-    """How far the journal of a master has been read. It is asked as long as it is remembered, active or not."""
-
-    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
-    master = models.IntegerField()  # its id, within its cluster
-    http = models.CharField(max_length=200)
-    position = models.BigIntegerField(default=0)
-    active_at = models.DateTimeField()
+class ElasticJournal(Journal):
+    """Of what was carried above the bought bandwidth."""
 
     class Meta:
         """Masters are numbered within a cluster."""
@@ -343,6 +338,3 @@ class ElasticJournal(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["cluster", "master"], name="elastic_journal_per_master")
         ]
-
-    def __str__(self) -> str:
-        return f"master {self.master} up to {self.position}"

@@ -10,6 +10,8 @@ from typing import ClassVar
 
 from django.db import models
 
+from controlplane.clusters.models import Journal
+
 LONGEST_RULE = 600
 KEY = ("instance", "rule", "direction", "started_at", "epoch")
 
@@ -44,14 +46,9 @@ class RecordedInterval(models.Model):
         return f"{self.instance}/{self.rule} {self.direction} from {self.started_at}"
 
 
-class MasterJournal(models.Model):
-    """A master that was active once. It is asked as long as it is remembered, active or not: a journal stays with it."""
+class MasterJournal(Journal):
+    """Of throttled intervals."""
 
-    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
-    master = models.IntegerField()  # its id, within its cluster
-    http = models.CharField(max_length=200)
-    position = models.BigIntegerField(default=0)  # of its journal, up to which intervals are here
-    active_at = models.DateTimeField()
     problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
 
     class Meta:
@@ -60,9 +57,6 @@ class MasterJournal(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["cluster", "master"], name="journal_per_cluster_and_master")
         ]
-
-    def __str__(self) -> str:
-        return f"master {self.master} up to {self.position}"
 
 
 class ReportedDay(models.Model):

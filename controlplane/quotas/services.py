@@ -1,7 +1,6 @@
 """Throttled intervals come here from the masters' journals, and go after a week.
 
-A journal is read page by page; each page and the position behind it are written in one transaction, by compare-and-set
-on the position: pulling twice, or by two workers at once, changes nothing. The last line of an interval counts. What the database
+The last line of an interval counts. What the database
 does not take is left out, and a journal that cannot be read is left for the next time: neither keeps the others from being read,
 and both are noted for operators.
 """
@@ -15,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DataError, IntegrityError, transaction
 
-from controlplane.clusters import coordination, master, zookeeper
-from controlplane.clusters.models import ClusterState
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters import master
+from controlplane.clusters.journals import journals_pull
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Unavailable
 from controlplane.quotas.models import KEY, LONGEST_RULE, MasterJournal, RecordedInterval
 from controlplane.quotas.moments import text_of, text_of_ms
 from quota.contracts.instance import ContractError
@@ -28,11 +25,8 @@ from quota.contracts.throttled import ThrottledInterval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.clusters.models import PhysicalCluster
-
 LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
-PAGES_AT_ONCE = 20
 ROWS_AT_ONCE = 500
 _REFUSALS = (DataError, IntegrityError, OverflowError, ValueError)
 """What databases, and their drivers, say of a value that they cannot hold. A database that is away says something else."""
@@ -40,19 +34,13 @@ _COUNTED = ("throttled_ms", "under_limit_ms", "over_1_s_percent", "over_10_s_per
 
 
 def throttling_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Read on in every journal. A master that does not answer is asked again next time; of a retired cluster none is asked."""
-    for cluster in cluster_list():
-        _remember_active(cluster, clock)
-    for journal in MasterJournal.objects.exclude(cluster__state=ClusterState.RETIRED).order_by("cluster", "master"):
-        try:
-            for _ in range(PAGES_AT_ONCE):
-                if not _page_taken(journal):
-                    break
-        except Unavailable as error:
-            LOG.info("master %s: %s", journal.master, error.detail)
-        except Exception as error:  # one journal must not keep the others from being read
-            LOG.exception("the journal of master %s", journal.master)
-            _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
+    """Read on in every journal (`clusters.journals`)."""
+
+    def broken(journal: MasterJournal, error: Exception) -> None:
+        LOG.error("the journal of master %s", journal.master, exc_info=error)
+        _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
+
+    journals_pull(MasterJournal, _page_taken, broken=broken, clock=clock)
 
 
 def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -62,16 +50,6 @@ def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     MasterJournal.objects.filter(active_at__lt=oldest).delete()
 
 
-def _remember_active(cluster: PhysicalCluster, clock: Clock) -> None:
-    try:
-        active = coordination.master(zookeeper.tree(cluster.address))
-    except Unavailable:
-        return
-    if active is not None:
-        seen = {"http": active.http, "active_at": clock.now()}
-        MasterJournal.objects.update_or_create(cluster=cluster, master=active.id, defaults=seen)
-
-
 def _page_taken(journal: MasterJournal) -> bool:
     """Whether there was anything, and it was for us to take."""
     documents, following = master.throttled(journal.http, journal.position)
@@ -79,9 +57,8 @@ def _page_taken(journal: MasterJournal) -> bool:
         return False
     rows = _rows(documents)
     with transaction.atomic():
-        here = MasterJournal.objects.filter(pk=journal.pk, position=journal.position)
-        if not here.update(position=following):
-            return False  # another worker reads this journal too
+        if not journal.went_on(following):
+            return False
         left_out = _keep(rows)
     journal.position = following
     if left_out or journal.problem:
