@@ -11,7 +11,7 @@ from controlplane.billing.pricing.rating import Month
 
 from . import pages
 from .conftest import in_chinese
-from .test_accessibility import HIDDEN_COLUMNS, SCREENS, violations
+from .test_accessibility import HIDDEN_COLUMNS, OF_TEXTS, SCREENS, violations
 from .world import PASSWORD
 
 pytestmark = pytest.mark.timeout(300)
@@ -97,6 +97,6 @@ def test_every_page_is_chinese_fits_and_satisfies_axe(console, open_page, screen
             if wide > 0:
                 found.append(f"{name}: {wide} px wider than a screen of {SCREENS[screen]['width']}")
             if screen == "phone":
-                found += violations(page, name)
+                found += violations(page, name, OF_TEXTS)
                 found += [f"{name}: {hidden}" for hidden in page.evaluate(HIDDEN_COLUMNS)]
     assert not found, "\n".join(found)
