@@ -16,12 +16,11 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import to_brokers
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.portions import portions
 from controlplane.kafka import backlog_bytes as wire
-from controlplane.kafka import leaving
+from controlplane.kafka import leaving, running
 from controlplane.kafka.topics import names_of
 
 if TYPE_CHECKING:
@@ -74,10 +73,7 @@ class KafkaBacklogs:
         return found
 
     def _brokers(self) -> list[tuple[str, int]]:
-        brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
-        if not brokers:
-            raise ClusterUnavailable("no broker is running")
-        return [(broker.host, broker.port) for broker in brokers]
+        return [(broker.host, broker.port) for broker in running.brokers(self._cluster)]
 
     def _answers(self, address: tuple[str, int], requests: Sequence[bytes], timeout_s: float) -> Iterator[bytes]:
         """As many as come in time. Raises ClusterUnavailable."""

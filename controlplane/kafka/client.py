@@ -27,7 +27,6 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import Identification, to_brokers
 from controlplane.core.errors import (
     AlreadyExists,
@@ -40,6 +39,7 @@ from controlplane.core.errors import (
     Unsupported,
 )
 from controlplane.core.portions import portions
+from controlplane.kafka import running
 from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
 
@@ -443,9 +443,7 @@ _lock = threading.Lock()
 
 def admin(cluster: ClusterAddress) -> Admin:
     """This process's client of a cluster. Raises ClusterUnavailable where no broker is registered."""
-    brokers = coordination.live_brokers(zookeeper.tree(cluster))
-    if not brokers:
-        raise ClusterUnavailable("no broker is running")
+    brokers = running.brokers(cluster)
     who = to_brokers()
     bootstrap = ",".join(address_text((broker.host, broker.port)) for broker in brokers)
     key = os.getpid(), cluster

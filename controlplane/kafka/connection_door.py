@@ -11,11 +11,10 @@ import struct
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import to_brokers
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.kafka import connection_bytes as wire
-from controlplane.kafka import leaving
+from controlplane.kafka import leaving, running
 
 if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
@@ -54,10 +53,7 @@ class KafkaConnections:
         return found
 
     def _brokers(self) -> dict[int, tuple[str, int]]:
-        brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
-        if not brokers:
-            raise ClusterUnavailable("no broker is running")
-        return {broker.id: (broker.host, broker.port) for broker in brokers}
+        return {broker.id: (broker.host, broker.port) for broker in running.brokers(self._cluster)}
 
     def _said(self, address: tuple[str, int], request: bytes, timeout_s: float) -> Answer | None:
         try:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import to_brokers
 from controlplane.core.errors import ClusterUnavailable
-from controlplane.kafka import leaving, placing
+from controlplane.kafka import leaving, placing, running
 from controlplane.kafka.topics import names_of
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ class KafkaSizes:
 
     def sizes(self, places: Collection[Place]) -> dict[int, Mapping[Place, int] | None]:
         """See SizeDoor."""
-        brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
-        if not brokers:
-            raise ClusterUnavailable("no broker is running")
+        brokers = running.brokers(self._cluster)
         until = time.monotonic() + ROUND_S
         found: dict[int, Mapping[Place, int] | None] = {}
         for broker in brokers:

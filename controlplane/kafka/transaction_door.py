@@ -11,10 +11,9 @@ import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import to_brokers
 from controlplane.core.errors import ClusterUnavailable
-from controlplane.kafka import client, leaving
+from controlplane.kafka import client, leaving, running
 from controlplane.kafka import transaction_bytes as wire
 from controlplane.kafka.transaction_bytes import Transaction
 
@@ -205,10 +204,7 @@ class KafkaTransactions:
             raise problem_of(error)
 
     def _brokers(self) -> dict[int, Address]:
-        brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
-        if not brokers:
-            raise ClusterUnavailable("no broker is running")
-        return {broker.id: (broker.host, broker.port) for broker in brokers}
+        return {broker.id: (broker.host, broker.port) for broker in running.brokers(self._cluster)}
 
     def _ask(self, address: Address, key: int, version: int, body: bytes, *, flexible: bool = True) -> bytes:
         try:

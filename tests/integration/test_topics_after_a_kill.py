@@ -10,7 +10,7 @@ from django.conf import settings
 from controlplane.clusters import coordination
 from controlplane.clusters.address import ClusterAddress
 from controlplane.core.errors import AlreadyExists
-from controlplane.kafka import client, patience, topics
+from controlplane.kafka import client, patience, running, topics
 from quota.contracts.identity import Keys
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import promised
@@ -23,9 +23,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 def doors(cluster, monkeypatch):
     """The control plane's client of the brokers that are registered at the moment, with no ZooKeeper but the cluster's own."""
     monkeypatch.setattr(
-        client.coordination, "live_brokers", lambda _tree: [_broker(cluster, n) for n in cluster.registered()]
+        running.coordination, "live_brokers", lambda _tree: [_broker(cluster, n) for n in cluster.registered()]
     )
-    monkeypatch.setattr(client.zookeeper, "tree", lambda _cluster: None)
+    monkeypatch.setattr(running.zookeeper, "tree", lambda _cluster: None)
     monkeypatch.setattr(type(settings.ENVIRONMENT), "keys", lambda _environment: Keys(SECRET))
     yield
     client._clients.clear()
