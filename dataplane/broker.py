@@ -111,7 +111,7 @@ class Broker:
     def _wire_data(self, boot: str) -> None:
         """Logs, the replicas kept in them, and what reads them."""
         config, doors = self.config, self.doors
-        self.logs = LogManager(doors.files, doors.clock, doors.background, config)
+        self.logs = LogManager(doors.files, doors.clock, doors.background, config, doors.loop.call_later)
         self.logs.on_directory_failure(self._directory_failed)
         self.membership.on_registered(self.logs.unclean_loss.registered)
         self.publisher = Publisher(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)

@@ -29,6 +29,7 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, TypeVar
 
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, size_of
 from dataplane.protocol.schema import Wire, draft_of, message_info, wires
 from dataplane.protocol.source import FORMATS, Field, Source
@@ -363,7 +364,7 @@ def _decode_array(source: Source, target: str, wire: Wire, version: int, *, flex
             source.emit(f" p += {NUMBERS_PER_STEP * size}; {length} -= {NUMBERS_PER_STEP}; yield")
         source.emit(f"{target} = {struct_name}(f'>{{{length}}}{code}', b, p); p += {length} * {size}")
         if source.pause_every is not None:
-            source.emit(f"if {items}: {items} += {target}; {target} = tuple({items})")
+            source.emit(f"if {items}: {items} += {target}; {target} = {source.bind(as_array, 'array')}({items})")
     else:
         source.emit(f"{items} = []")
         source.emit(f"for _ in range({length}):")
@@ -377,7 +378,8 @@ def _decode_array(source: Source, target: str, wire: Wire, version: int, *, flex
             item = _decode_struct(source, wire.element, version, flexible=flexible)
         source.emit(f"{items}.append({item})")
         source.indent = source.indent[:-1]
-        source.emit(f"{target} = tuple({items})")
+        made = "tuple" if source.pause_every is None else source.bind(as_array, "array")
+        source.emit(f"{target} = {made}({items})")
     source.indent = source.indent[:-1]
 
 

@@ -59,7 +59,10 @@ def released(held: list[Any]) -> Generator[None, None, None]:
             else:
                 for name, may_be_long in parts:
                     elements = getattr(item, name)
-                    if elements is not None and len(elements) > _SHORT:
+                    if elements.__class__ is list:  # a very long one (`arrays`)
+                        is_ours = getrefcount(item) == _REFERENCES_HERE and getrefcount(elements) == _REFERENCES_HERE
+                        larger.append(elements if is_ours else list(elements))
+                    elif elements is not None and len(elements) > _SHORT:
                         larger.append(list(elements))
                     elif elements and may_be_long:  # one topic may have all the partitions
                         few += elements

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import FULL_UPDATE
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     LeaderAndIsrPartitionError,
@@ -87,7 +88,7 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
                 left = _ROLES_PER_STEP
                 yield None
         flat += errors
-        by_topic.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(errors)))
+        by_topic.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=as_array(errors)))
     return LeaderAndIsrResponse(partition_errors=tuple(flat), topics=tuple(by_topic))
 
 
@@ -230,7 +231,7 @@ def replicas_stopped(replicas: Replicas, request: StopReplicaRequest) -> Steps[S
         code = _obey(replicas, s)
         errors.append(StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=code))
         yield None
-    return StopReplicaResponse(partition_errors=tuple(errors))
+    return StopReplicaResponse(partition_errors=as_array(errors))
 
 
 def _stops(request: StopReplicaRequest) -> Iterator[_Stop]:

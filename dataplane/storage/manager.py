@@ -43,21 +43,24 @@ if TYPE_CHECKING:
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
     from dataplane.storage.checkpoints.rows import Key
+    from dataplane.storage.segments.descriptors import Later
     from dataplane.tasks import Future
 
 DOOMED = ".delete"
 
 
 class LogManager:
-    """Owns every Log. Call `open_all` first."""
+    """Owns every Log. Call `open_all` first. `later`: `Loop.call_later`, for what can wait (`Descriptors`)."""
 
-    def __init__(self, files: Files, clock: Clock, background: Background, config: BrokerConfig) -> None:
+    def __init__(
+        self, files: Files, clock: Clock, background: Background, config: BrokerConfig, later: Later | None = None
+    ) -> None:
         self._files, self._clock, self._background, self._config = files, clock, background, config
         self._logs: dict[Key, Log] = {}
         self._home: dict[Key, str] = {}  # the data directory of each log
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
-        descriptors = Descriptors(config.settings.log_open_segments_max, background)
+        descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
         self._shared = Shared(files, background, descriptors, clock.now_ms)
         self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)

@@ -27,6 +27,7 @@ from dataplane.handlers.groups.rows import (
     rows_of,
     told,
 )
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.protocol.messages.offsets import (
@@ -274,7 +275,7 @@ def _topics(
             OFFSET_US,
             pace,
         )
-        topics.append(topic_type(name, tuple(rows)))
+        topics.append(topic_type(name, as_array(rows)))
     return tuple(topics)
 
 

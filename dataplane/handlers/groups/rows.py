@@ -6,6 +6,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.offsets import OffsetCommitRequest
 from dataplane.protocol.release import emptied
@@ -119,6 +120,6 @@ def _told(
             if pace.over(OFFSET_US):
                 yield None
             rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
-        answers.append(topic_type(topic.name, tuple(rows)))
+        answers.append(topic_type(topic.name, as_array(rows)))
     yield from emptied(errors)
     return tuple(answers)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.backlogs import (
     BacklogPartitionResult,
@@ -36,7 +37,7 @@ def handle_describe_backlogs(ctx: RequestContext, request: DescribeBacklogsReque
         rows = []
         for asked in topic.partitions:
             rows.append((yield from _row(ctx, topic.topic, asked, pace)))  # noqa: PERF401  # no comprehension can pause
-        topics.append(BacklogTopicResult(topic.topic, tuple(rows)))
+        topics.append(BacklogTopicResult(topic.topic, as_array(rows)))
     return DescribeBacklogsResponse(tuple(topics))
 
 

@@ -136,7 +136,9 @@ class _Pending:
         pace = Pace()
         markers: list[WritableTxnMarkerResult] = []
 
-        for producer_id, topics in self._results:
+        self._results.reverse()
+        while self._results:  # freed whole, ten thousand markers would take 5 ms
+            producer_id, topics = self._results.pop()
             if pace.over(_ROW_US):
                 yield None
             told = yield from grouped(topics, WritableTxnMarkerTopicResult, _ROW_US, pace)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -122,7 +123,7 @@ def _list_all(
                     replicas, topic.name, wanted, version, now_ms, as_replica=as_replica, stable_only=stable_only
                 )
             rows.append(row)
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(rows)))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=as_array(rows)))
     held = [asked]
     del asked
     yield from released(held)
@@ -237,7 +238,7 @@ def _epochs(
         if pace.over(_NAME_US):
             yield None
         rows = yield from each(topic.partitions, partial(row, topic.topic), _PARTITION_US, pace)
-        results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(rows)))
+        results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=as_array(rows)))
     return OffsetForLeaderEpochResponse(topics=tuple(results))
 
 

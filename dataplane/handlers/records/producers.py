@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.discovery.metadata import name_problem
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import (
     DescribeProducersRequest,
@@ -17,6 +18,7 @@ from dataplane.protocol.messages.produce import (
     ProducerState,
     TopicResponse,
 )
+from dataplane.protocol.release import emptied
 from dataplane.records.steps import Pace, each
 from dataplane.storage.checkpoints import producers
 from dataplane.storage.log import producing
@@ -35,16 +37,19 @@ def handle_describe_producers(
     pace = Pace()
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
-        if pace.over(_NAME_US * (1 + len(topic.partition_indexes))):
-            yield None
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        indexes = asked.setdefault(topic.name, {})
+        for index in topic.partition_indexes:
+            if pace.over(_NAME_US):
+                yield None
+            indexes[index] = None
     topics = []
     for name, indexes in asked.items():
-        rows = []
+        rows: list[PartitionResponse] = []
         for index in indexes:
             row = yield from _partition(ctx, name, index, pace)
             rows.append(row)
-        topics.append(TopicResponse(name, tuple(rows)))
+        topics.append(TopicResponse(name, as_array(rows)))
+        yield from emptied(indexes)
     return DescribeProducersResponse(topics=tuple(topics))
 
 
@@ -65,7 +70,7 @@ def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps
     now_ms = ctx.broker.doors.clock.now_ms()
     states = producing.producers_of(partition.log).states(now_ms)
     rows = yield from each(states, _state, _STATE_US, pace)
-    return PartitionResponse(index, active_producers=tuple(rows))
+    return PartitionResponse(index, active_producers=as_array(rows))
 
 
 def _state(state: producers.ProducerState) -> ProducerState:

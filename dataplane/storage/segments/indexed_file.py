@@ -27,7 +27,7 @@ from dataplane.storage.segments.batch_file import (
     BatchFile,
     note_of,
 )
-from dataplane.storage.segments.index import SparseIndex
+from dataplane.storage.segments.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -244,6 +244,10 @@ class IndexedFile(BatchFile):
         if self._aborted is not None and not self._aborted.is_saved:
             return True
         return self._index is not None and self._saved_size != self.size
+
+    def index_bytes(self) -> int:
+        """What the index of offsets and times takes in memory or in its files, about; 0: it is not in memory."""
+        return 0 if self._index is None else self._index.entries() * (ENTRY_BYTES + TIME_ENTRY_BYTES)
 
     def packed_indexes(self) -> list[tuple[str, bytes]]:
         """Path and content of the index files, with the youngest timestamp as the last entry of the time index.

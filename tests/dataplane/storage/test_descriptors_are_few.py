@@ -4,7 +4,8 @@ from pathlib import Path
 
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import LogConfig, closing, reading
-from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH, Descriptors
+from dataplane.storage.segments import descriptors as descriptors_module
+from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH, REST_S, Descriptors
 from tests.dataplane.storage.support import append, offset_for_timestamp, open_log, records_in
 from tests.support.memory_files import ImmediateBackground
 
@@ -43,9 +44,9 @@ def test_a_range_that_is_being_sent_outlives_the_closing(tmp_path):
     closing.close(log)
 
 
-def many_logs(tmp_path, background, *, limit: int, count: int):
+def many_logs(tmp_path, background, *, limit: int, count: int, later=None):
     files = SystemFiles()
-    descriptors = Descriptors(limit, background)
+    descriptors = Descriptors(limit, background, later)
     logs = []
     for number in range(count):
         directory = tmp_path / str(number)
@@ -151,3 +152,48 @@ def test_a_name_is_made_durable_also_when_the_file_was_opened_again(tmp_path, mo
     assert synced == [path]
     again.sync()
     assert synced == [path]
+
+
+def has_index(tmp_path, number: int) -> bool:
+    return (tmp_path / str(number) / "00000000000000000000.timeindex").exists()
+
+
+def test_there_is_a_rest_after_each(tmp_path):
+    rests = []
+    logs, _ = many_logs(
+        tmp_path, ImmediateBackground(), limit=2, count=6, later=lambda s, go_on: rests.append((s, go_on))
+    )
+    for log in logs:
+        append(log, b"v")
+    assert [has_index(tmp_path, number) for number in range(6)] == [True] + [False] * 5
+    for done in range(1, 5):
+        [(seconds, go_on)] = rests
+        assert seconds == REST_S
+        rests.clear()
+        go_on()
+        assert [has_index(tmp_path, number) for number in range(6)] == [
+            number < min(done + 1, 4) for number in range(6)
+        ]
+    append(logs[0], b"v")
+    assert has_index(tmp_path, 4), "there was nothing to do at the end of the last rest, so the next is written at once"
+    for number, log in enumerate(logs):
+        closing.close(log)
+        assert has_index(tmp_path, number)
+
+
+def test_there_is_none_when_much_is_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(descriptors_module, "RESTS_UP_TO_BYTES", 1_000)
+    background, rests = ImmediateBackground(), []
+    logs, _ = many_logs(tmp_path, background, limit=2, count=6, later=lambda _, go_on: rests.append(go_on))
+    background.held = True
+    for log in logs:
+        for number in range(30):  # an entry of 20 bytes for each
+            append(log, b"v" * 100, now_ms=number)
+    background.release()
+    background.release()
+    assert rests == []
+    background.release()
+    assert len(rests) == 1, "one is left, and that is little"
+    for log in logs:
+        closing.close(log)
+    assert [has_index(tmp_path, number) for number in range(6)] == [True] * 6
