@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import pytest
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import recompute, reconcile_tables
-from controlplane.metering.pipeline.jobs.reconcile import Range, _hour
+from controlplane.metering.pipeline import raw_table, recompute, reconcile_tables
+from controlplane.metering.pipeline.jobs.reconcile import Range, _begins, _hour
 from controlplane.metering.pipeline.reconcile_tables import KEPT_MS, Compared, Found, Reconciled
 from controlplane.metering.pipeline.tables import Database
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
@@ -31,6 +32,7 @@ def database(environment):
     made = Database(environment)
     with made.transaction() as cursor:  # what the job reads of an invoice; its own app's table has much more
         made.run(cursor, "CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs JSONB)")
+        made.run(cursor, "CREATE TABLE instances_instance (id VARCHAR(32), cluster_id BIGINT)")
     yield made
     made.close()
 
@@ -223,3 +225,46 @@ def test_hours_are_named_as_records_write_them():
 def test_a_range_has_the_days_of_which_it_has_every_hour():
     assert Range(START, "2026-05-03T00:00:00Z").days == ["2026-05-01", "2026-05-02"]
     assert Range(START, "2026-05-02T01:00:00Z").days == []
+
+
+def second_cluster_of(database, *instances: str):
+    """A cluster called second, whose stream has read something, with these instances."""
+    with database.transaction() as cursor:
+        inserted = (
+            "INSERT INTO clusters_physicalcluster (name, state, capacity) VALUES ('second', 'open', 10) RETURNING id"
+        )
+        database.run(cursor, inserted)
+        (number,) = cursor.fetchone()
+        rows = [(each, number) for each in instances]
+        database.run_many(cursor, "INSERT INTO instances_instance (id, cluster_id) VALUES (?, ?)", rows)
+    read_to(database, datetime(2026, 5, 20, tzinfo=UTC), "second")
+
+
+def begins_where(monkeypatch, environment, reconciled, tables: dict[str, str | None]):
+    monkeypatch.setattr(
+        raw_table,
+        "RawTable",
+        lambda _spark, _lake, _environment, cluster: SimpleNamespace(begins=lambda: tables[cluster]),
+    )
+    return _begins(None, SimpleNamespace(lake="", environment=environment), reconciled)
+
+
+def test_a_new_cluster_keeps_no_hour_of_the_others_from_being_recomputed(
+    monkeypatch, environment, database, reconciled
+):
+    read_to(database, datetime(2026, 5, 20, tzinfo=UTC))
+    second_cluster_of(database, TWO)
+    raised(database, row(ONE, "07", 5))
+    tables = {"default": "2026-04-02T03:00:00Z", "second": "2026-05-19T10:00:00Z"}
+    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["default"]
+    assert begins_where(monkeypatch, environment, reconciled, {**tables, "second": None}) is None
+
+
+def test_a_cluster_whose_earlier_usage_is_in_no_table_does(monkeypatch, environment, database, reconciled):
+    read_to(database, datetime(2026, 5, 20, tzinfo=UTC))
+    second_cluster_of(database, TWO)
+    raised(database, row(TWO, "07", 5))
+    tables = {"default": "2026-04-02T03:00:00Z", "second": "2026-05-19T10:00:00Z"}
+    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["second"]
+    tables["second"] = "2026-05-01T07:00:00Z"  # where its usage begins
+    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["default"]

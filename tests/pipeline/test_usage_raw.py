@@ -108,6 +108,7 @@ def close(process: subprocess.Popen[str]) -> None:
 def driver(tmp_path, database_file) -> Iterator[Driver]:
     connection = sqlite3.connect(database_file)
     connection.execute("CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs TEXT)")
+    connection.execute("CREATE TABLE instances_instance (id VARCHAR(32), cluster_id BIGINT)")
     connection.commit()
     connection.close()
     with spark_home() as home:

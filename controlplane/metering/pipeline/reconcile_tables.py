@@ -23,7 +23,7 @@ from quota.contracts.usage import COUNTERS
 
 RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
 INVOICE_TABLE = "billing_invoice"
-CLUSTER_TABLE = "clusters_physicalcluster"
+CLUSTER_TABLE, INSTANCE_TABLE = "clusters_physicalcluster", "instances_instance"
 TOLD_WITHIN_MS = 10 * 60_000
 """As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
 KEPT_MS = 400 * DAY_MS
@@ -121,6 +121,14 @@ class Reconciled:
         """Those whose stream has read anything, and has a table of raw records; the default one where none has."""
         rows = self._database.read(f"SELECT DISTINCT cluster FROM {PROGRESS_TABLE} WHERE next_offset > 0")  # noqa: S608
         return sorted(name for (name,) in rows) or [DEFAULT_CLUSTER]
+
+    def used_before(self, cluster: str, hour: str) -> bool:
+        """Whether the database has usage of a cluster's instances from before an hour."""
+        statement = (
+            f"SELECT 1 FROM {INSTANCE_TABLE} i JOIN {CLUSTER_TABLE} c ON c.id = i.cluster_id"  # noqa: S608
+            f" JOIN {MAXIMUM_TABLE} m ON m.instance = i.id WHERE c.name = ? AND m.hour < ? LIMIT 1"
+        )
+        return bool(list(self._database.read(statement, [cluster, hour])))
 
     def caps(self) -> list[tuple[Any, ...]]:
         """(instance, boot, topic, counters): up to where counters are believed."""

@@ -199,7 +199,7 @@ def _make(
 ) -> list[Compared]:  # fmt: skip
     spark = session.open_batch_session(settings, APP, with_delta=True)
     try:
-        begins = _begins(spark, settings, known.clusters())
+        begins = _begins(spark, settings, known)
         for hours in asked:
             if begins is None or hours.start < begins:
                 raise NoTableError(
@@ -224,11 +224,20 @@ def _make(
         session.close_session(spark)
 
 
-def _begins(spark: SparkSession, settings: Settings, clusters: Sequence[str]) -> str | None:
-    """From which hour on the tables of all clusters have what was told; None: one of them is not there yet."""
-    tables = (raw_table.RawTable(spark, settings.lake, settings.environment, cluster) for cluster in clusters)
-    found = [table.begins() for table in tables]
-    return None if None in found else max(begins for begins in found if begins is not None)
+def _begins(spark: SparkSession, settings: Settings, known: Reconciled) -> str | None:
+    """From which hour on hours can be recomputed; None: a cluster has no table yet.
+
+    It is where the last table begins of those that lack earlier usage. A cluster that is new lacks none: its table begins with
+    its first record, and keeps no hour of the others from being recomputed.
+    """
+    found: dict[str, str] = {}
+    for cluster in known.clusters():
+        begins = raw_table.RawTable(spark, settings.lake, settings.environment, cluster).begins()
+        if begins is None:
+            return None
+        found[cluster] = begins
+    lacking = [begins for cluster, begins in found.items() if known.used_before(cluster, begins)]
+    return max(lacking, default=min(found.values()))
 
 
 def _due_ranges(
