@@ -14,6 +14,7 @@ from controlplane.billing.selectors import account_get
 from controlplane.clusters import master
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.dry_runs import Outlook, PriceChange, differences, taken_back
+from controlplane.core.text import second_text
 from controlplane.instances import services
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -132,7 +133,7 @@ def _in_advance(price: PriceChange, after: Instance, charged: Decimal | None, cl
 def _isolating(before: Instance, after: Instance, price: PriceChange) -> Outlook:
     ends = after.destroys_at
     assert ends is not None, "isolated"
-    text = f"{ends:%Y-%m-%dT%H:%M:%SZ}"
+    text = second_text(ends)
     lost = f"nobody could produce or consume any more; until {text} it could be restored, then its data would be deleted for good"
     return Outlook({"state": (before.state, after.state), "destroys_at": (None, text)}, price, (lost,))
 

@@ -68,6 +68,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound, PriceUnconfirmed
 from controlplane.core.models import Operation
 from controlplane.core.operations import Finished, OperationKind, Step
+from controlplane.core.text import second_text
 from controlplane.instances import letters, lifecycle
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_fresh, instance_get
@@ -131,7 +132,7 @@ class PrepaidNow:
     @property
     def ends_text(self) -> str | None:
         """Up to when it is paid, as REST writes it."""
-        return None if self.account.ends_at is None else _text(self.account.ends_at)
+        return None if self.account.ends_at is None else second_text(self.account.ends_at)
 
 
 def register() -> None:
@@ -146,7 +147,7 @@ def put_on_the_bill(operation: Operation) -> Finished:
     account = account_get(instance, SYSTEM_CLOCK.now())
     if account.ends_at is None:
         return Finished(note="begins when the instance is open" if account.is_waiting else "ended already")
-    return Finished(note=f"paid until {_text(account.ends_at)}", result={"ends_at": account.ends_at.isoformat()})
+    return Finished(note=f"paid until {second_text(account.ends_at)}", result={"ends_at": account.ends_at.isoformat()})
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -323,12 +324,12 @@ def prepaid_renew(
         raise Conflict(f"{instance_id} is not paid in advance", code="not_prepaid")
     if account.ends_at != ends_at:
         raise Conflict(
-            f"{instance_id} is paid until {_text(account.ends_at)}: look again, and give that end if you still want this",
+            f"{instance_id} is paid until {second_text(account.ends_at)}: look again, and give that end if you still want this",
             code="prepaid_changed",
         )
     if ends_at <= now and _row(instance).at_end == POSTPAID:
         raise Conflict(
-            f"{instance_id} is paid by the hour since {_text(ends_at)}: pay in advance anew, in a minute",
+            f"{instance_id} is paid by the hour since {second_text(ends_at)}: pay in advance anew, in a minute",
             code="prepaid_ended",
         )
     if _later(account, months) > months_after(now, MOST_AHEAD_MONTHS):
@@ -678,10 +679,6 @@ def _size_of(instance: Instance) -> Size:
 def _size(sizes: Mapping[str, float]) -> Size:
     bandwidth, storage = Decimal(str(sizes[rules.BANDWIDTH])), Decimal(str(sizes[rules.STORAGE]))
     return Size(bandwidth, storage, int(sizes[rules.PARTITIONS]))
-
-
-def _text(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _on_record(instance: Instance, actor: str, action: str, detail: dict[str, object], clock: Clock) -> None:

@@ -1,6 +1,8 @@
-"""What names that people give may hold: the one rule for instances, organisations, people and API keys. Cells of CSV. Pure."""
+"""Names that people give: the one rule for instances, organisations, people and API keys. Cells of CSV, moments. Pure."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from controlplane.core.errors import Invalid
 
@@ -37,3 +39,8 @@ def name_checked(value: str, *, field: str = "name", may_be_empty: bool = False)
 def cell_text(value: str) -> str:
     """As a cell of CSV: what a spreadsheet would compute has an apostrophe before it."""
     return f"'{value}" if value.lstrip().startswith(FORMULA) or value.startswith(FORMULA) else value
+
+
+def second_text(moment: datetime) -> str:
+    """RFC 3339 in UTC, to the second: ``2026-11-21T09:03:17Z``."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

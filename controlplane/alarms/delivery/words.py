@@ -15,11 +15,11 @@ again tomorrow says what was so today.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from controlplane.alarms.machine import Telling
 from controlplane.alarms.rules import FIGURES, REASONS
+from controlplane.core.text import second_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,11 +95,6 @@ def duration_text(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def moment_text(at: datetime) -> str:
-    """RFC 3339, to the second."""
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def alarm_document(
     *,
     telling: Telling,
@@ -116,7 +111,7 @@ def alarm_document(
     """Of an alarm that fires or does not any more. `place` names organisation and instance; `detail` is what health says."""
     return {
         "type": TYPES[telling],
-        "timestamp": moment_text(at),
+        "timestamp": second_text(at),
         "data": {
             **place,
             "alarm": {
@@ -130,7 +125,7 @@ def alarm_document(
                 "duration_s": rule.duration_s,
             },
             "value": value,
-            "since": None if since is None else moment_text(since),
+            "since": None if since is None else second_text(since),
             "is_repeated": is_repeated,
             "text": _text(telling, rule, value, detail),
         },
@@ -169,7 +164,7 @@ def budget_document(
         )
     return {
         "type": BUDGET,
-        "timestamp": moment_text(at),
+        "timestamp": second_text(at),
         "data": {
             **place,
             "budget": dict(budget),
@@ -179,7 +174,7 @@ def budget_document(
             "lower_percents": list(lower),
             "so_far": so_far,
             "forecast": forecast,
-            "counted_until": moment_text(counted_until),
+            "counted_until": second_text(counted_until),
             "text": text,
         },
     }
@@ -188,7 +183,7 @@ def budget_document(
 def test_document(*, at: datetime, place: Mapping[str, Mapping[str, str]], name: str) -> dict[str, Any]:
     """Somebody wants to see whether messages arrive."""
     text = f"This is a test of the receiver {name}. Nothing is the matter."
-    return {"type": TEST, "timestamp": moment_text(at), "data": {**place, "text": text}}
+    return {"type": TEST, "timestamp": second_text(at), "data": {**place, "text": text}}
 
 
 def confirm_document(*, at: datetime, instance_id: str) -> dict[str, Any]:
@@ -200,7 +195,7 @@ def confirm_document(*, at: datetime, instance_id: str) -> dict[str, Any]:
         f"Somebody wants alarms of the Kafka instance {instance_id} to be sent to this address. The code that confirms it:\n\n"
         f"    {CODE_PLACE}\n\nIf nobody here knows of it, do nothing: no message comes without the code."
     )
-    return {"type": CONFIRM, "timestamp": moment_text(at), "data": {"text": text}}
+    return {"type": CONFIRM, "timestamp": second_text(at), "data": {"text": text}}
 
 
 def with_code(text: Text, code: str) -> Text:

@@ -28,13 +28,13 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
-from controlplane.core.text import cell_text
+from controlplane.core.text import cell_text, second_text
 
 VERSION = "1.2"
 Value = str | Decimal | datetime | int | None
@@ -223,7 +223,7 @@ def _text(value: Value) -> str:
     if isinstance(value, Decimal):
         return text_of(value or abs(value))  # a product with nothing may be -0
     if isinstance(value, datetime):
-        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return second_text(value)
     if isinstance(value, int):
         return str(value)
     return cell_text(value)
