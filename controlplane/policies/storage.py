@@ -10,6 +10,7 @@ nothing, or everything, and the step that is repeated finds which.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,16 @@ from controlplane.admission import prepaid, purchases
 from controlplane.admission import rules as sizes
 from controlplane.admission.selectors import counted, plan_counted
 from controlplane.billing.costs import cost_list
-from controlplane.billing.pricing.rating import Month
+from controlplane.billing.models import PrepaidEvent
+from controlplane.billing.pricing.prepaid import GROWTH, Account
+from controlplane.billing.pricing.rating import Month, Paid
+from controlplane.billing.selectors import account_get
 from controlplane.budgets.selectors import budget_list, stand_of, stands_of
 from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, OperationFailed, SluiceError
 from controlplane.core.operations import Finished, OperationKind, Step
-from controlplane.instances.models import InstanceState, SpecChange, SpecChangeKind
+from controlplane.instances.models import Instance, InstanceState, SpecChange, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh
 from controlplane.policies import measuring, rules, telling
 from controlplane.policies.rules import EXPANSION
@@ -34,11 +38,11 @@ from quota.contracts.instance import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from controlplane.billing.models import MonthCost
     from controlplane.billing.pricing.plans import Plan
     from controlplane.core.models import Operation
-    from controlplane.instances.models import Instance
     from controlplane.policies.models import DiskPolicy
 
 FREE = (SpecChangeKind.ISOLATED, SpecChangeKind.CLOSED)
@@ -128,27 +132,62 @@ def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float, charge
 
 
 def _bought_since(instance: Instance, costs: Sequence[MonthCost], month: Month) -> dict[str, Decimal]:
-    """What this month costs more by sizes that were changed since its forecasts were computed, by instance of the organisation.
+    """What this month costs more by what was bought since its forecasts were computed, by instance of the organisation.
 
-    But for the last change of `instance`: that is what is judged.
+    By the hour that is sizes that were changed, in hours that are not paid in advance; in advance it is what was charged, less
+    what was paid back. But for the last change of `instance`: that is what is judged.
     """
     since = {row.instance_id: row.computed_at for row in costs}
     if not since:
         return {}
-    oldest, plan = min(since.values()), plan_counted(instance.organisation)
-    rows = SpecChange.objects.for_organisation(instance.organisation)
-    judged = rows.filter(instance=instance).order_by("-pk").values("pk")[:1]
-    rows = rows.exclude(pk__in=list(judged.values_list("pk", flat=True)))
-    changed = rows.filter(at__gt=oldest).values("instance")
-    found: dict[str, Decimal] = {}
-    before: dict[str, Decimal] = {}
+    organisation, oldest = instance.organisation, min(since.values())
+    rows = SpecChange.objects.for_organisation(organisation)
+    judged = rows.filter(instance=instance).order_by("-pk").first()
+    if judged is not None:
+        rows = rows.exclude(pk=judged.pk)
+    events = PrepaidEvent.objects.for_organisation(organisation)
+    changed = {
+        name for kind in (rows, events) for name in kind.filter(at__gt=oldest).values_list("instance", flat=True)
+    }
+    in_advance = Instance.objects.for_organisation(organisation).in_bulk(
+        events.filter(instance__in=changed).values_list("instance", flat=True)
+    )
+    plan = plan_counted(organisation)
+    prices: dict[str, list[tuple[datetime, Decimal]]] = {name: [] for name in changed}
     for row in rows.filter(instance__in=changed).order_by("at", "pk"):
-        price = Decimal(0) if row.kind in FREE else _price(row, plan)
-        if row.at > since.get(row.instance_id, oldest):
-            part = (month.end - max(row.at, month.start)) / (month.end - month.start)
-            more = (price - before.get(row.instance_id, Decimal(0))) * Decimal(str(part))
-            found[row.instance_id] = found.get(row.instance_id, Decimal(0)) + more
-        before[row.instance_id] = price
+        prices[row.instance_id].append((row.at, Decimal(0) if row.kind in FREE else _price(row, plan)))
+    found: dict[str, Decimal] = {}
+    for name, steps in prices.items():
+        start = since.get(name, oldest)
+        now = then = Account(Paid())
+        if name in in_advance:
+            then, now = (account_get(in_advance[name], at) for at in (start, SYSTEM_CLOCK.now()))
+        grown = judged.at if judged is not None and name == instance.id else None
+        charged = sum(
+            line.amount
+            for line in now.paid.charges
+            if line.charged
+            and line.charged.at > start
+            and not (line.charged.kind == GROWTH and line.charged.at == grown)
+        )
+        expected = _by_the_hour([step for step in steps if step[0] <= start], then.paid, start, month)
+        found[name] = _by_the_hour(steps, now.paid, start, month) - expected + charged
+    return found
+
+
+def _by_the_hour(steps: Sequence[tuple[datetime, Decimal]], paid: Paid, since: datetime, month: Month) -> Decimal:
+    """What hours from then to the month's end cost that are not paid in advance.
+
+    `steps`: from when on a month costs how much, in order.
+    """
+    found = Decimal(0)
+    ends = [at for at, _ in steps[1:]]
+    for (at, price), until in zip(steps, [*ends, month.end], strict=False):
+        start, end = max(at, since, month.start), min(until, month.end)
+        left = max(end - start, timedelta(0))
+        for first, last in paid.covered:
+            left -= max(min(last, end) - max(first, start), timedelta(0))
+        found += price * Decimal(str(left / (month.end - month.start)))
     return found
 
 

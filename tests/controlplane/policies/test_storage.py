@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.accounts.models import User
+from controlplane.admission import prepaid
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry, Operation
@@ -165,6 +166,28 @@ def test_what_another_instance_bought_since_counts_for_a_budget_of_all(large, al
     budget_row(alice.organisation, amount=Decimal(10_000))
     failed = large.act()
     assert (failed.state, failed.error_code, size(large)) == ("failed", "over_budget", 1000)
+
+
+@pytest.mark.parametrize("is_bought", [False, True])
+def test_what_another_instance_paid_in_advance_since_counts_for_a_budget_of_all(large, alice, is_bought):
+    """A year is charged at once; by the hour it then costs nothing more this month."""
+    other = Instance.objects.unscoped(REASON).get(pk=large.instance.pk)
+    other.pk, other.name, other.state = "ins-other000", "other", "running"
+    other.save(force_insert=True)
+    opened = SYSTEM_CLOCK.now() - timedelta(days=40)
+    sizes = {name: getattr(other, name) for name in ("bandwidth_mib_per_s", "storage_gib", "partitions")}
+    SpecChange(organisation=other.organisation, instance=other, kind="opened", at=opened, **sizes).save(
+        force_insert=True
+    )
+    for each in (large.instance, other):
+        cost_row(each, 90, 100, month=month(), computed_at=SYSTEM_CLOCK.now())
+    paid = alice.api.post(f"{URL}/{other.pk}/prepaid", {"months": 12, "confirm_price": True})
+    assert run_to_the_end(paid.json()["operation_id"]).state == "succeeded"
+    charged = prepaid.charged(other, SYSTEM_CLOCK)
+    assert charged > 5_000
+    budget_row(alice.organisation, amount=200 + (charged + 1_000 if is_bought else charged / 2))
+    done = large.act()
+    assert (done.error_code, size(large)) == (("", 1100) if is_bought else ("over_budget", 1000))
 
 
 def test_what_costs_nothing_more_is_bought_whatever_the_month_costs(full, alice):
