@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.money import difference_of
 from controlplane.billing.pricing.rating import Month, Size, total
-from controlplane.billing.pricing.what_if import Wanted, what_if_document
+from controlplane.billing.pricing.what_if import Wanted, is_elastic_known, what_if_document
 from controlplane.billing.selectors import bill_get, plan_throughout
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid
@@ -42,6 +42,7 @@ class WhatIf:
     would_plans: tuple[str, ...]
     size: Size | None  # that it would have had at last; None: the instance was not there
     days: tuple[ResourceDays, ...]
+    is_elastic_known: bool  # False: elastic use is not estimated, and counted as it was at the bandwidth of then
 
     @property
     def difference(self) -> Decimal | None:
@@ -90,6 +91,7 @@ def what_if_get(
         tuple(dict.fromkeys(term.plan.name for term in other)),
         sizes[-1] if sizes else None,
         days_beside(days, limits),
+        is_elastic_known(inputs, would),
     )
 
 

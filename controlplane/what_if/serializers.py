@@ -54,6 +54,9 @@ class WhatIfSerializer(serializers.Serializer[Any]):
     would = PricedSerializer()
     difference = serializers.CharField(allow_null=True, help_text="negative: cheaper; null: in another currency")
     size = SizeSerializer(allow_null=True, help_text="that it would have had at last; null: it was not there")
+    elastic_not_estimated = serializers.BooleanField(
+        help_text="of another bandwidth elastic use is counted as it was: with more bandwidth it is billed less, with less more"
+    )
     days = ResourceDaysSerializer(many=True)
 
 
@@ -79,5 +82,6 @@ def what_if_body(found: WhatIf) -> dict[str, Any]:
                 "partitions": size.partitions,
             }
         ).data,
+        "elastic_not_estimated": not found.is_elastic_known,
         "days": ResourceDaysSerializer(found.days, many=True).data,
     }

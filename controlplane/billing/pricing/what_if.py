@@ -2,6 +2,8 @@
 
 Rule. The instance would have been there in the same hours, with the members of the size that are asked for throughout and the
 others as they were; it would have used what it used, and what was paid in advance would have been paid for that size.
+What was carried above the bought bandwidth stays as it was, too: of an hour it is known how much that was, and not how fast,
+so what another bandwidth would have left of it cannot be told (`is_elastic_known`).
 Adjustments of earlier months are left out of both sides: they are no matter of this month's size. Like a forecast it is an
 inputs document, rated by the same `rate`; asked for what it was, it gives what it cost.
 """
@@ -20,10 +22,11 @@ from controlplane.billing.pricing.documents import (
     month_of,
     periods_in,
     prepaid_in,
+    rated,
     terms_in,
 )
 from controlplane.billing.pricing.elastic import elastic_in, elastic_of
-from controlplane.billing.pricing.rating import Period, Size, Term
+from controlplane.billing.pricing.rating import ELASTIC, Period, Size, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +65,14 @@ def what_if_document(
         prepaid=prepaid_in(inputs),
         elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
     )
+
+
+def is_elastic_known(inputs: Mapping[str, Any], would: Mapping[str, Any]) -> bool:
+    """Whether what `would` bills above the bandwidth is what it would have been: there is none, or the bandwidth is as it was.
+
+    `would`: made of `inputs`, by `what_if_document`. Otherwise it is what was carried above the bandwidth of `inputs`.
+    """
+    before, after = (
+        [period.size.bandwidth_mb_per_s for period in periods_in(document)] for document in (inputs, would)
+    )
+    return before == after or not any(line.item in ELASTIC for line in rated(would))

@@ -25,9 +25,9 @@ from controlplane.billing.pricing.elastic import (
 )
 from controlplane.billing.pricing.forecast import Recent, forecast_document
 from controlplane.billing.pricing.plans import GB, PRO, TRAFFIC
-from controlplane.billing.pricing.rating import ELASTIC, HOUR, Month, Term, Used, rate, spans_of, total
+from controlplane.billing.pricing.rating import ELASTIC, HOUR, Month, Period, Size, Term, Used, rate, spans_of, total
 from controlplane.billing.pricing.sharing import by_topic
-from controlplane.billing.pricing.what_if import what_if_document
+from controlplane.billing.pricing.what_if import Wanted, is_elastic_known, what_if_document
 
 MAY = Month(2026, 5)
 NOW = datetime(2026, 6, 2, tzinfo=UTC)
@@ -107,6 +107,20 @@ def test_a_forecast_and_a_what_if_take_it_as_it_is():
     assert total(rated(forecast_document(inputs, Recent(at(13), at(20))))) == Decimal("0.40")
     assert total(rated(what_if_document(inputs))) == Decimal("0.40")
     assert rated(what_if_document(inputs, terms=[Term(MAY.start, TRAFFIC)])) == ()
+
+
+@pytest.mark.parametrize(("wanted", "known"), [(20, True), (40, False), (10, False)])
+def test_of_another_bandwidth_it_is_as_it_was_and_known_not_to_be_true(wanted, known):
+    periods = [Period(MAY.start, None, Size(Decimal(20), Decimal(100), 100))]
+    elastic = elastic_of({at(3, 7): (5 * GB, 0)}, UNDER_PRO, MAY)
+    inputs = inputs_document(UNDER_PRO, periods, MAY, NOW, {}, elastic=elastic)
+    would = what_if_document(inputs, Wanted(bandwidth_mb_per_s=Decimal(wanted)))
+    assert is_elastic_known(inputs, would) is known
+    assert is_elastic_known(inputs, what_if_document(inputs, Wanted(disk_gb=Decimal(500))))
+    other_plan = what_if_document(inputs, Wanted(Decimal(wanted)), [Term(MAY.start, TRAFFIC)])
+    assert is_elastic_known(inputs, other_plan), "under a plan that bills none of it"
+    without = inputs_document(UNDER_PRO, periods, MAY, NOW, {})
+    assert is_elastic_known(without, what_if_document(without, Wanted(Decimal(wanted))))
 
 
 def test_topics_share_it_by_what_they_produced_or_consumed():

@@ -10,6 +10,7 @@ from django.test import Client
 
 from controlplane.billing import closing
 from controlplane.billing.models import PlanChoice
+from controlplane.metering.models import ElasticMinute
 from controlplane.quotas.models import QuotaDay
 from tests.controlplane.billing.test_bill_api import at
 from tests.controlplane.billing.test_costs import GB, MAY, NOW, opened  # noqa: F401  # a fixture
@@ -52,6 +53,22 @@ def test_another_size(alice, reserved):
     assert body["difference"] == money(469 * (per_hour - Decimal("1.59")))
     assert body["size"] == {"bandwidth_mib_per_s": 40, "storage_gib": 150.5, "partitions": 900}
     assert (body["month"], body["so_far"]) == ("2026-05", True)
+
+
+def test_elastic_use_of_another_bandwidth_is_said_not_to_be_estimated(alice, reserved):
+    ElasticMinute.objects.create(
+        instance=reserved.pk, direction="produce", epoch=1, minute="2026-05-15T09:00:00Z", bytes=50 * 10**9
+    )
+    assert asked(alice, reserved, "?storage_gib=150")["elastic_not_estimated"] is False
+    body = asked(alice, reserved, "?bandwidth_mib_per_s=40")
+    assert body["elastic_not_estimated"] is True
+    assert asked(alice, reserved, "?bandwidth_mib_per_s=40&plan=traffic")["elastic_not_estimated"] is False
+    client = Client()
+    client.force_login(alice.user)
+    path = f"/{alice.organisation.id}/instances/{reserved.id}/bill/what-if"
+    note = "Elastic use is not estimated"
+    assert note in text_of(client.get(f"{path}?ask=1&month=2026-05&bandwidth_mib_per_s=40&plan="))
+    assert note not in text_of(client.get(f"{path}?ask=1&month=2026-05&bandwidth_mib_per_s=&plan="))
 
 
 def test_days_of_the_month_beside_it(alice, reserved):
