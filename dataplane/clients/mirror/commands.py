@@ -3,7 +3,8 @@
 python -m dataplane.clients.mirror mirror.toml             until SIGTERM or Ctrl-C; a line of lag now and then
 python -m dataplane.clients.mirror mirror.toml status      how far each partition is, by the checkpoints
 python -m dataplane.clients.mirror mirror.toml compare     reads both sides, and says of each partition how many
-                                                            messages, a digest, and the first difference; exit status 1 then
+                                                            messages, a digest, and the first difference; exit status 1 then,
+                                                            5 where something, or everything, could not be compared
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataplane.clients.mirror.delivery import SupersededError
 from dataplane.clients.mirror.metrics import Row, table
 from dataplane.clients.mirror.runner import Mirror
 
-DIFFERENT, USAGE, UNREACHABLE, SUPERSEDED = 1, 2, 3, 4
+DIFFERENT, USAGE, UNREACHABLE, SUPERSEDED, NOT_COMPARED = 1, 2, 3, 4, 5
 _SAY_S = 10.0
 _BACKOFF = Backoff(10, 500)
 
@@ -36,7 +37,7 @@ def main(words: Sequence[str]) -> int:
         prog="python -m dataplane.clients.mirror",
         description="Copy topics of any number of Kafka clusters into one.",
         epilog="exit status: 0 done, 1 the target is not equal, 2 wrong command line or file, 3 no answer from a cluster, "
-        "4 another mirror of the same names has begun",
+        "4 another mirror of the same names has begun, 5 not all was compared, or nothing",
     )
     parser.add_argument("config", type=Path, metavar="mirror.toml")
     parser.add_argument("command", nargs="?", default="run", choices=("run", "status", "compare"))
@@ -86,20 +87,29 @@ def _checkpoints(config: MirrorConfig, target: Cluster) -> Mapping[Key, Checkpoi
 
 
 def _compare(config: MirrorConfig) -> int:
-    is_equal = True
+    found: set[int] = set()
     with Cluster(config.target.settings, lambda: config.target.bootstrap) as target:
         checkpoints = _checkpoints(config, target)
         for source in config.sources:
-            is_equal = _compare_source(source, config.target, target, checkpoints) and is_equal
-    return 0 if is_equal else DIFFERENT
+            found.add(_compare_source(source, config.target, target, checkpoints))
+    return next((status for status in (DIFFERENT, NOT_COMPARED) if status in found), 0)
 
 
-def _compare_source(source: Source, target: Target, to: Cluster, checkpoints: Mapping[Key, Checkpoint]) -> bool:
-    is_equal = True
+def _compare_source(source: Source, target: Target, to: Cluster, checkpoints: Mapping[Key, Checkpoint]) -> int:
+    """An exit status. That nothing differs is not enough for 0: something has to have been compared."""
+    messages, is_equal, is_whole = 0, True, True
     with Cluster(source.settings, lambda: source.bootstrap) as cluster:
         there = cluster.refresh(None)
         topics = {name: len(topic.partitions) for name, topic in there.items() if source.copies(name, target)}
         for found in compare(Sides(source, target, cluster, to), topics, checkpoints):
             print(found, flush=True)
+            messages += found.messages
             is_equal = is_equal and found.difference is None
-    return is_equal
+            is_whole = is_whole and found.left_out is None
+    if not topics:
+        print(f"{source.name}: NOTHING COMPARED: the source has no topic that is copied", flush=True)
+    elif is_equal and not messages:
+        print(f"{source.name}: NOTHING COMPARED: there is no message to compare in {len(topics)} topics", flush=True)
+    if not is_equal:
+        return DIFFERENT
+    return 0 if messages and is_whole else NOT_COMPARED

@@ -9,7 +9,9 @@ count and a *digest* of its own, which are the proof; they are the same for both
               numbers           headers int32, time int64; all of it big-endian. Without times: no time
 
 It begins where both sides still have messages: at the first one of the offset map that both have, or at both beginnings where no
-checkpoint is. It ends before the first transaction that is open at the source: nobody knows yet whether that will be copied.
+checkpoint is. What was copied and has been deleted in the target since (retention, DeleteRecords) is not compared, and that is
+told: the rest may be equal, the whole is not proved to be. It ends before the first transaction that is open at the source:
+nobody knows yet whether that will be copied.
 
 Where a topic is compacted, each side compacts on its own: what is gone on one side only is a difference.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from dataplane.clients.cluster import Cluster
@@ -39,6 +41,18 @@ _SHOWN = 16  # hexadecimal digits of a digest, of 64
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """What the source has, was copied, and the target has lost: offsets of the source, and where the target begins by now."""
+
+    first: int
+    last: int
+    target_begins: int
+
+    def __str__(self) -> str:
+        return f"not compared from {self.first} to {self.last}: the target begins at {self.target_begins}"
+
+
+@dataclass(frozen=True)
 class Compared:
     """Of one partition; `difference` is None where both have the same."""
 
@@ -52,15 +66,20 @@ class Compared:
     difference: str | None
     has_times: bool = True  # they were compared
     open_from: int | None = None  # where a transaction of the source begins that is open, and was not waited for
+    left_out: LeftOut | None = None
 
     def __str__(self) -> str:
         where = f"{self.source} {self.topic}-{self.partition}"
         if self.difference is None:
             what = f"{self.messages} messages, equal, sha256 {self.digest[:_SHOWN]}"
+            if self.left_out is not None:
+                what = f"NOT ALL COMPARED: {self.left_out}; behind it {what}"
         else:
             counts = f"{self.messages} messages, {self.messages_there} in the target"
             digests = f"sha256 {self.digest[:_SHOWN]}, {self.digest_there[:_SHOWN]} in the target"
             what = f"{counts}, DIFFERENT: {self.difference}; {digests}"
+            if self.left_out is not None:
+                what += f"; {self.left_out}"
         if not self.has_times:
             what += "; times are not compared: the target stamps messages itself"
         if self.open_from is not None:
@@ -129,11 +148,12 @@ def compare(sides: Sides, topics: Mapping[str, int], checkpoints: Mapping[Key, C
             elif partition >= count:
                 yield _judged(sides, place, (), Reading(sides.to, (into, partition)), has_times=has_times)
             else:
-                begin, begin_there = _beginnings(sides, place, (into, partition), found)
+                begin, begin_there, left_out = _beginnings(sides, place, (into, partition), found)
                 ours = Reading(sides.from_, place, begin)
-                yield _judged(
+                judged = _judged(
                     sides, place, ours, Reading(sides.to, (into, partition), begin_there), has_times=has_times
                 )
+                yield replace(judged, left_out=left_out)
 
 
 def _partitions(cluster: Cluster, topic: str) -> int:
@@ -175,12 +195,17 @@ def _judged(
     return Compared(sides.source.name, *place, ours.count, theirs.count, *digests, difference, has_times, open_from)
 
 
-def _beginnings(sides: Sides, place: Place, into: Place, found: Checkpoint | None) -> tuple[int, int | None]:
+def _beginnings(
+    sides: Sides, place: Place, into: Place, found: Checkpoint | None
+) -> tuple[int, int | None, LeftOut | None]:
     first, first_there = offset_in(sides.from_, place, EARLIEST_TIME), offset_in(sides.to, into, EARLIEST_TIME)
     if found is None or not found.segments:
-        return first, None
-    both = OffsetMap(found.segments).in_both(first, first_there)
-    return both if both is not None else (max(first, found.source_offset), max(first_there, found.target_offset))
+        return first, None, None
+    offsets, behind = OffsetMap(found.segments), max(first, found.source_offset)
+    begin, begin_there = offsets.in_both(first, first_there) or (behind, max(first_there, found.target_offset))
+    whole, _ = offsets.in_both(first, 0) or (behind, 0)  # where it began if the target had everything
+    left_out = LeftOut(whole, begin - 1, first_there) if begin > whole else None
+    return begin, begin_there, left_out
 
 
 def _difference(left: MessageAndOffset | None, right: MessageAndOffset | None, *, has_times: bool) -> str | None:

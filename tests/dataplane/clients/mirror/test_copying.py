@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.clients.cluster import Cluster
+from dataplane.clients.cluster import Backoff, Cluster
 from dataplane.clients.messages import Message
-from dataplane.clients.mirror.checkpoints import Checkpoint, Key
+from dataplane.clients.mirror import commands
+from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Key
 from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
@@ -251,6 +252,58 @@ def test_partitions_that_one_side_has_alone_are_differences_when_they_have_messa
     pair.new.topics["t"] = 1
     copier.to.refresh(None)
     assert differences({"t": 2}) == [None, "the target has no such partition"]
+
+
+def test_a_target_that_has_lost_its_beginning_is_not_called_equal(pair):
+    pair.send("a", "b", "c", "d")
+    copier = pair.copier()
+    run(copier)
+    pair.new.first_offset = 3
+    found = compared(pair, copier)
+    assert (found.messages, found.difference) == (1, None)
+    assert str(found).startswith(
+        "old t-0: NOT ALL COMPARED: not compared from 0 to 2: the target begins at 3; behind it 1"
+    )
+    pair.new.first_offset = 4  # all of it
+    assert str(compared(pair, copier).left_out) == "not compared from 0 to 3: the target begins at 4"
+    pair.old.first_offset = 4  # and the source has no more: there is nothing that could be missing
+    assert compared(pair, copier).left_out is None
+
+
+def status_of_a_comparison(pair, tmp_path, topics="t"):
+    """What the command line exits with."""
+    path = tmp_path / "mirror.toml"
+    old, new = ("{}:{}".format(*end.address) for end in (pair.old, pair.new))
+    path.write_text(
+        f'[target]\nname = "new"\nbootstrap = "{new}"\n[[sources]]\nname = "old"\nbootstrap = "{old}"\ntopics = "{topics}"\n'
+    )
+    return commands.main([str(path), "compare"])
+
+
+def test_a_comparison_of_nothing_or_of_a_part_has_an_exit_status_of_its_own(pair, tmp_path, capsys):
+    assert status_of_a_comparison(pair, tmp_path, "none") == commands.NOT_COMPARED
+    assert "old: NOTHING COMPARED: the source has no topic that is copied" in capsys.readouterr().out
+    assert status_of_a_comparison(pair, tmp_path) == commands.NOT_COMPARED  # both are empty
+    assert "old: NOTHING COMPARED: there is no message to compare in 1 topics" in capsys.readouterr().out
+    pair.send("a", "b")
+    copier = pair.copier()
+    run(copier)
+    pair.new.make("mirror-checkpoints", 1)
+    CheckpointLog(copier.to, "mirror-checkpoints", Backoff(1, 10)).write(pair.checkpoints(copier))
+    assert status_of_a_comparison(pair, tmp_path) == 0
+    pair.new.logs["t", 0].append(Message(b"more"))
+    assert status_of_a_comparison(pair, tmp_path) == commands.DIFFERENT
+
+
+def test_a_comparison_of_a_part_is_no_success(pair, tmp_path, monkeypatch):
+    pair.send("a", "b")
+    copier = pair.copier()
+    run(copier)
+    known = pair.checkpoints(copier)
+    monkeypatch.setattr(commands, "_checkpoints", lambda *_: known)
+    assert status_of_a_comparison(pair, tmp_path) == 0
+    pair.new.first_offset = 1
+    assert status_of_a_comparison(pair, tmp_path) == commands.NOT_COMPARED
 
 
 def test_with_marks_both_ways_each_side_is_compared_for_what_was_copied(pair):
