@@ -161,6 +161,24 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
     assert [row.produced_bytes for row in transforms.good(rows).collect()] == [1]
 
 
+def test_what_another_cluster_told_is_refused_by_name_and_not_booked(batch, job, database_file, spark, monkeypatch):
+    """This job reads the topic of `default`. A broker that names no cluster is older than names."""
+    others = [changed(cluster="east"), of_instance(cluster="east"), complete("2026-05-01T09", cluster="east")]
+    own = [record(1), changed(cluster="default", produced_bytes=9), of_version_1(4), complete("2026-05-01T09")]
+    read = spark.createDataFrame(
+        [(value, 3, 100 + place, datetime(2026, 5, 1, 11, 30, tzinfo=UTC)) for place, value in enumerate(others + own)],
+        SOURCE,
+    )
+    monkeypatch.setattr(job, "_query_id", lambda: "0f3a77c2-query")
+    job._batch(read, 0)
+    assert counts(database_file) == (7, 3, 0)
+    assert [row[4] for row in maxima(database_file)] == [9]
+    assert queried(database_file, "SELECT COUNT(*) FROM metering_statement") == [(1,)]
+    assert queried(database_file, "SELECT COUNT(*) FROM metering_instancemaximum") == [(0,)]
+    refused = transforms.bad(transforms.parsed(read, "default")).collect()
+    assert {row.problem for row in refused} == {"cluster is not default, whose topic it is in"}
+
+
 def test_records_of_both_versions_are_one_row_and_the_larger_counts(batch, job, database_file):
     """A broker is renewed: its new boot tells what the old one left, under the same key."""
     job.take(batch(of_version_1(5), of_version_1(9), record(9), record(4)), query="q", number=0)

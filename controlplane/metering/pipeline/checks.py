@@ -19,8 +19,11 @@ MOST_BYTES = 2**60
 """Of one topic since a broker's boot: a year at 36 GB/s. Beyond it is what a damaged counter says."""
 
 
-def problem_of(raw: str, parsed: str) -> Column:
-    """Why a record will not do, null for a good one. `raw` is the column of the text, `parsed` of its struct."""
+def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
+    """Why a record will not do, null for a good one. `raw` is the column of the text, `parsed` of its struct.
+
+    `cluster`: whose topic it was read from; None: not known. A record that names another is refused, one that names none is not.
+    """
 
     def member(name: str) -> Column:
         return F.col(f"{parsed}.{name}")
@@ -33,6 +36,9 @@ def problem_of(raw: str, parsed: str) -> Column:
 
     def longer(name: str, most: int) -> Column:
         return F.length(F.coalesce(member(name), F.lit(""))) > most
+
+    def is_of_another(own: str) -> Column:
+        return ~F.coalesce(member("cluster"), F.lit("")).isin("", own)
 
     is_complete, is_instance = member("kind") == COMPLETE, member("kind") == INSTANCE
     lacks_any = member("cluster").isNull() | member("topic_id").isNull()
@@ -47,6 +53,11 @@ def problem_of(raw: str, parsed: str) -> Column:
         ),
         refuse(member("broker").isNull(), "broker is not a number"),
         refuse(longer("cluster", LONGEST_CLUSTER), "cluster is not a cluster's name"),
+        *(
+            []
+            if cluster is None
+            else [refuse(is_of_another(cluster), f"cluster is not {cluster}, whose topic it is in")]
+        ),
     )
     of_usage = F.coalesce(
         refuse(member("kind").isNotNull(), "a kind that is not known"),

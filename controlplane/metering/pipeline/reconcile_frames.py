@@ -31,10 +31,10 @@ BILLED = StructType([*(StructField(name, StringType()) for name in ("instance", 
 _VIEW, _CAPS_VIEW = "usage_records", "usage_caps"
 
 
-def records(raw: DataFrame, now: datetime) -> DataFrame:
-    """All rows that count, those among them that an earlier release refused and this one knows."""
+def records(raw: DataFrame, now: datetime, cluster: str | None = None) -> DataFrame:
+    """All rows that count, those among them that an earlier release refused and this one knows. `cluster`: whose table it is."""
     counted = F.col("kind").isin(transforms.USAGE, transforms.KNOWN, INSTANCE)
-    return raw.where(counted).unionByName(transforms.read_again(raw, now).where(counted))
+    return raw.where(counted).unionByName(transforms.read_again(raw, now, cluster).where(counted))
 
 
 def of_hours(records_: DataFrame, start: str, end: str) -> DataFrame:

@@ -22,15 +22,15 @@ BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
 """Records that were written without a time are stamped -1."""
 
 
-def parsed(records: DataFrame) -> DataFrame:
-    """The Kafka source's rows as text, struct and, for bad ones, the problem."""
+def parsed(records: DataFrame, cluster: str | None = None) -> DataFrame:
+    """The Kafka source's rows as text, struct and, for bad ones, the problem. `cluster`: whose topic they are from."""
     return records.select(
         F.col("value").cast("string").alias("raw"),
         F.col("partition").alias("source_partition"),
         F.col("offset").alias("source_offset"),
         F.col("timestamp").alias("recorded_at"),
         F.from_json(F.col("value").cast("string"), VALUE).alias("record"),
-    ).withColumn("problem", problem_of("raw", "record"))
+    ).withColumn("problem", problem_of("raw", "record", cluster))
 
 
 def good(rows: DataFrame) -> DataFrame:
@@ -164,8 +164,10 @@ def raw_rows(rows: DataFrame, topic_id: str, now: datetime) -> DataFrame:
     ).select(*RAW)
 
 
-def read_again(raw: DataFrame, now: datetime) -> DataFrame:
+def read_again(raw: DataFrame, now: datetime, cluster: str | None = None) -> DataFrame:
     """Rows of `usage_raw` that were refused, as this release reads them: those that it knows by now, good, in columns RAW.
+
+    `cluster`: whose table it is. What names another cluster stays refused.
 
     They are few, and kept once they are parsed: into a plan that parses, Spark pushes every later filter, with as many copies of
     all the checks as it mentions them, and planning takes longer than the work.
@@ -176,7 +178,7 @@ def read_again(raw: DataFrame, now: datetime) -> DataFrame:
         "offset",
         F.col("recorded_at").alias("timestamp"),
     )
-    return raw_rows(parsed(refused).persist(), "", now).where(F.col("kind") != BAD)
+    return raw_rows(parsed(refused, cluster).persist(), "", now).where(F.col("kind") != BAD)
 
 
 def _ended_before(now: datetime) -> Column:

@@ -31,9 +31,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import raw_table, reconcile_frames, reconcile_tables, runs, session
@@ -43,7 +44,7 @@ from controlplane.spark import delta
 from controlplane.spark.errors import PlainError, said
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LOG = logging.getLogger("sluice.reconcile")
 JOB, APP = "reconcile", "reconcile"
@@ -85,11 +86,12 @@ def reconcile(
     environment = settings.environment
     known = Reconciled(environment)
     try:
-        records = reconcile_frames.of_hours(
-            reconcile_frames.records(raw_table.read(spark, settings.lake, known.clusters()), now),
-            hours.start,
-            hours.end,
-        ).persist()
+        tables = (
+            reconcile_frames.records(raw_table.read(spark, settings.lake, [name]), now, name)
+            for name in known.clusters()
+        )
+        read = reduce(DataFrame.unionByName, tables)
+        records = reconcile_frames.of_hours(read, hours.start, hours.end).persist()
         recomputed = reconcile_frames.hours(records, known.caps(), hours.start, hours.end).persist()
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
         if rolls_up and hours.days:

@@ -144,7 +144,7 @@ class UsageJob:
 
     def _batch(self, records: DataFrame, number: int) -> None:
         try:
-            rows = transforms.parsed(records).persist()
+            rows = transforms.parsed(records, self._settings.cluster).persist()
             try:
                 self.take(rows, query=self._query_id(), number=number)
             finally:
