@@ -41,6 +41,7 @@ class PlainWriter:
 
     is_exact = False
     is_broken = False
+    is_late = False
     room = 2**31
 
     def __init__(self, cluster: Cluster) -> None:

@@ -45,7 +45,7 @@ class Copier:
     to: Cluster
     progress: dict[Place, Progress] = field(default_factory=dict)
     is_blind: bool = False  # a broker of the source did not answer in the last step
-    is_full: bool = False  # something was left out in the last step: the transaction has no room for more partitions
+    is_full: bool = False  # something was left out in the last step: the transaction has no room for more, or no time
     turn: int = 0  # which partition comes first: who was left out has its turn
     now_s: Callable[[], float] = time.monotonic
 
@@ -60,6 +60,10 @@ class Copier:
     @writer.setter
     def writer(self, writer: Writer) -> None:
         self._putting.writer = writer
+
+    def is_done(self, *, committed: bool) -> None:
+        """Of a transaction: see `Putting`."""
+        self._putting.is_done(committed=committed)
 
     def rows(self) -> list[Row]:
         """How far each partition is. Any thread may ask."""
@@ -101,6 +105,9 @@ class Copier:
         self.is_blind = False
         self.is_full = False
         for leader, places in self._by_leader().items():
+            if self.writer.is_late:
+                self.is_full = True
+                break
             try:
                 answers = self._fetched(leader, places)
             except ClientError as error:
@@ -200,17 +207,22 @@ class Copier:
     def _copied(self, fetched: Fetched, messages: Arrived) -> int:
         place = fetched.request.place
         state = self.progress[place]
+        before = state.copied
         try:
             if fetched.raw is not None:
-                self._putting.move(place, state, fetched.raw)
+                is_whole = self._putting.move(place, state, fetched.raw)
             else:
-                self._putting.append(place, state, cast("Sequence[MessageAndOffset]", messages))
+                is_whole = self._putting.append(place, state, cast("Sequence[MessageAndOffset]", messages))
         except ClientError as error:
             if self.writer.is_broken:
                 self._rest(place, error)
                 raise
             self._failed(place, state, error)
             return 0
+        if not is_whole:  # the rest is fetched again after the commit
+            self.is_full = True
+            self.turn += 1
+            return state.copied - before
         state.next_source = max(state.next_source, fetched.entries.next_offset)
         if messages:
             state.rest_s = 0.0

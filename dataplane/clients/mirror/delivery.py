@@ -166,7 +166,7 @@ class ExactlyOnce:
 
         Raises SupersededError, ClientError.
         """
-        self._is_ready = False
+        is_again, self._is_ready = self._has_begun, False
         try:
             self._producer.initialise(take_over=not self._has_begun)
         except FencedError:
@@ -174,6 +174,8 @@ class ExactlyOnce:
             self._producer.initialise(take_over=True)
         self._begin()
         self.checkpoints = self._look_who_is_latest()
+        if is_again:
+            self._copier.is_done(committed=False)
         self._copier.rewind(self.checkpoints)
         self._is_ready = True
 
@@ -201,7 +203,9 @@ class ExactlyOnce:
     def commit(self) -> None:
         """Messages and checkpoints at once."""
         changed = _changed(self._copier, self.checkpoints, is_exact=True)
-        if not changed:
+        if (
+            not changed and not self._producer.is_late
+        ):  # one in which all was refused is ended, or the next would be late too
             return
         try:
             self._append([to_message(key, one) for key, one in changed.items()])
@@ -209,6 +213,7 @@ class ExactlyOnce:
         except ClientError:
             self._producer.give_up()
             raise
+        self._copier.is_done(committed=True)
         self.checkpoints.update(changed)
 
     def _append(self, messages: Sequence[Message]) -> None:

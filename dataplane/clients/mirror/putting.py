@@ -32,7 +32,8 @@ from dataplane.protocol.errors import ErrorCode
 LOG = logging.getLogger(__name__)
 MARK = "sluice-mirror"
 """The header that says through which clusters a message came, where sources are marked."""
-_LARGEST_BATCH = 900_000
+LARGEST_BATCH = 900_000
+_SMALLEST_BATCH = 16_384
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
@@ -52,6 +53,11 @@ class Writer(Protocol):
     @property
     def room(self) -> int:
         """For so many partitions more."""
+        ...
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nothing more is to be put before what was put is committed."""
         ...
 
     def has(self, place: Place) -> bool:
@@ -79,6 +85,7 @@ class Putting:
     source: Source
     to: Cluster
     writer: Writer = field(init=False)
+    largest_batch: int = LARGEST_BATCH  # bytes; less after a transaction that came to nothing
 
     def __post_init__(self) -> None:
         self.writer = PlainWriter(self.to)
@@ -91,21 +98,34 @@ class Putting:
         """Whether what comes of a partition need not be taken apart."""
         return self.writer.is_exact and state.is_known and not self.source.mark
 
-    def move(self, place: Place, state: Progress, records: Sequence[MovedRecord]) -> None:
-        """Raises ClientError: `state` says up to where it is known to be."""
-        for some in portions(records, _LARGEST_BATCH):
+    def move(self, place: Place, state: Progress, records: Sequence[MovedRecord]) -> bool:
+        """Whether all of it was put, or the writer is late. Raises ClientError: `state` says up to where it is known to be."""
+        for some in portions(records, self.largest_batch):
+            if self.writer.is_late:
+                return False
             self._send(place, state, some, some, self.writer.move)
+        return True
 
-    def append(self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]) -> None:
-        """But for what is there already. Raises ClientError: `state` says up to where it is known to be."""
+    def is_done(self, *, committed: bool) -> None:
+        """Of a transaction. After one that came to nothing batches are half as large, so that the same is not tried for ever."""
+        if committed:
+            self.largest_batch = min(LARGEST_BATCH, 2 * self.largest_batch)
+        else:
+            self.largest_batch = max(_SMALLEST_BATCH, self.largest_batch // 2)
+
+    def append(self, place: Place, state: Progress, messages: Sequence[MessageAndOffset]) -> bool:
+        """As `move`, but for what is there already."""
         if not messages:
-            return
+            return True
         if not state.is_known:
             messages = self._recovered(place, state, messages)
         at = 0
-        for some in portions([self._marked(one.message) for one in messages], _LARGEST_BATCH):
+        for some in portions([self._marked(one.message) for one in messages], self.largest_batch):
+            if self.writer.is_late:
+                return False
             self._send(place, state, messages[at : at + len(some)], some, self.writer.append)
             at += len(some)
+        return True
 
     def _send(
         self,

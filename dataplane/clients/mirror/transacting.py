@@ -128,6 +128,11 @@ class TransactionalProducer:
         """How many partitions more the transaction takes, of those that are data."""
         return max(0, MOST_PARTITIONS - len(self._enlisted))
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the transaction has taken a quarter of its time: it is to be committed with what it has."""
+        return bool(self._enlisted) and time.monotonic() >= self._began_at + TIMEOUT_MS / 4000
+
     def has(self, place: Place) -> bool:
         """Whether a partition is part of the transaction already."""
         return place in self._enlisted

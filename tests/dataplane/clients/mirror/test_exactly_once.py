@@ -441,6 +441,56 @@ def test_more_partitions_than_a_transaction_takes_are_copied_in_several(ends, li
     assert (len(new.committed("t", 0)), len(new.committed("t", 1))) == (8, 8)
 
 
+def test_at_a_slow_target_a_round_ends_in_time_and_commits_what_it_has(ends, life):
+    old, new = ends
+    one = life().exactly_once()
+    one.copier._putting.largest_batch = 250
+    producer = one.copier.writer
+    append = producer.append
+
+    def slow(place, messages, codec=0):
+        producer._began_at -= transacting.TIMEOUT_MS / 3000 if place[0] == "t" else 0  # so long the last one took
+        return append(place, messages, codec)
+
+    producer.append = slow
+    values = ["x" * 100 + str(number) for number in range(8)]
+    send(old, *values)
+    producer.enlist([("t", 0)])
+    one.copier.step()
+    assert one.copier.is_full
+    one.delivery.commit()
+    some = new.committed("t", 0)
+    assert 0 < len(some) < 8
+    assert some == values[: len(some)]
+    producer.append = append
+    one.copy()
+    assert new.committed("t", 0) == values
+
+
+def test_a_late_transaction_in_which_nothing_was_put_is_ended_all_the_same(ends, life):
+    old, new = ends
+    one = life().exactly_once()
+    one.copier.writer.enlist([("t", 0)])
+    one.copier.writer._began_at -= transacting.TIMEOUT_MS / 1000
+    send(old, "a")
+    one.copy()
+    assert new.committed("t", 0) == ["a"]
+
+
+def test_after_a_transaction_that_came_to_nothing_batches_are_half_as_large(ends, life):
+    old, new = ends
+    one = life().exactly_once()
+    whole = one.copier._putting.largest_batch
+    send(old, "a")
+    one.copier.step()
+    one.copier.writer.give_up()
+    one.open()
+    assert one.copier._putting.largest_batch == whole // 2
+    one.copy()
+    assert new.committed("t", 0) == ["a"]
+    assert one.copier._putting.largest_batch == whole
+
+
 def test_a_broken_producer_does_nothing_until_it_has_begun_anew(ends, life):
     one = life().exactly_once()
     producer = one.copier.writer
