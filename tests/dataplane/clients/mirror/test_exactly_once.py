@@ -470,6 +470,7 @@ def test_at_a_slow_target_a_round_ends_in_time_and_commits_what_it_has(ends, lif
 def test_a_late_transaction_in_which_nothing_was_put_is_ended_all_the_same(ends, life):
     old, new = ends
     one = life().exactly_once()
+    one.copy()  # there are checkpoints, and nothing about them changes
     one.copier.writer.enlist([("t", 0)])
     one.copier.writer._began_at -= transacting.TIMEOUT_MS / 1000
     send(old, "a")
