@@ -32,6 +32,8 @@ _NOT_LIMITED = ("request_percentage", "controller_mutation_rate", "connection_cr
 _LARGEST_RATE = 2**53
 MOST_KINDS = 3
 """One more than there are: of so many, one is named twice or not known."""
+MOST_SETTINGS = len(_MEMBERS) + 1
+"""Of so many settings, too, one is named twice or not known."""
 EXACT, DEFAULT, ANY = 0, 1, 2
 """How a filter's component matches a name."""
 _DESCRIBED_PER_STEP, _READ_PER_STEP = 50, 10

@@ -13,9 +13,11 @@ from dataplane.handlers.admin.access_nodes import check_still
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices
+from dataplane.protocol.arrays import as_array
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.configs import (
     AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
     AlterClientQuotasResponseEntityData,
@@ -26,9 +28,18 @@ from dataplane.protocol.messages.configs import (
     DescribeClientQuotasResponseEntryData,
     ValueData,
 )
-from dataplane.records.steps import Steps
+from dataplane.records.steps import Pace, Steps, each
 from dataplane.tenancy.access import Operation
-from dataplane.throttle.client_quotas import MOST_KINDS, Component, Draft, Setting, check_kinds, described, entity_of
+from dataplane.throttle.client_quotas import (
+    MOST_KINDS,
+    MOST_SETTINGS,
+    Component,
+    Draft,
+    Setting,
+    check_kinds,
+    described,
+    entity_of,
+)
 from dataplane.throttle.rule_writer import read_rules, write_rules
 from quota.contracts.rules import ThrottleRule
 
@@ -37,6 +48,7 @@ _NEVER = 2**15
 _PATIENCE_MS = 10_000
 _PER_STEP, _ALTERED_PER_STEP = 30, 8
 """Entries that cost about 100 us."""
+_ENTRY_US, _PART_US = 2, 1
 _Refusals = dict[int, ApiError]
 """By the entry's place in the request."""
 
@@ -108,10 +120,11 @@ def _answers(
     request: AlterClientQuotasRequest, refusals: _Refusals
 ) -> Steps[tuple[AlterClientQuotasResponseEntryData, ...]]:
     answers: list[AlterClientQuotasResponseEntryData] = []
+    pace = Pace()
     for place, entry in enumerate(request.entries):
-        answers.append(_answer(entry, refusals.get(place)))
-        if len(answers) % _PER_STEP == 0:
+        if pace.over(_ENTRY_US):
             yield None
+        answers.append((yield from _answer(entry, refusals.get(place), pace)))
     return tuple(answers)
 
 
@@ -129,17 +142,25 @@ def _altered(
         if place and place % _ALTERED_PER_STEP == 0:
             yield None
         try:
-            entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
-            settings = [Setting(op.key, None if op.remove else op.value) for op in entry.ops]
+            entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity[:MOST_KINDS]])
+            settings = [Setting(op.key, None if op.remove else op.value) for op in entry.ops[:MOST_SETTINGS]]
             draft.alter(entity, settings, lambda: f"rule-{ctx.broker.doors.random.getrandbits(_ID_BITS):012x}")
         except ApiError as refusal:
             refusals[place] = refusal.kept()
     return rules if request.validate_only else draft.rules
 
 
-def _answer(entry: AlterClientQuotasRequestEntryData, refusal: ApiError | None) -> AlterClientQuotasResponseEntryData:
+def _answer(
+    entry: AlterClientQuotasRequestEntryData, refusal: ApiError | None, pace: Pace
+) -> Steps[AlterClientQuotasResponseEntryData]:
+    """The entity is named as it was asked for, however many parts that has."""
+    parts = yield from each(entry.entity, _part, _PART_US, pace)
     return AlterClientQuotasResponseEntryData(
         error_code=refusal.code if refusal else ErrorCode.NONE,
         error_message=refusal.message if refusal else None,
-        entity=tuple(AlterClientQuotasResponseEntityData(part.entity_type, part.entity_name) for part in entry.entity),
+        entity=as_array(parts),
     )
+
+
+def _part(part: AlterClientQuotasRequestEntityData) -> AlterClientQuotasResponseEntityData:
+    return AlterClientQuotasResponseEntityData(part.entity_type, part.entity_name)

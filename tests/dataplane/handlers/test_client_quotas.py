@@ -249,3 +249,29 @@ def test_a_filter_of_very_many_parts_is_refused_before_anything_is_read(cluster,
     monkeypatch.setattr(client_quotas, "read_rules", lambda *of: reads.append(of))
     assert describe(cluster, *parts) == ErrorCode.INVALID_REQUEST
     assert reads == []
+
+
+def test_an_entity_of_very_many_parts_is_refused_by_the_first_of_them_and_named_whole(cluster, monkeypatch):
+    many = tuple(AlterClientQuotasRequestEntityData("user", f"u{n}") for n in range(8_000))
+    ann = (AlterClientQuotasRequestEntityData("user", "ann"),)
+    ops = tuple(OpData(PRODUCE, 1.0, remove=False) for _ in range(8_000))
+    request = AlterClientQuotasRequest(
+        (AlterClientQuotasRequestEntryData(many, ()), AlterClientQuotasRequestEntryData(ann, ops))
+    )
+    looked_at = []
+    known, settings = client_quotas.entity_of, client_quotas.Setting
+    monkeypatch.setattr(client_quotas, "entity_of", lambda parts: looked_at.extend(parts) or known(parts))
+    monkeypatch.setattr(client_quotas, "Setting", lambda *of: looked_at.append(of) or settings(*of))
+    first, second = call(cluster, request).entries
+    assert (first.error_code, second.error_code) == (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST)
+    assert "named twice" in first.error_message
+    assert "named twice" in second.error_message
+    assert len(first.entity) == 8_000
+    assert len(looked_at) <= 10, "what an entry costs grows with parts that say nothing new"
+
+
+def test_an_answer_that_names_very_many_parts_is_made_in_steps():
+    many = tuple(AlterClientQuotasRequestEntityData("user", f"u{n}") for n in range(20_000))
+    request = AlterClientQuotasRequest((AlterClientQuotasRequestEntryData(many, ()),))
+    pauses = list(client_quotas._answers(request, {}))
+    assert len(pauses) > 100
