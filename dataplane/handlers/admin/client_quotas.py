@@ -124,7 +124,7 @@ def _answers(
     for place, entry in enumerate(request.entries):
         if pace.over(_ENTRY_US):
             yield None
-        answers.append((yield from _answer(entry, refusals.get(place), pace)))
+        answers.append((yield from _answer(entry, refusals.pop(place, None), pace)))
     return tuple(answers)
 
 
@@ -153,7 +153,7 @@ def _altered(
 def _answer(
     entry: AlterClientQuotasRequestEntryData, refusal: ApiError | None, pace: Pace
 ) -> Steps[AlterClientQuotasResponseEntryData]:
-    """The entity is named as it was asked for, however many parts that has."""
+    """Names the entity as it was asked for, however many parts it has."""
     parts = yield from each(entry.entity, _part, _PART_US, pace)
     return AlterClientQuotasResponseEntryData(
         error_code=refusal.code if refusal else ErrorCode.NONE,
