@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataplane.doors import NotInMemoryError
+from dataplane.storage.unlisted import Unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,11 +55,11 @@ class SystemFile:
 
     __slots__ = ("_fd", "_patience", "_unlisted", "_writable", "path")
 
-    def __init__(self, path: str, fd: int, unlisted: set[str], patience: _Patience) -> None:
+    def __init__(self, path: str, fd: int, unlisted: Unlisted, patience: _Patience) -> None:
         self.path = path
         self._fd = fd
         self._writable = True
-        self._unlisted = unlisted  # paths of files whose directory's entry is not on disk yet
+        self._unlisted = unlisted
         self._patience = patience
 
     def size(self) -> int:
@@ -142,7 +143,7 @@ class SystemFiles:
         self._cold_reads = cold_reads
         self._patience = _Patience()
         self._locks: dict[str, _Lock] = {}
-        self._unlisted: set[str] = set()  # known here, since a file may be closed and opened again before it is synced
+        self._unlisted = Unlisted()  # known here, since a file may be closed and opened again before it is synced
 
     def __reduce__(self) -> tuple[type[SystemFiles], tuple[()]]:
         """In another process it is a fresh one: locks, and the numbers of open files, mean something only here."""
@@ -226,6 +227,7 @@ class SystemFiles:
 
     def sync_below(self, path: str) -> None:
         """Force everything below to disk: the whole file system, in one call instead of some for each file."""
+        made_before = self._unlisted.below(path)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             if _syncfs(fd):
@@ -233,8 +235,8 @@ class SystemFiles:
                 raise OSError(number, os.strerror(number), path)
         finally:
             os.close(fd)
-        below = f"{path}/"
-        self._unlisted -= {name for name in self._unlisted.copy() if name.startswith(below)}
+        for directory, names in made_before:
+            self._unlisted.forget(directory, names)
 
     def map(self, path: str, size: int) -> memoryview:
         """A file as memory that outlives this process. Raises OSError."""
@@ -282,9 +284,7 @@ class SystemFiles:
         """Within one directory."""
         Path(old).rename(new)
         if self._unlisted:
-            moved = {path for path in self._unlisted.copy() if path == old or path.startswith(old + "/")}
-            self._unlisted -= moved
-            self._unlisted |= {new + path[len(old) :] for path in moved}
+            self._unlisted.move(old, new)
 
     def remove(self, path: str) -> None:
         """A file; harmless when it does not exist."""
@@ -296,9 +296,7 @@ class SystemFiles:
         if not os.path.lexists(path):  # thousands of topics are created at once, and none of them is there before
             return
         shutil.rmtree(path, ignore_errors=True)
-        below = path + "/"
-        for name in [name for name in self._unlisted.copy() if name.startswith(below)]:
-            self._unlisted.discard(name)
+        self._unlisted.remove(path)
 
     def memory(self) -> str:
         """Named by the boot of the kernel."""

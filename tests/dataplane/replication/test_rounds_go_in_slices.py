@@ -64,6 +64,25 @@ def test_a_round_is_many_turns_and_looks_at_everything_once():
     assert ends == [COUNT]
 
 
+def test_a_turn_ends_with_the_first_that_takes_long():
+    """To look at a partition takes a microsecond, to delete segments of it a thousand."""
+    loop, _, partitions, housekeeping = start()
+    at_once, seen = [], 0
+
+    def delete(_) -> None:
+        nonlocal seen
+        seen += 1
+        loop.ms += 1.0
+
+    housekeeping._in_slices("retention", iter(partitions), delete)
+    while loop.soon:
+        before = seen
+        loop.soon.pop(0)()
+        at_once.append(seen - before)
+    assert seen == COUNT
+    assert max(at_once) == 1
+
+
 def test_no_round_begins_before_the_last_has_ended():
     loop, _, partitions, housekeeping = start()
     housekeeping._in_slices("isr", iter(partitions), lambda _: None)
