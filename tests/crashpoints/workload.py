@@ -240,7 +240,8 @@ class Workload:
         offset = self.random.randint(log.start_offset, log.end_offset)
         removing.set_start_offset(log, offset)
         promise.drop_front(log.start_offset)
-        settled = self.manager.checkpoints.settle_start_offsets()
+        self.manager.checkpoints.note(log)
+        settled = self.manager.checkpoints.settle()
 
         def on_disk(_: Future) -> None:
             if promise.is_alive and promise.start >= offset:  # neither cut nor reset since

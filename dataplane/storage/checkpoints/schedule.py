@@ -65,7 +65,7 @@ class CheckpointSchedule:
         self._leaving: set[Key] = set()  # and those that what is being written will make an end of
         self.marks_gone = 0  # the highest number that a mark of a log had that is not there any more
         self._writing: Future[None] | None = None
-        self._start_offsets_wanted: Future[None] | None = None
+        self._settling: Future[None] | None = None
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -159,29 +159,28 @@ class CheckpointSchedule:
             for log in self._logs.values():
                 cutting.forget_cut_marks(log, marks.get(log.directory, ()))
 
-    def settle_start_offsets(self) -> Future[None]:
-        """Where the logs begin now, on disk when the future is resolved. Calls that come meanwhile share the next one."""
-        wanted = self._start_offsets_wanted
-        if wanted is None:
-            wanted = self._start_offsets_wanted = Future()
-            if self._writing is None or self._writing.done:
-                self._write_start_offsets()
+    def settle(self) -> Future[None]:
+        """What was noted until now, on disk when the future is resolved. Calls that come meanwhile share the next writing."""
+        settling = self._settling
+        if settling is None:
+            settling = self._settling = Future()
+            self._settle_next()
+        return settling
+
+    def _settle_next(self) -> None:
+        if self._writing is not None and not self._writing.done:
+            self._writing.then(lambda _: self._settle_next())
+            return
+        settling, self._settling = self._settling, None
+        assert settling is not None
+
+        def settle(written: Future[None]) -> None:
+            if written.error is None:
+                settling.resolve(None)
             else:
-                self._writing.then(lambda _: self._write_start_offsets())
-        return wanted
+                settling.fail(written.error)
 
-    def _write_start_offsets(self) -> None:
-        wanted, self._start_offsets_wanted = self._start_offsets_wanted, None
-        assert wanted is not None
-        written = self.write({})
-
-        def settle(future: Future[None]) -> None:
-            if future.error is None:
-                wanted.resolve(None)
-            else:
-                wanted.fail(future.error)
-
-        written.then(settle)
+        self.write_noted().then(settle)
 
     def write_last(self, home: str, logs: Sequence[Log]) -> None:
         """At the stop, with what the logs of a directory are when they are closed. Blocks. Raises OSError."""

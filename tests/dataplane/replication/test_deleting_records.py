@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.upkeep.deletion import delete_records
+from dataplane.replication.upkeep.deletion import begin_later, when_on_disk
 from tests.dataplane.replication.cluster import ReplicatedCluster
 
 
@@ -17,7 +17,16 @@ class Deleted:
         self.at = -1.0
         self._clock = cluster.network.clock
         replicas, partition = cluster[broker].replicas, cluster[broker].partition()
-        cluster[broker].loop.post(lambda: delete_records(replicas, partition, offset, timeout_s, self._done))
+
+        def delete() -> None:
+            code, wanted = begin_later(replicas, partition, offset)
+            if code:
+                self._done(code, wanted)
+                return
+            settled = replicas.logs.checkpoints.settle()
+            settled.then(lambda _: when_on_disk(replicas, partition, wanted, timeout_s, self._done))
+
+        cluster[broker].loop.post(delete)
 
     def _done(self, code: ErrorCode, low_watermark: int) -> None:
         self.answers.append((code, low_watermark))

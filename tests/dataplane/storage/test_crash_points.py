@@ -74,7 +74,8 @@ def begin_with_deleted_records(start_offset: int):
     for n in range(6):
         append(log, str(n))
     removing.set_start_offset(log, start_offset)
-    manager.checkpoints.settle_start_offsets()
+    manager.checkpoints.note(log)
+    manager.checkpoints.settle()
     jobs.all()
     return files, manager, jobs, log
 
