@@ -92,6 +92,8 @@ OF_ANY_LENGTH = frozenset(
 listener, too: some of it is handled in one turn, and 150,000 assignments of a group were one of 50 ms."""
 _LONG_BYTES = 128 * 2**10
 """A request of many elements that is larger will not be done in a slice."""
+_LONG_PRODUCE_BYTES = 2 * 2**20
+"""Nor will records of more than this be written in one. What clients send by default has 1 MiB of them."""
 _NOTHING_CAME = (0, 0, 0)
 _LOOK_US = 1
 """At one code of an answer."""
@@ -248,17 +250,13 @@ class ClientConnection:
         if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
             self._connection.too_large(len(frame), MAX_OTHER_FRAME_BYTES)
             return
+        if header.api_key == PRODUCE and len(frame) > _LONG_PRODUCE_BYTES:
+            self._serve_long(row, header, frame, slot)
+            return
         try:
             request = short_decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
         except ManyElementsError:
-            ctx = self._context(row, header, len(frame), is_long=True)
-            kept = self._connection.lasting(frame)
-            self._connection.hold(len(kept))
-            steps = self._long(row, ctx, header, kept, is_let_in=slot is not None)
-            size = self._decoded_bytes(header, len(kept))
-            run, at_once = self.broker.slices.run, len(kept) < _LONG_BYTES
-            begun = self.broker.decoded.begin(ctx.owner, size, lambda: run(ctx.owner, steps, at_once=at_once))
-            self._take(row, ctx, begun, slot)
+            self._serve_long(row, header, frame, slot)
             return
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:
@@ -279,6 +277,16 @@ class ClientConnection:
         self._take(row, ctx, reply, slot)
         if introduction is not None and (header.api_key == ApiKey.SASL_AUTHENTICATE or not session.is_internal):
             introduction.look_after(reply)
+
+    def _serve_long(self, row: Handler, header: RequestHeader, frame: memoryview, slot: Slot | None) -> None:
+        ctx = self._context(row, header, len(frame), is_long=True)
+        kept = self._connection.lasting(frame)
+        self._connection.hold(len(kept))
+        steps = self._long(row, ctx, header, kept, is_let_in=slot is not None)
+        size = self._decoded_bytes(header, len(kept))
+        run, at_once = self.broker.slices.run, len(kept) < _LONG_BYTES
+        begun = self.broker.decoded.begin(ctx.owner, size, lambda: run(ctx.owner, steps, at_once=at_once))
+        self._take(row, ctx, begun, slot)
 
     def _context(self, row: Handler, header: RequestHeader, size: int, *, is_long: bool) -> RequestContext:
         return RequestContext(
@@ -369,6 +377,8 @@ class ClientConnection:
         return session.is_internal and session.authenticated and header.api_key in OF_ANY_LENGTH
 
     def _decoded_bytes(self, header: RequestHeader, size: int) -> int:
+        if header.api_key == PRODUCE:  # records stay in the frame, which counts as held
+            return ELEMENT_BYTES * min(MAX_ELEMENTS, size // LEAST_ELEMENT_BYTES)
         return decoded_bytes(size, size if self._may_be_of_any_length(header) else MAX_ELEMENTS)
 
     def _long(

@@ -446,6 +446,30 @@ def call(world: World, request: Any, version: int) -> Any:
     return answer.result()
 
 
+@pytest.mark.parametrize(("batches", "kib", "at_once"), [(8, 512, 1024), (5, 900, 900), (2, 512, 1024)])
+def test_of_megabytes_of_records_one_is_written_in_a_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int, kib: int, at_once: int
+) -> None:
+    """On the wire, since the writing is at the end of a turn."""
+    appending, loop = world.broker.replicas.appending, world.broker.doors.loop
+    before = world.broker.replicas.registry.get(ORDERS, 0).log.end_offset
+    by_turn: dict[int, int] = {}
+    append = type(appending).append
+
+    def spy(self: Any, partition: Any, records: Any, *of: Any, **how: Any) -> Any:
+        by_turn[loop.turn_number] = by_turn.get(loop.turn_number, 0) + len(records)
+        return append(self, partition, records, *of, **how)
+
+    monkeypatch.setattr(type(appending), "append", spy)
+    batch = build_batch([Record(None, bytes(kib * 1024 - 100))], now_ms=1)
+    data = tuple(produce.PartitionProduceData(0, batch) for _ in range(batches))
+    topics = (produce.TopicProduceData("orders", data),)
+    rows = call(world, produce.ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics), 9).responses[0]
+    assert [row.base_offset for row in rows.partition_responses] == list(range(before, before + batches))
+    assert sum(by_turn.values()) == batches * len(batch)
+    assert at_once * 1000 < max(by_turn.values()) <= at_once * 1024
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 def test_batches_for_many_partitions(world: World, acks: int) -> None:
     """On the wire, since the turns commit what is staged in them."""
