@@ -258,6 +258,7 @@ def test_a_producer_that_adds_no_partitions_writes_in_transactions_each_of_its_o
 def test_a_batch_that_overtakes_the_first_of_its_producer_is_refused_until_that_has_come(tenant, monkeypatch):
     """The first may have been told that its transaction cannot begin yet."""
     monkeypatch.setitem(globals(), "NAME", "never-seen")
+    tenant.cluster.network.run_for(1)  # markers of others may be on their way
     begin = latest(tenant, 0)
     producer = Producer(tenant)
     producer.sequence = 1
