@@ -53,7 +53,7 @@ from dataplane.protocol.messages.groups import (
 )
 from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, each
-from dataplane.tasks import Future, gather, resolved
+from dataplane.tasks import Future, resolved
 from dataplane.tenancy.access import CLUSTER, Operation, of_group
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 LEAVE_AT_ONCE = 12
-_NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
+_NAME_US, _RESULT_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 3, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -350,11 +350,59 @@ def _listed(entry: Entry) -> ListedGroup:
 
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Groups without members, with their offsets. Answered when that is committed."""
-    names = list(dict.fromkeys(request.groups_names))
-    deletions = await ctx.broker.slices.run(ctx.owner, each(names, partial(_delete, ctx), _DELETION_US))
-    errors = await gather(deletions)
-    results = zip(names, errors, strict=True)
-    return DeleteGroupsResponse(results=tuple(DeletableGroupResult(*result) for result in results))
+    deletions, pending = await ctx.broker.slices.run(ctx.owner, _deletions(ctx, request))
+    while pending:
+        deletion = pending.pop()
+        if not deletion.done:
+            await _over(deletion)
+        del deletion
+    return DeleteGroupsResponse(results=await ctx.broker.slices.run(ctx.owner, _deleted(deletions)))
+
+
+def _deletions(
+    ctx: RequestContext, request: DeleteGroupsRequest
+) -> Steps[tuple[list[tuple[str, Future[ErrorCode]]], list[Future[ErrorCode]]]]:
+    """Begin one for each group, in the order in which they are named first; and those that were not over at once."""
+    pace = Pace()
+    seen: set[str] = set()
+    deletions: list[tuple[str, Future[ErrorCode]]] = []
+    pending: list[Future[ErrorCode]] = []
+    for group_id in request.groups_names:
+        if group_id in seen:
+            if pace.over(_NAME_US):
+                yield None
+            continue
+        if pace.over(_DELETION_US):
+            yield None
+        seen.add(group_id)
+        deletion = _delete(ctx, group_id)
+        deletions.append((group_id, deletion))
+        if not deletion.done:
+            pending.append(deletion)
+    return deletions, pending
+
+
+def _over(deletion: Future[ErrorCode]) -> Future[None]:
+    """Resolved when it is, also by an error: the others are waited for, too."""
+    over: Future[None] = Future()
+    deletion.then(lambda _: over.resolve(None))
+    return over
+
+
+def _deleted(deletions: list[tuple[str, Future[ErrorCode]]]) -> Steps[tuple[DeletableGroupResult, ...]]:
+    """What came of them, in order; each is let go with its row. Raises the first error in that order."""
+    pace = Pace()
+    results: list[DeletableGroupResult] = []
+    deletions.reverse()
+    while deletions:
+        if pace.over(_RESULT_US):
+            yield None
+        group_id, deletion = deletions.pop()
+        try:
+            results.append(DeletableGroupResult(group_id, deletion.result()))
+        finally:
+            del deletion  # an error would have it, in this frame: as in `Future.result`
+    return tuple(results)
 
 
 def _delete(ctx: RequestContext, group_id: str) -> Future[ErrorCode]:

@@ -400,6 +400,15 @@ def test_many_groups(world: World) -> None:
     assert {result.group_id for result in deleted.results if result.error_code == 0} == set(mine)
 
 
+def test_very_many_groups_are_deleted_and_answered_in_steps(world: World) -> None:
+    """Nobody knows them. One that is named twice is answered once, where it is named first."""
+    names = tuple(f"{KEY}.unknown-{n}" for n in range(3_000))
+    answer = world.ask_long(groups.DeleteGroupsRequest(groups_names=(*names, *names)), 2, at_least=1_500)
+    some = world.ask_each([groups.DeleteGroupsRequest(groups_names=(name,)) for name in names[:5]], 2)
+    assert list(answer.results[:5]) == [one.results[0] for one in some]
+    assert [result.group_id for result in answer.results] == list(names)
+
+
 def test_many_members_leave(world: World) -> None:
     """The group is led by nobody here or known by nobody: each name has its answer either way, in order."""
     many = tuple(groups.MemberIdentity(f"member-{n}") for n in range(3_000))
