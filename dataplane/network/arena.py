@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataplane.network.memory import mapped
+from dataplane.network.memory import kept
 
 ARENA_BYTES = 4 * 2**20
 RECEIVE_BYTES = 256 * 2**10
@@ -16,7 +16,7 @@ class Arena:
     __slots__ = ("_memory", "_used")
 
     def __init__(self) -> None:
-        self._memory = memoryview(mapped(ARENA_BYTES))  # all of it is read, checked and written in every turn
+        self._memory = memoryview(kept(ARENA_BYTES))  # all of it is read, checked and written in every turn
         self._used = 0
 
     def space(self) -> memoryview:

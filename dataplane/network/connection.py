@@ -277,7 +277,7 @@ class SocketConnection(Sender):
 
     def _begin(self, size: int, data: memoryview) -> None:
         """An incomplete frame of `size` bytes, of which `data` is here."""
-        partial = IncompleteFrame(size, data, self._hold, is_chosen=self._trusted)
+        partial = IncompleteFrame(size, data, self._hold, self._loop.large_memory, is_chosen=self._trusted)
         if self._fd >= 0:
             self._partial = partial
 

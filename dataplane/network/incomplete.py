@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dataplane.network.memory import Mapped, grown, mapped
+from dataplane.network.memory import LargeMemory, Mapped
 
 WHOLE_BELOW_BYTES = 128 * 2**10
 """An incomplete frame of at most this size gets all its memory at once."""
@@ -29,11 +29,12 @@ Hold = Callable[[int], None]
 class IncompleteFrame:
     """`memory` is filled up to `filled`; it has room for the whole frame, or for the next part of a large one."""
 
-    __slots__ = ("filled", "memory", "size")
+    __slots__ = ("_large", "filled", "memory", "size")
 
-    def __init__(self, size: int, data: memoryview, hold: Hold, *, is_chosen: bool = False) -> None:
+    def __init__(self, size: int, data: memoryview, hold: Hold, large: LargeMemory, *, is_chosen: bool = False) -> None:
         """A frame of `size` bytes that begins with `data`; `is_chosen`: of a peer that we have chosen."""
         self.size = size
+        self._large = large
         self.filled = len(data)
         self.memory = memoryview(b"")
         self._make_room(size if is_chosen else min(size, max(WHOLE_BELOW_BYTES, 4 * len(data))), data, hold)
@@ -66,10 +67,10 @@ class IncompleteFrame:
         before = self.memory.obj
         if isinstance(before, Mapped):
             self.memory.release()
-            grown(before, room)
+            before.resize(room)
             self.memory = memoryview(before)
             return
-        memory = memoryview(mapped(room) if room >= MAPPED_FROM_BYTES else bytearray(room))
+        memory = memoryview(self._large.mapped(room) if room >= MAPPED_FROM_BYTES else bytearray(room))
         memory[: len(data)] = data
         self.memory = memory
 

@@ -30,6 +30,7 @@ from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load, Pr
 from dataplane.network.accounts import INTERNAL, Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.connection import SocketConnection
+from dataplane.network.memory import LargeMemory
 from dataplane.network.preface import Prefaces
 from dataplane.network.refusals import Refusals
 from dataplane.network.sending import Sender
@@ -199,6 +200,7 @@ class EpollLoop:
     def __init__(self, clock: Clock, congestion_control: str = "") -> None:
         self.clock = clock
         self.arena = Arena()
+        self.large_memory = LargeMemory()
         self._congestion_control = congestion_control.encode()
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
@@ -412,6 +414,8 @@ class EpollLoop:
                 for _ in range(due):
                     self._call(self._soon.popleft())
                 self.end_turn()
+            if self.large_memory.is_leaving:
+                self.large_memory.give_back()
             ended = clock()
             self.turns.ended(ended, ended - began, accounts.end_turn(ended))
 
@@ -457,7 +461,7 @@ class EpollLoop:
         os.close(self._wake)
 
     def _patience(self) -> float:
-        if self._soon or self._foreign or self.accounts.is_busy:
+        if self._soon or self._foreign or self.accounts.is_busy or self.large_memory.is_leaving:
             return 0
         timers = self._timers
         while timers and timers[0][2].callback is None:

@@ -1,6 +1,7 @@
 """Memory for a frame of which only the beginning has come: by what the peer has sent, unless we have chosen the peer."""
 
 from dataplane.network.incomplete import AT_ONCE_BYTES, MAPPED_FROM_BYTES, WHOLE_BELOW_BYTES, IncompleteFrame
+from dataplane.network.memory import LargeMemory
 
 LARGE = 64 * WHOLE_BELOW_BYTES
 BEGINNING = memoryview(b"begun")
@@ -8,14 +9,14 @@ BEGINNING = memoryview(b"begun")
 
 def test_a_small_frame_has_room_for_all_of_it_whoever_sends_it():
     for is_chosen in (False, True):
-        frame = IncompleteFrame(WHOLE_BELOW_BYTES, BEGINNING, lambda _: None, is_chosen=is_chosen)
+        frame = IncompleteFrame(WHOLE_BELOW_BYTES, BEGINNING, lambda _: None, LargeMemory(), is_chosen=is_chosen)
         assert len(frame.memory) == WHOLE_BELOW_BYTES
         assert frame.memory[: frame.filled] == BEGINNING
 
 
 def test_a_large_frame_of_a_client_gets_memory_as_its_bytes_arrive_and_says_so():
     held = []
-    frame = IncompleteFrame(LARGE, BEGINNING, held.append)
+    frame = IncompleteFrame(LARGE, BEGINNING, held.append, LargeMemory())
     rooms = [len(frame.memory)]
     come = bytearray(BEGINNING)
     is_whole = False
@@ -39,6 +40,6 @@ def test_a_large_frame_of_a_client_gets_memory_as_its_bytes_arrive_and_says_so()
 
 
 def test_a_large_frame_of_a_broker_that_we_asked_gets_its_memory_at_once():
-    frame = IncompleteFrame(LARGE, BEGINNING, lambda _: None, is_chosen=True)
+    frame = IncompleteFrame(LARGE, BEGINNING, lambda _: None, LargeMemory(), is_chosen=True)
     assert len(frame.memory) == LARGE
     assert frame.memory[: frame.filled] == BEGINNING
