@@ -26,7 +26,7 @@ from dataplane.controller.decisions.creation import (
     NewTopic,
     TopicOutcome,
 )
-from dataplane.controller.events import TermEndedError
+from dataplane.controller.events import TermEndedError, in_steps
 from dataplane.controller.operators.reassignments import Outcomes
 from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.controller.store import Store
@@ -42,6 +42,7 @@ from dataplane.doors import (
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
+from dataplane.records.steps import Pace, Steps
 from dataplane.tasks import Future, Task, either, sleep
 from dataplane.throttle.mutations import FREE, Toll
 
@@ -49,6 +50,7 @@ __all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]
 
 logger = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 300.0  # clients may ask for weeks
+_OUTCOMES_PER_TURN = 50
 _NOT_CONTROLLER = "this broker is not the controller"
 _NOT_HEARD = "not every broker has heard of it in time"
 T = TypeVar("T")
@@ -100,13 +102,12 @@ class Controller:
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout_s: float = 30.0, *, validate_only: bool = False, toll: Toll = FREE
     ) -> list[TopicOutcome]:
-        """Create topics; answers when every live broker knows them. REQUEST_TIMED_OUT: they are there, or will be."""
+        """Create topics; answers when every live broker knows them: an outcome for each, in their order.
+
+        REQUEST_TIMED_OUT: they are there, or will be. Raises ApiError NOT_CONTROLLER.
+        """
         return await self._decided(
-            [topic.name for topic in topics],
-            lambda term: term.create_topics(topics, toll, validate_only=validate_only),
-            timeout_s,
-            validate_only,
-            toll,
+            lambda term: term.create_topics(topics, toll, validate_only=validate_only), timeout_s, validate_only, toll
         )
 
     async def create_partitions(
@@ -119,7 +120,6 @@ class Controller:
     ) -> list[TopicOutcome]:
         """Let topics grow; answers as `create_topics`."""
         return await self._decided(
-            [topic.name for topic in topics],
             lambda term: term.create_partitions(topics, toll, validate_only=validate_only),
             timeout_s,
             validate_only,
@@ -127,45 +127,35 @@ class Controller:
         )
 
     async def _decided(
-        self,
-        names: Sequence[str],
-        ask: Callable[[Term], Future[list[TopicOutcome]]],
-        timeout_s: float,
-        validate_only: bool,
-        toll: Toll,
+        self, ask: Callable[[Term], Future[list[TopicOutcome]]], timeout_s: float, validate_only: bool, toll: Toll
     ) -> list[TopicOutcome]:
         """What the present term decides, when every live broker knows it."""
-        term = self._term
-        if term is None:
-            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
-        deadline = self._deadline(timeout_s)
-        try:
-            outcomes = await ask(term)
-        except TermEndedError:
-            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        term, deadline = self._term_in_office(), self._deadline(timeout_s)
+        outcomes = await _in_office(ask(term))
         toll.decided()
-        if await either(term.settled(), deadline) or validate_only:
-            return outcomes
-        return [_timed_out(outcome) for outcome in outcomes]
+        if not await either(term.settled(), deadline) and not validate_only:
+            await in_steps(_timed_out(outcomes, {}), self._pause)
+        return outcomes
 
     async def delete_topics(
         self, names: Sequence[str], timeout_s: float = 30.0, *, toll: Toll = FREE
     ) -> list[TopicOutcome]:
-        """Delete topics; answers when they have gone, or wait only for brokers that are away."""
-        term = self._term
-        if term is None:
-            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
-        deadline = self._deadline(timeout_s)
-        try:
-            outcomes = await term.delete_topics(names, toll)
-        except TermEndedError:
-            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        """Delete topics, each named once; answers when they have gone, or wait only for brokers that are away.
+
+        Outcomes and errors as `create_topics`.
+        """
+        term, deadline = self._term_in_office(), self._deadline(timeout_s)
+        outcomes = await _in_office(term.delete_topics(names, toll))
         toll.decided()
-        late: dict[str, TopicOutcome] = {}
-        for outcome in [outcome for outcome in outcomes if outcome.error is ErrorCode.NONE]:
-            if not await either(term.deleted(outcome.name), deadline):
-                late[outcome.name] = _timed_out(outcome)
-        return [late.get(outcome.name, outcome) for outcome in outcomes] if late else outcomes
+        in_time: dict[str, bool] = {}
+        for place, outcome in enumerate(outcomes, 1):
+            if place % _OUTCOMES_PER_TURN == 0:
+                await self._pause()
+            if outcome.error is ErrorCode.NONE:
+                in_time[outcome.name] = await either(term.deleted(outcome.name), deadline)
+        if not all(in_time.values()):
+            await in_steps(_timed_out(outcomes, in_time), self._pause)
+        return outcomes
 
     async def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes | None:
         """Let replicas move, or (None) go back. Answers when it has begun; None: this broker is not the controller."""
@@ -301,11 +291,33 @@ class Controller:
             data, stat = await zookeeper.get(CONTROLLER_EPOCH)
         return int(data), stat.version
 
+    def _term_in_office(self) -> Term:
+        """Raises ApiError: another broker's is."""
+        if self._term is None:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER)
+        return self._term
+
+    def _pause(self) -> Future[None]:
+        """Until the next turn of the loop."""
+        return sleep(self._doors.loop, 0.0)
+
     def _deadline(self, timeout_s: float) -> Future[None]:
         return sleep(self._doors.loop, min(timeout_s, _LONGEST_WAIT_S))
 
 
-def _timed_out(outcome: TopicOutcome) -> TopicOutcome:
-    if outcome.error is not ErrorCode.NONE:
-        return outcome
-    return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)
+async def _in_office(asked: Future[T]) -> T:
+    """What a term answers. Raises ApiError NOT_CONTROLLER where it ends before."""
+    try:
+        return await asked
+    except TermEndedError:
+        raise ApiError(ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) from None
+
+
+def _timed_out(outcomes: list[TopicOutcome], in_time: Mapping[str, bool]) -> Steps[None]:
+    """Of what was decided, what is not known by everybody yet says so, in its place."""
+    pace = Pace()
+    for place, outcome in enumerate(outcomes):
+        if pace.over(2):
+            yield None
+        if outcome.error is ErrorCode.NONE and not in_time.get(outcome.name):
+            outcomes[place] = TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)

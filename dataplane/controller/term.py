@@ -86,7 +86,7 @@ class Term:
         self._leaders.unclean_by_default = rules.unclean_election
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
-        self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random)
+        self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random, self._pause)
         nodes = AdminNodes(store)
         self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions, self._pause)
         self._brokers = Brokers(self.context, store, self._channels, self._leaders, self._deletions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from dataplane.controller.context import Context, Holdings, Topic
@@ -13,10 +14,12 @@ from dataplane.controller.decisions.creation import (
     grow,
 )
 from dataplane.controller.deletion import Deletions
+from dataplane.controller.events import in_steps
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.store import Store, new_partitions
 from dataplane.doors import NodeExistsError
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tasks import Future
 from dataplane.throttle.mutations import Toll
 from quota.contracts.namespace import split_physical
 
@@ -24,12 +27,21 @@ from quota.contracts.namespace import split_physical
 class Topics:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
-    def __init__(self, context: Context, store: Store, leaders: Leaders, deletions: Deletions, random: Random) -> None:
+    def __init__(
+        self,
+        context: Context,
+        store: Store,
+        leaders: Leaders,
+        deletions: Deletions,
+        random: Random,
+        pause: Callable[[], Future[None]],
+    ) -> None:
         self._context = context
         self._store = store
         self._leaders = leaders
         self._deletions = deletions
         self._random = random
+        self._pause = pause  # until the next turn of the loop
 
     async def start(self, topic: Topic) -> None:
         """A topic has appeared."""
@@ -45,7 +57,8 @@ class Topics:
             if wanted.name in self._context.topics:
                 raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, self._exists_sentence(wanted.name))
             held = self._held_by_owner(wanted.name)
-            assignment = assign(wanted, self._context.racks, held, defaults, self._random)
+            asked = assign(wanted, self._context.racks, held, defaults, self._random)
+            assignment = await in_steps(asked, self._pause)
             if not validate_only:
                 toll.pay(len(assignment.partitions))
                 await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
@@ -67,7 +80,8 @@ class Topics:
         try:
             topic = self._that_may_grow(wanted.name)
             present = {index: partition.replicas for index, partition in topic.partitions.items()}
-            added = grow(wanted, present, self._context.racks, self._held_by_owner(wanted.name), self._random)
+            asked = grow(wanted, present, self._context.racks, self._held_by_owner(wanted.name), self._random)
+            added = await in_steps(asked, self._pause)
             if not validate_only:
                 toll.pay(len(added))
                 if not await self._store.grow_topic(wanted.name, added):

@@ -1,20 +1,21 @@
 """What may be created: a wanted topic, or more partitions of one, is checked and given its assignment.
 
-Pure, but for the dice of the placement.
+Pure, but for the dice of the placement. With pauses (`records.steps`): a topic may have ten thousand partitions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from dataplane.cluster.paths import TopicAssignment, topic_id_text
 from dataplane.controller.context import Holdings
-from dataplane.controller.decisions.placement import Continuation, Dice, place
+from dataplane.controller.decisions.placement import Assignment, Continuation, Dice, placing
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Pace, Steps
 
 MAX_PARTITIONS_PER_TOPIC = 10_000
 """A topic's assignment is one node of at most a mebibyte."""
@@ -61,11 +62,15 @@ class TopicOutcome:
     replication_factor: int = -1
 
 
+_REPLICAS_US = 3
+"""To look at those of one partition."""
 Racks = Mapping[int, str | None]
 """The live brokers, and where each stands."""
 
 
-def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, int], random: Dice) -> TopicAssignment:
+def assign(
+    topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, int], random: Dice
+) -> Steps[TopicAssignment]:
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
     if topic.topic_limit is not None and held.topics >= topic.topic_limit:
         raise ApiError(
@@ -73,11 +78,12 @@ def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, in
         )
     if topic.assignment:
         assignment = dict(topic.assignment)
-        _check_limit(topic, held.replicas, sum(len(replicas) for replicas in assignment.values()))
-        _check_assignment(assignment, _allowed(topic, live))
-        _check_share(topic, assignment.values(), held, len(topic.brokers or live))
+        _check_numbers(assignment)
+        _check_limit(topic, held.replicas, sum(map(len, assignment.values())))
+        yield from _check_replicas(len(assignment[0]), assignment.values(), _allowed(topic, live))
+        yield from _check_share(topic, assignment.values(), held, len(topic.brokers or live))
     else:
-        assignment = _placed(topic, live, held.replicas, defaults, random)
+        assignment = yield from _placed(topic, live, held.replicas, defaults, random)
     return TopicAssignment(new_topic_id(random), assignment)
 
 
@@ -87,7 +93,7 @@ def grow(
     live: Racks,
     held: Holdings,
     random: Dice,
-) -> dict[int, tuple[int, ...]]:
+) -> Steps[Assignment]:
     """Where the new partitions of a topic go. Raises ApiError with a sentence that may reach the tenant."""
     before, factor = len(present), len(present[0])
     if wanted.count <= before:
@@ -104,13 +110,13 @@ def grow(
                 f"the topic grows by {more} partitions, and {len(wanted.assignment)} are assigned",
             )
         added = dict(enumerate(wanted.assignment, before))
-        _check_replicas([present[0], *wanted.assignment], wanted.assignment, allowed)
+        yield from _check_replicas(factor, wanted.assignment, allowed)
         _check_limit(wanted, held.replicas, more * factor)
-        _check_share(wanted, wanted.assignment, held, len(wanted.brokers or live))
+        yield from _check_share(wanted, wanted.assignment, held, len(wanted.brokers or live))
         return added
     _check_factor(factor, allowed)
     _check_limit(wanted, held.replicas, more * factor)
-    return place(allowed, more, factor, random, Continuation(present[0][0], before))
+    return (yield from placing(allowed, more, factor, random, Continuation(present[0][0], before)))
 
 
 def _allowed(topic: NewTopic | MorePartitions, live: Racks) -> dict[int, str | None]:
@@ -129,12 +135,18 @@ def _check_limit(topic: NewTopic | MorePartitions, used_replicas: int, needed: i
 
 def _check_share(
     topic: NewTopic | MorePartitions, added: Iterable[tuple[int, ...]], held: Holdings, brokers: int
-) -> None:
+) -> Steps[None]:
     """Who chooses brokers himself must not heap on one of them what was sold as spread over all."""
     if topic.replica_limit is None or not topic.is_tenants:
         return
     share = EVEN_SHARES_ON_A_BROKER * -(-topic.replica_limit // brokers)
-    for broker_id, more in sorted(Counter(broker for replicas in added for broker in replicas).items()):
+    pace = Pace()
+    counts: Counter[int] = Counter()
+    for replicas in added:
+        if pace.over(_REPLICAS_US):
+            yield None
+        counts.update(replicas)
+    for broker_id, more in sorted(counts.items()):
         after = held.on_brokers.get(broker_id, 0) + more
         if after > share:
             raise ApiError(
@@ -162,7 +174,7 @@ def new_topic_id(random: Dice) -> UUID:
 
 def _placed(
     topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Dice
-) -> dict[int, tuple[int, ...]]:
+) -> Steps[Assignment]:
     partitions = topic.partitions if topic.partitions != -1 else defaults[0]
     factor = topic.replication_factor if topic.replication_factor != -1 else defaults[1]
     if not 0 < partitions <= MAX_PARTITIONS_PER_TOPIC:
@@ -172,26 +184,30 @@ def _placed(
     brokers = _allowed(topic, live)
     _check_factor(factor, brokers)
     _check_limit(topic, used_replicas, partitions * factor)  # first: to place what is refused costs the most
-    return place(brokers, partitions, factor, random)
+    return (yield from placing(brokers, partitions, factor, random))
 
 
-def _check_assignment(assignment: Mapping[int, tuple[int, ...]], allowed: Collection[int]) -> None:
+def _check_numbers(assignment: Assignment) -> None:
     if len(assignment) > MAX_PARTITIONS_PER_TOPIC:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"a topic has {MAX_PARTITIONS_PER_TOPIC} partitions at most")
-    if sorted(assignment) != list(range(len(assignment))):
+    if any(number not in assignment for number in range(len(assignment))):
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap")
-    _check_replicas(list(assignment.values()), list(assignment.values()), allowed)
 
 
-def _check_replicas(
-    together: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]], allowed: Collection[int]
-) -> None:
-    """`together` must have as many replicas each; `new` must be possible."""
-    factors = {len(replicas): None for replicas in together}
-    if len(factors) != 1 or 0 in factors:
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "every partition needs the same number of replicas")
+def _check_replicas(factor: int, new: Iterable[tuple[int, ...]], allowed: Collection[int]) -> Steps[None]:
+    """Whether each has `factor` replicas, on brokers that it may be on. Raises ApiError."""
+    if factor > len(allowed):  # of millions nobody asks which one it is
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"a partition is assigned to {factor} brokers, and {len(allowed)} are available",
+        )
+    pace = Pace()
     for replicas in new:
-        if len(set(replicas)) != len(replicas):
-            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition names a broker twice")
+        if pace.over(_REPLICAS_US):
+            yield None
+        if len(replicas) != factor or not factor:
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "every partition needs the same number of replicas")
         if any(broker not in allowed for broker in replicas):
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a replica is assigned to a broker that is not there")
+        if len(set(replicas)) != len(replicas):
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition names a broker twice")

@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dataplane.records.steps import Pace, Steps, run_through
+
 Assignment = dict[int, tuple[int, ...]]
 
 
@@ -49,6 +51,17 @@ def place(
 
     `racks` are the brokers with where they stand. Where each says it, replicas go to as many racks as there are.
     """
+    return run_through(placing(racks, partitions, factor, random, after))
+
+
+def placing(
+    racks: Mapping[int, str | None],
+    partitions: int,
+    factor: int,
+    random: Dice,
+    after: Continuation | None = None,
+) -> Steps[Assignment]:
+    """The same with pauses: of ten thousand partitions over a hundred brokers it takes a second."""
     assert 1 <= factor <= len(racks)
     stand = {broker: rack for broker, rack in sorted(racks.items()) if rack}
     if len(stand) == len(racks):
@@ -64,13 +77,24 @@ def place(
         shift = start + 1
     done = after.partitions if after is not None else 0
     assignment: Assignment = {}
+    turns = max(1, count - 1)
+    known: dict[tuple[int, int], tuple[int, ...]] = {}  # replicas, by the first of them and the turn of the others
+    pace = Pace()
     for partition in range(done, done + partitions):
         if partition and partition % count == 0:
             shift += 1
         first = (start + partition) % count
-        # The distance of follower j: never 0, and different for each j.
-        others = [ordered[(first + 1 + (shift * step - 1 + j) % (count - 1)) % count] for j in range(count - 1)]
-        assignment[partition] = _spread([ordered[first], *others], stand, factor)
+        turn = (shift * step - 1) % turns
+        replicas = known.get((first, turn))
+        if replicas is None:
+            # The distance of follower j: never 0, and different for each j.
+            others = [ordered[(first + 1 + (turn + j) % turns) % count] for j in range(count - 1)]
+            replicas = known[first, turn] = _spread([ordered[first], *others], stand, factor)
+            if pace.over(count):
+                yield None
+        assignment[partition] = replicas
+        if pace.over(1):
+            yield None
     return assignment
 
 

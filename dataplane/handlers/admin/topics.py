@@ -5,16 +5,16 @@ Names are physical here. The sentences of errors may reach a tenant and so name 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
-from dataplane.handlers.admin.once_named import asked_and_refused
-from dataplane.handlers.admin.tolls import toll_of, turn_came
+from dataplane.handlers.admin.once_named import ASSIGNED_US, Asked, decided, told
+from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
+from dataplane.handlers.ownership import check_owners_limits, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
@@ -28,8 +28,7 @@ from dataplane.protocol.messages.topics import (
     DeleteTopicState,
 )
 from dataplane.protocol.schema import NO_UUID
-from dataplane.records.steps import Steps
-from dataplane.tasks import Future
+from dataplane.records.steps import Pace, Steps
 from dataplane.tenancy.access import Operation, why
 from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import is_kept_by_the_service, split_physical, topic_name_problem
@@ -37,50 +36,34 @@ from quota.contracts.namespace import is_kept_by_the_service, split_physical, to
 _CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5
 """Versions that know THROTTLING_QUOTA_EXCEEDED."""
 Configs = tuple[CreatableTopicConfigs, ...]
-_CREATED_PER_STEP, _DELETED_PER_STEP = 2, 30
-"""Topics that cost about 100 us."""
+_CREATED_US, _DELETED_US, _NAME_US = 40, 3, 1
 
 
 async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Each topic by itself: one that is refused does not hold the others up."""
     toll = toll_of(ctx, strict_since=_CREATION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-
-    def judged() -> Future[tuple[dict[str, NewTopic], dict[str, TopicOutcome]]]:
-        return in_slices(ctx, asked_and_refused(request.topics, partial(_new_topic, ctx), _CREATED_PER_STEP))
-
-    wanted, refused = await judged()
-    outcomes: list[TopicOutcome] = []
-    try:
-        if await turn_came(ctx, toll):
-            wanted, refused = await judged()
-        outcomes = await ctx.broker.controller.create_topics(
-            list(wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
-        )
-    except ApiError as refusal:
-        refused |= {name: TopicOutcome(name, refusal.code, refusal.message) for name in wanted}
-    finally:
-        toll.decided()
-    answers = {outcome.name: outcome for outcome in outcomes} | refused
-    created = await in_slices(ctx, _created_topics(ctx, request, answers, wanted))
+    asked = await decided(
+        ctx,
+        toll,
+        lambda: Asked.of(request.topics, partial(_new_topic, ctx), _CREATED_US),
+        lambda asked: ctx.broker.controller.create_topics(
+            list(asked.wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
+        ),
+    )
+    created = await told(ctx, asked, _created_topics(ctx, request, asked))
     return CreateTopicsResponse(throttle_time_ms=toll.throttle_time_ms, topics=created)
 
 
 async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """By name, or by id (from version 6): an id of somebody else's topic is as unknown as one that was never given."""
     toll = toll_of(ctx, strict_since=_DELETION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    found = await in_slices(ctx, _deletable_topics(ctx, request))
-    wanted = [name for name in dict.fromkeys(found) if isinstance(name, str)]
-    try:
-        if await turn_came(ctx, toll):
-            found = await in_slices(ctx, _deletable_topics(ctx, request))
-            wanted = [name for name in dict.fromkeys(found) if isinstance(name, str)]
-        outcomes = await ctx.broker.controller.delete_topics(wanted, request.timeout_ms / 1000, toll=toll)
-    except ApiError as refusal:
-        outcomes = [TopicOutcome(name, refusal.code, refusal.message) for name in wanted]
-    finally:
-        toll.decided()
-    by_name = {outcome.name: outcome for outcome in outcomes}
-    deleted = await in_slices(ctx, _deleted_topics(request, found, by_name))
+    asked = await decided(
+        ctx,
+        toll,
+        lambda: _deletable_topics(ctx, request),
+        lambda asked: ctx.broker.controller.delete_topics(list(asked.wanted), request.timeout_ms / 1000, toll=toll),
+    )
+    deleted = await told(ctx, asked, _deleted_topics(request, asked))
     return DeleteTopicsResponse(throttle_time_ms=toll.throttle_time_ms, responses=deleted)
 
 
@@ -88,25 +71,23 @@ async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest
 
 
 def _created_topics(
-    ctx: RequestContext,
-    request: CreateTopicsRequest,
-    answers: Mapping[str, TopicOutcome],
-    wanted: Mapping[str, NewTopic],
+    ctx: RequestContext, request: CreateTopicsRequest, asked: Asked[NewTopic]
 ) -> Steps[tuple[CreatableTopicResult, ...]]:
     """In the order of the request."""
+    pace, outcomes, defaults = Pace(), iter(asked.outcomes), _default_configs(ctx)
     created: list[CreatableTopicResult] = []
-    defaults = _default_configs(ctx)
-    for place, topic in enumerate(request.topics, 1):
-        if place % _CREATED_PER_STEP == 0:
+    for topic in request.topics:
+        if pace.over(_CREATED_US):
             yield None
-        config = wanted[topic.name].config if topic.name in wanted else {}
+        wanted = asked.wanted.get(topic.name)
+        outcome, config = (next(outcomes), wanted.config) if wanted else (asked.refused[topic.name], {})
         hidden = ctx.topic_refusal(Operation.DESCRIBE_CONFIGS, topic.name)
-        result = _created(defaults, answers[topic.name], config, hidden)
+        result = _created(defaults, outcome, config, hidden)
         created.append(replace(result, topic_id=NO_UUID) if request.validate_only else result)
     return tuple(created)
 
 
-def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
+def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> Steps[NewTopic]:
     refusal = ctx.creation_refusal(topic.name)
     if refusal:
         raise ApiError(refusal, why(refusal))
@@ -115,10 +96,8 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "either an assignment or the numbers of partitions and replicas, not both"
         )
-    assignment = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
-    if len(assignment) != len(topic.assignments):
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assignment names a partition twice")
-    config = checked_overrides({c.name: c.value for c in topic.configs}, ctx.broker.config.settings)
+    assignment = yield from _assignment(topic)
+    config = checked_overrides((yield from _configured(topic)), ctx.broker.config.settings)
     spec = owner(ctx, topic.name)
     if spec is not None and not topic.assignments:
         topic = _as_the_instance_says(topic, spec.topic_defaults)
@@ -135,6 +114,31 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         limits.topics if limits is not None else None,
         is_tenants=not ctx.session.is_internal,
     )
+
+
+def _assignment(topic: CreatableTopic) -> Steps[dict[int, tuple[int, ...]]]:
+    pace = Pace()
+    assignment = {}
+    for assigned in topic.assignments:
+        if pace.over(ASSIGNED_US):
+            yield None
+        if assigned.partition_index in assignment:
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assignment names a partition twice")
+        assignment[assigned.partition_index] = tuple(assigned.broker_ids)
+    return assignment
+
+
+def _configured(topic: CreatableTopic) -> Steps[dict[str, str | None]]:
+    """What is said last of each setting. Of more names than there are settings one is unknown, whatever else is said."""
+    pace = Pace()
+    configured: dict[str, str | None] = {}
+    for config in topic.configs:
+        if pace.over(_NAME_US):
+            yield None
+        configured[config.name] = config.value
+        if len(configured) > len(TOPIC_SETTINGS):
+            break
+    return configured
 
 
 def _as_the_instance_says(topic: CreatableTopic, defaults: TopicDefaults) -> CreatableTopic:
@@ -217,29 +221,43 @@ def _configs(defaults: Configs, overrides: Mapping[str, str]) -> Configs:
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
-def _deletable_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> Steps[list[str | DeletableTopicResult]]:
-    """The physical names, and refusals, in the order of the request."""
-    found: list[str | DeletableTopicResult] = []
-    for place, state in enumerate(_named(request), 1):
-        if place % _DELETED_PER_STEP == 0:
+class _Deletable(Asked[None]):
+    """`found`: the physical names, and refusals, in the order of the request. What is refused stands nowhere else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str | DeletableTopicResult] = []
+
+
+def _deletable_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> Steps[_Deletable]:
+    pace, asked = Pace(), _Deletable()
+    for state in _named(request):
+        if pace.over(_DELETED_US):
             yield None
-        found.append(_deletable(ctx, state))
-    return found
+        found = _deletable(ctx, state)
+        asked.found.append(found)
+        if isinstance(found, str):
+            asked.wanted[found] = None
+    return asked
 
 
 def _named(request: DeleteTopicsRequest) -> Iterator[DeleteTopicState]:
     return iter(request.topics) if request.topics else (DeleteTopicState(name) for name in request.topic_names)
 
 
-def _deleted_topics(
-    request: DeleteTopicsRequest, found: Sequence[str | DeletableTopicResult], outcomes: Mapping[str, TopicOutcome]
-) -> Steps[tuple[DeletableTopicResult, ...]]:
-    """In the order of the request."""
-    deleted: list[DeletableTopicResult] = []
-    for place, (state, name) in enumerate(zip(_named(request), found, strict=True), 1):
-        if place % _DELETED_PER_STEP == 0:
+def _deleted_topics(request: DeleteTopicsRequest, asked: _Deletable) -> Steps[tuple[DeletableTopicResult, ...]]:
+    """In the order of the request, in which a topic may be named by its name and by its id."""
+    pace = Pace()
+    outcomes: dict[str, TopicOutcome] = {}
+    for outcome in asked.outcomes:
+        if pace.over(_NAME_US):
             yield None
-        deleted.append(_deleted(state, outcomes[name]) if isinstance(name, str) else name)
+        outcomes[outcome.name] = outcome
+    deleted: list[DeletableTopicResult] = []
+    for state, found in zip(_named(request), asked.found, strict=True):
+        if pace.over(_DELETED_US):
+            yield None
+        deleted.append(_deleted(state, outcomes[found]) if isinstance(found, str) else found)
     return tuple(deleted)
 
 

@@ -15,6 +15,7 @@ from dataplane.controller.decisions.creation import (
     grow,
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.records.steps import run_through
 from tests.dataplane.controller.cluster import ControlledCluster
 
 TOPIC = "k3v9x2qa.orders"
@@ -22,11 +23,11 @@ LIVE = dict.fromkeys((1, 2, 3))
 
 
 def _assign(topic: NewTopic, *, topics: int = 0, replicas: int = 0, on_brokers: dict[int, int] | None = None) -> object:
-    return assign(topic, LIVE, Holdings(topics, replicas, on_brokers or {}), (1, 3), Random(1)).partitions
+    return run_through(assign(topic, LIVE, Holdings(topics, replicas, on_brokers or {}), (1, 3), Random(1))).partitions
 
 
 def _grow(more: MorePartitions, *, replicas: int, on_brokers: dict[int, int] | None = None) -> object:
-    return grow(more, {0: (1, 2)}, LIVE, Holdings(1, replicas, on_brokers or {}), Random(1))
+    return run_through(grow(more, {0: (1, 2)}, LIVE, Holdings(1, replicas, on_brokers or {}), Random(1)))
 
 
 @pytest.mark.parametrize("limit", [6, 7])

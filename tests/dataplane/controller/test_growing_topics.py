@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.controller.controller import MorePartitions
 from dataplane.controller.decisions.placement import Continuation, place
-from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import ControlledCluster
 
@@ -102,8 +102,9 @@ def test_a_topic_that_is_being_deleted_and_a_broker_that_is_no_controller_refuse
     cluster.create(TOPIC)
     away = cluster.others(cluster.controller().id)[0].id
     other = cluster.others(cluster.controller().id)[1].controller
-    (outcome,) = cluster.wait(Task(other.create_partitions([MorePartitions(TOPIC, 2)])))
-    assert outcome.error is ErrorCode.NOT_CONTROLLER
+    with pytest.raises(ApiError) as refusal:
+        cluster.wait(Task(other.create_partitions([MorePartitions(TOPIC, 2)])))
+    assert refusal.value.code is ErrorCode.NOT_CONTROLLER
     cluster.kill(away)
     cluster.run(3)
     cluster.delete(TOPIC)

@@ -56,6 +56,24 @@ def test_a_topic_of_many_partitions_is_started_in_pieces_and_shown_whole() -> No
     assert all(len(broker.leaderships) == COUNT for broker in cluster.brokers.values())
 
 
+def test_where_the_partitions_of_one_topic_go_is_decided_in_pieces() -> None:
+    cluster = ControlledCluster(3)
+    term = cluster.controller().controller._term
+    assert term is not None
+    pauses: list[float] = []
+
+    def pause() -> Future[None]:
+        pauses.append(cluster.time.monotonic())
+        return sleep(cluster.time, 0.0)
+
+    term._topics._pause = pause
+    assert cluster.create("placed", partitions=4_000).error is ErrorCode.NONE
+    after_placing = len(pauses)
+    assert after_placing >= 4_000 / 400
+    assert cluster.create("chosen", assignment=dict.fromkeys(range(4_000), (1, 2, 3))).error is ErrorCode.NONE
+    assert len(pauses) - after_placing >= 4_000 / 400
+
+
 def test_a_term_that_ends_between_two_pieces_leaves_the_rest_to_the_next() -> None:
     cluster = ControlledCluster(4, rebalance_s=1000)
     controller = cluster.controller()

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource
 from dataplane.config import Settings
 from dataplane.controller.controller import NewTopic, TopicOutcome
+from dataplane.handlers.admin.once_named import Asked
 from dataplane.handlers.admin.topics import _created_topics
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -19,10 +20,11 @@ def created(hidden=ErrorCode.NONE):
     ctx = SimpleNamespace(broker=broker, topic_refusal=lambda _operation, _topic: hidden)
     names = [*PLAIN, "special", "refused", "denied"]
     codes = {"refused": ErrorCode.INVALID_REQUEST, "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    answers = {name: TopicOutcome(name, codes.get(name, ErrorCode.NONE), None) for name in names}
-    wanted = {name: NewTopic(name, 1, 1, None, OVERRIDES if name == "special" else {}) for name in names}
+    asked = Asked()
+    asked.outcomes = [TopicOutcome(name, codes.get(name, ErrorCode.NONE), None) for name in names]
+    asked.wanted = {name: NewTopic(name, 1, 1, None, OVERRIDES if name == "special" else {}) for name in names}
     request = CreateTopicsRequest(topics=tuple(CreatableTopic(name, 1, 1) for name in names))
-    topics = run_through(_created_topics(ctx, request, answers, wanted))
+    topics = run_through(_created_topics(ctx, request, asked))
     return {topic.name: topic for topic in topics}
 
 

@@ -14,10 +14,11 @@ from zlib import crc32
 
 import pytest
 
+from dataplane.controller.controller import TopicOutcome
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.groups.rows import PORTION
 from dataplane.handlers.table import HANDLERS
-from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import (
     configs,
     discovery,
@@ -27,6 +28,7 @@ from dataplane.protocol.messages import (
     offsets,
     produce,
     reassignment,
+    topics,
     transactions,
 )
 from dataplane.protocol.messages.control import UpdateMetadataPartitionState, UpdateMetadataTopicState
@@ -407,6 +409,87 @@ def test_very_many_groups_are_deleted_and_answered_in_steps(world: World) -> Non
     some = world.ask_each([groups.DeleteGroupsRequest(groups_names=(name,)) for name in names[:5]], 2)
     assert list(answer.results[:5]) == [one.results[0] for one in some]
     assert [result.group_id for result in answer.results] == list(names)
+
+
+class Decides:
+    """A controller that does what it is asked for, but for the first topic, and is done at once."""
+
+    async def _decide(self, topics: list[Any], *_: Any, **__: Any) -> list[TopicOutcome]:
+        profile = sys.getprofile()
+        sys.setprofile(None)  # what it does itself is not measured
+        names = [topic if isinstance(topic, str) else topic.name for topic in topics]
+        outcomes = [TopicOutcome(names[0], ErrorCode.POLICY_VIOLATION), *map(TopicOutcome, names[1:])]
+        sys.setprofile(profile)
+        return outcomes
+
+    create_topics = create_partitions = delete_topics = _decide
+
+
+TWICE = f"{KEY}.twice"
+LET_GO_CALLS = 2 * MOST_CALLS
+"""Cheaper ones: to read the attributes of what is let go of."""
+
+
+@pytest.mark.parametrize(
+    ("make", "version", "at_least", "repeated"),
+    [
+        (lambda *names: topics.CreateTopicsRequest(tuple(topics.CreatableTopic(n, 1, 1) for n in names)), 5, 1_500, 2),
+        (
+            lambda *names: topics.CreatePartitionsRequest(tuple(topics.CreatePartitionsTopic(n, 9) for n in names)),
+            3,
+            300,
+            1,
+        ),
+        (lambda *names: topics.DeleteTopicsRequest(topics=tuple(map(topics.DeleteTopicState, names))), 6, 150, 2),
+    ],
+)
+def test_what_the_controller_decides_about_many_topics_is_answered_in_steps(
+    world: World, monkeypatch: pytest.MonkeyPatch, make: Any, version: int, at_least: int, repeated: int
+) -> None:
+    """From the first look at the request until everything that it became has been let go of. Deleting twice is no error."""
+    monkeypatch.setattr(world.broker, "controller", Decides())
+    answer = world.ask_long(make(*TOPICS, TWICE, *NOWHERE, TWICE), version, at_least, LET_GO_CALLS)
+    rows = [
+        (row.name, row.error_code)
+        for row in getattr(answer, "topics", getattr(answer, "results", getattr(answer, "responses", ())))
+    ]
+    deletes = isinstance(answer, topics.DeleteTopicsResponse)
+    twice = (TWICE, ErrorCode.NONE if deletes else ErrorCode.INVALID_REQUEST)
+    first = (TOPICS[0], ErrorCode.POLICY_VIOLATION)
+    expected = [first, *((name, 0) for name in TOPICS[1:]), twice, *((name, 0) for name in NOWHERE), twice]
+    assert rows == expected[: len(expected) + repeated - 2]
+
+
+def test_many_topics_are_refused_in_steps_by_a_broker_that_is_not_the_controller(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere:
+        async def create_partitions(self, *_: Any, **__: Any) -> None:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "it is another")
+
+    monkeypatch.setattr(world.broker, "controller", Elsewhere())
+    wanted = tuple(topics.CreatePartitionsTopic(name, 9) for name in TOPICS)
+    answer = world.ask_long(topics.CreatePartitionsRequest(wanted), 3, 150, LET_GO_CALLS)
+    assert [row.name for row in answer.results] == TOPICS
+    assert {(row.error_code, row.error_message) for row in answer.results} == {
+        (ErrorCode.NOT_CONTROLLER, "it is another")
+    }
+
+
+@pytest.mark.parametrize(
+    "heavy",
+    [
+        {"configs": tuple(topics.CreatableTopicConfig("retention.ms", str(n)) for n in range(5_000))},
+        {"assignments": tuple(topics.CreatableReplicaAssignment(n, (1, 2)) for n in range(5_000))},
+    ],
+)
+def test_one_topic_that_says_very_much_is_looked_at_in_steps(
+    world: World, monkeypatch: pytest.MonkeyPatch, heavy: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(world.broker, "controller", Decides())
+    numbers = (-1, -1) if "assignments" in heavy else (1, 1)
+    wanted = topics.CreatableTopic(f"{KEY}.heavy", *numbers, **heavy)
+    world.ask_long(topics.CreateTopicsRequest((wanted,)), 5, at_least=60)
 
 
 def test_many_members_leave(world: World) -> None:
