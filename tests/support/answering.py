@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class SlicesAtOnce:
     """As much of `dataplane.slices` as handlers use, for tests of what they answer."""
 
-    def run(self, _owner: str, steps: Steps[Any]) -> Future[Any]:
+    def run(self, _owner: str, steps: Steps[Any], **_how: bool) -> Future[Any]:
         """Done when it returns."""
         future: Future[Any] = Future()
         try:

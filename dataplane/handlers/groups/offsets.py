@@ -21,10 +21,9 @@ from dataplane.handlers.groups.membership import has_no_name, is_too_long
 from dataplane.handlers.groups.rows import (
     NAME_US,
     OFFSET_US,
+    each_portion,
     in_portions,
     partition_problem,
-    portions,
-    rows_of,
     told,
 )
 from dataplane.protocol.arrays import as_array
@@ -50,7 +49,6 @@ from dataplane.protocol.messages.offsets import (
     OffsetFetchResponseTopics,
 )
 from dataplane.records.steps import Pace, each
-from dataplane.tasks import Task
 from dataplane.tenancy.access import Operation, of_topic
 
 if TYPE_CHECKING:
@@ -289,11 +287,8 @@ async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest
         return OffsetDeleteResponse(error_code=refusal)
     if has_no_name(ctx, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    run = partial(ctx.broker.slices.run, ctx.owner)
     errors: Errors = {}
-    for portion in portions(await run(rows_of(request.topics))):
-        (deleted,) = await run(each([portion], lambda rows: Task(_delete(ctx, request.group_id, rows)), OFFSET_US))
-        error, results = await deleted
+    async for error, results in each_portion(ctx, request.topics, partial(_delete, ctx, request.group_id)):
         is_gone_with_them = error == ErrorCode.GROUP_ID_NOT_FOUND and bool(errors)
         if error != ErrorCode.NONE and not is_gone_with_them:
             return OffsetDeleteResponse(error_code=error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.protocol.arrays import as_array
@@ -14,7 +15,7 @@ from dataplane.records.steps import Pace, each, run_through
 from dataplane.tasks import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.offsets import OffsetDeleteRequest
@@ -30,6 +31,7 @@ T = TypeVar("T")
 PORTION = 24
 """Of many offsets, those that are committed or removed together: half a millisecond of work at most."""
 _FEW = 64
+_partitions = attrgetter("partitions")
 NAME_US, OFFSET_US = 1, 6
 _RECORD_BYTES = 150
 _BYTES_IN_ZOOKEEPER = 32 * 2**10
@@ -42,7 +44,7 @@ def stored_bytes(request: OffsetCommitRequest | TxnOffsetCommitRequest, version:
     """
     is_in_zookeeper = version == 0 and isinstance(request, OffsetCommitRequest)
     one = _BYTES_IN_ZOOKEEPER if is_in_zookeeper else _RECORD_BYTES + len(request.group_id)
-    return one * sum(len(topic.partitions) for topic in request.topics)
+    return one * sum(map(len, map(_partitions, request.topics)))
 
 
 def partition_problem(ctx: RequestContext, operation: Operation, topic: str, partition: int) -> ErrorCode:
@@ -77,7 +79,31 @@ def portions(rows: Rows) -> Iterator[Rows]:
 
 
 def _are_few(topics: Iterable[Any]) -> bool:
-    return sum(len(topic.partitions) for topic in topics) <= _FEW
+    count = 0
+    for topic in topics:
+        count += len(topic.partitions) or 1  # twenty thousand that name none are many
+        if count > _FEW:
+            return False
+    return True
+
+
+async def each_portion(
+    ctx: RequestContext, topics: Iterable[Any], begin: Callable[[Rows], Coroutine[Any, Any, T]]
+) -> AsyncIterator[T]:
+    """What `begin` answers about each portion of many rows, one after the other.
+
+    The next one begins in a turn of its own, behind the others who are served in it: what a portion costs is not only what
+    `begin` does at once, but a batch that is written, read again by replicas, and taken into the group.
+    """
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    rows = await run(rows_of(topics))
+    try:
+        for portion in portions(rows):
+            (begun,) = await run(each([portion], lambda rows: Task(begin(rows)), OFFSET_US), at_once=False)
+            yield await begun
+    finally:
+        if rows:  # it ends before: whole they would take two milliseconds
+            run(emptied(rows))
 
 
 async def in_portions(
@@ -86,11 +112,9 @@ async def in_portions(
     """What becomes of each row when `commit` has been asked for all of them, of many one portion after the other."""
     if _are_few(topics):
         return await commit(run_through(rows_of(topics)))
-    run = partial(ctx.broker.slices.run, ctx.owner)
     errors: Errors = {}
-    for portion in portions(await run(rows_of(topics))):
-        (begun,) = await run(each([portion], lambda rows: Task(commit(rows)), OFFSET_US))
-        errors.update(await begun)
+    async for answered in each_portion(ctx, topics, commit):
+        errors.update(answered)
     return errors
 
 

@@ -7,7 +7,7 @@ written to disk once for all of them.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.protocol.errors import ErrorCode
@@ -18,7 +18,7 @@ from dataplane.protocol.messages.fetch import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from dataplane.records.steps import Pace, grouped
+from dataplane.records.steps import Pace
 from dataplane.replication.upkeep.deletion import NO_LOW_WATERMARK, begin_later, when_on_disk
 from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation
@@ -28,18 +28,25 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
     from dataplane.replication.replica.partition import Partition
 
-_PARTITION_US, _WAIT_US, _TOPIC_US = 25, 8, 2
-
-Row = tuple[str, list[DeleteRecordsPartitionResult]]
+_PARTITION_US, _WAIT_US, _ROW_US = 25, 8, 2
 
 
-class _Begun(NamedTuple):
-    """A partition whose log begins at `wanted` on this leader, and the place of its answer."""
+class _Deletion:
+    """Of one partition, however often the request names it: the log begins at `wanted` on this leader."""
 
-    partition: Partition
-    wanted: int
-    rows: list[DeleteRecordsPartitionResult]
-    place: int
+    __slots__ = ("code", "low_watermark", "partition", "wanted")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition, self.wanted = partition, 0
+        self.code, self.low_watermark = ErrorCode.NONE, NO_LOW_WATERMARK
+
+    def over(self, code: ErrorCode, low_watermark: int) -> None:
+        """What became of it."""
+        self.code, self.low_watermark = code, low_watermark
+
+
+Row = tuple[int, ErrorCode | _Deletion]
+"""A partition of the request, and why nothing is deleted there, or the deletion."""
 
 
 def handle_delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Steps[Future[DeleteRecordsResponse]]:
@@ -54,26 +61,26 @@ class _Pending:
 
     def __init__(self, ctx: RequestContext, timeout_s: float) -> None:
         self._ctx, self._timeout_s = ctx, timeout_s
-        self._topics: list[Row] = []
+        self._topics: list[tuple[str, list[Row]]] = []
         self._open = 1  # one for `start` itself
         self.answer: Future[DeleteRecordsResponse] = Future()
 
     def start(self, request: DeleteRecordsRequest) -> Steps[None]:
         """Delete on the leader, and wait for the disk and the others."""
         pace = Pace()
-        begun: list[_Begun] = []
+        begun: dict[tuple[str, int], _Deletion] = {}
         for topic in request.topics:
-            rows: list[DeleteRecordsPartitionResult] = []
+            rows: list[Row] = []
             self._topics.append((topic.name, rows))
-            for place, wanted in enumerate(topic.partitions):
+            for wanted in topic.partitions:
                 if pace.over(_PARTITION_US):
                     yield None
-                rows.append(DeleteRecordsPartitionResult(wanted.partition_index, NO_LOW_WATERMARK))
-                found = self._delete(topic.name, wanted)
+                found: ErrorCode | _Deletion | tuple[Partition, int] = self._delete(topic.name, wanted)
                 if isinstance(found, tuple):
-                    begun.append(_Begun(*found, rows, place))
-                else:
-                    self._say(rows, place, found, NO_LOW_WATERMARK)
+                    partition, offset = found
+                    found = begun.setdefault((topic.name, wanted.partition_index), _Deletion(partition))
+                    found.wanted = max(found.wanted, offset)
+                rows.append((wanted.partition_index, found))
         if begun:
             self._open += 1
             settled = self._ctx.broker.replicas.logs.checkpoints.settle()
@@ -94,31 +101,27 @@ class _Pending:
         error, offset = begin_later(replicas, partition, wanted.offset)
         return error or (partition, offset)
 
-    def _wait_for(self, begun: list[_Begun], error: BaseException | None) -> Steps[None]:
+    def _wait_for(self, begun: dict[tuple[str, int], _Deletion], error: BaseException | None) -> Steps[None]:
         """What could be written is on disk."""
         pace = Pace()
         while begun:
             if pace.over(_WAIT_US):
                 yield None
-            partition, wanted, rows, place = begun.pop()
+            _, deletion = begun.popitem()
             if error is not None:
-                self._say(rows, place, ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK)
+                deletion.over(ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK)
                 continue
             self._open += 1
-            done = partial(self._set, rows, place)
-            when_on_disk(self._ctx.broker.replicas, partition, wanted, self._timeout_s, done)
+            done = partial(self._over, deletion)
+            when_on_disk(self._ctx.broker.replicas, deletion.partition, deletion.wanted, self._timeout_s, done)
+        self._close_one()
+
+    def _over(self, deletion: _Deletion, code: ErrorCode, low_watermark: int) -> None:
+        deletion.over(code, low_watermark)
         self._close_one()
 
     def _in_slices(self, steps: Steps[None]) -> None:
         self._ctx.broker.slices.run(self._ctx.owner, steps)
-
-    @staticmethod
-    def _say(rows: list[DeleteRecordsPartitionResult], place: int, code: ErrorCode, low_watermark: int) -> None:
-        rows[place] = DeleteRecordsPartitionResult(rows[place].partition_index, low_watermark, code)
-
-    def _set(self, rows: list[DeleteRecordsPartitionResult], place: int, code: ErrorCode, low_watermark: int) -> None:
-        self._say(rows, place, code, low_watermark)
-        self._close_one()
 
     def _close_one(self) -> None:
         self._open -= 1
@@ -126,6 +129,23 @@ class _Pending:
             self._ctx.broker.slices.run(self._ctx.owner, self._response()).then(self.answer.follow)
 
     def _response(self) -> Steps[DeleteRecordsResponse]:
-        topics, self._topics = self._topics[::-1], []
-        in_order = (topics.pop() for _ in range(len(topics)))  # each goes by itself, not thousands in the end
-        return DeleteRecordsResponse(topics=(yield from grouped(in_order, DeleteRecordsTopicResult, _TOPIC_US)))
+        """Each row is let go of when it is told, not thousands in the end."""
+        pace, topics = Pace(), self._topics
+        told: list[DeleteRecordsTopicResult] = []
+        topics.reverse()
+        while topics:
+            name, rows = topics.pop()
+            rows.reverse()
+            results: list[DeleteRecordsPartitionResult] = []
+            while rows:
+                if pace.over(_ROW_US):
+                    yield None
+                results.append(_told(*rows.pop()))
+            told.append(DeleteRecordsTopicResult(name, tuple(results)))
+        return DeleteRecordsResponse(topics=tuple(told))
+
+
+def _told(index: int, outcome: ErrorCode | _Deletion) -> DeleteRecordsPartitionResult:
+    if isinstance(outcome, _Deletion):
+        return DeleteRecordsPartitionResult(index, outcome.low_watermark, outcome.code)
+    return DeleteRecordsPartitionResult(index, NO_LOW_WATERMARK, outcome)

@@ -17,6 +17,7 @@ import pytest
 from dataplane.controller.controller import TopicOutcome
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.groups.rows import PORTION
+from dataplane.handlers.records import delete_records
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import (
@@ -35,6 +36,7 @@ from dataplane.protocol.messages.control import UpdateMetadataPartitionState, Up
 from dataplane.protocol.schema import message_info
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.steps import run_through
+from dataplane.replication.upkeep.deletion import when_on_disk
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.session import Session
 from tests.simulation.cluster import INSTANCE, SimulatedCluster
@@ -76,7 +78,7 @@ class Gauge:
         except StopIteration as stop:
             return stop.value
 
-    def run(self, _owner: str, steps: Any) -> Future[Any]:
+    def run(self, _owner: str, steps: Any, **_how: bool) -> Future[Any]:
         """As `Slices.run`, in one go."""
         future: Future[Any] = Future()
         try:
@@ -523,6 +525,24 @@ def test_records_deleted_from_many_partitions(world: World) -> None:
         topics=(fetch.DeleteRecordsTopic(ORDERS, (fetch.DeleteRecordsPartition(0, 0), *rows)),), timeout_ms=5_000
     )
     assert world.ask(ours, 2)[0].topics[0].partitions[0].error_code == 0
+
+
+def test_a_partition_named_very_often_is_waited_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+
+    def counted(*arguments: Any) -> None:
+        waits.append(arguments)
+        when_on_disk(*arguments)
+
+    monkeypatch.setattr(delete_records, "when_on_disk", counted)
+    beyond = fetch.DeleteRecordsPartition(0, 10**6)
+    rows = (*[fetch.DeleteRecordsPartition(0, 0)] * 2_000, beyond, fetch.DeleteRecordsPartition(0, -1))
+    request = fetch.DeleteRecordsRequest(topics=(fetch.DeleteRecordsTopic(ORDERS, rows),), timeout_ms=5_000)
+    answer = world.ask(request, 2)[0].topics[0].partitions
+    assert len(waits) == 1
+    assert {row.error_code for row in answer[:2_000]} == {ErrorCode.NONE}
+    assert [row.error_code for row in answer[2_000:]] == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE]
+    assert {row.low_watermark for row in answer} == {-1, answer[0].low_watermark}
 
 
 def test_records_deleted_from_many_topics(world: World) -> None:
