@@ -7,7 +7,7 @@ configuration outlives its topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from dataplane.cluster.paths import (
     CONFIG_CHANGE_PREFIX,
@@ -28,7 +28,7 @@ from dataplane.doors import (
     ZooKeeperError,
 )
 
-Decide = Callable[[Mapping[str, str]], Mapping[str, str]]
+Decide = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]
 """From the overrides as they are to what they shall be; raises whatever says that they shall not. May be called again."""
 
 _ATTEMPTS = 100
@@ -44,7 +44,7 @@ async def write_config(
     """
     for _ in range(_ATTEMPTS):
         present, version = await _read(zookeeper, entity)
-        wanted = decide(present or {})
+        wanted = await decide(present or {})
         if validate_only or (present is not None and dict(wanted) == dict(present)):
             return wanted
         try:

@@ -174,9 +174,15 @@ async def _alter(
     changes = [change_of(config) for config in configs]
     check_form(changes)
 
-    def decide(before: Mapping[str, str]) -> Mapping[str, str]:
+    def decided(before: Mapping[str, str]) -> Mapping[str, str]:
         after = altered(before, changes, list_default=lambda name: _list_default(ctx, resource, name), replace=replace)
         _check(ctx, resource, changes, after)
+        return after
+
+    async def decide(before: Mapping[str, str]) -> Mapping[str, str]:
+        # In slices: what many requests of an owner wait for comes from ZooKeeper together.
+        cost_us = _RESOURCE_US + _CHANGE_US * len(changes)
+        (after,) = await ctx.broker.slices.run(ctx.owner, each([before], decided, cost_us))
         return after
 
     beside = topic_path(resource.name) if isinstance(resource, TopicResource) else None

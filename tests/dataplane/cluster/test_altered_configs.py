@@ -31,6 +31,7 @@ from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Task, gather
 from tests.simulation.virtual_time import VirtualTime
 from tests.simulation.zookeeper import ZooKeeperServer
+from tests.support.deciding import at_once
 
 LISTS = {"cleanup.policy": "delete"}
 
@@ -112,7 +113,7 @@ class World:
         write = write_config(
             self.sessions[at],
             topic_entity(topic),
-            lambda before: {**before, name: value},
+            at_once(lambda before: {**before, name: value}),
             beside=topic_path(topic),
             validate_only=validate_only,
         )
@@ -155,7 +156,7 @@ def test_brokers_hear_what_was_set_for_one_of_them_and_for_all() -> None:
     told: list[int] = []
     world.configs[1].on_broker_change(lambda: told.append(1))
     for broker in (None, 2):
-        write = write_config(world.sessions[0], broker_entity(broker), lambda _: {"log.retention.ms": "5"})
+        write = write_config(world.sessions[0], broker_entity(broker), at_once(lambda _: {"log.retention.ms": "5"}))
         world.time.wait(Task(write))
         world.time.run(0.5)
     assert world.configs[1].of_broker(None) == world.configs[1].of_broker(2) == {"log.retention.ms": "5"}
@@ -173,7 +174,7 @@ def test_a_configuration_that_is_no_json_is_left_aside_and_the_next_one_is_heard
         world.server.write([SetData(entity_config_path(entity), data), change])
         world.time.run(0.1)
     assert world.configs[1].get("t") == {"a": "1"}
-    world.time.wait(Task(write_config(world.sessions[0], broker_entity(2), lambda _: {"b": "2"})))
+    world.time.wait(Task(write_config(world.sessions[0], broker_entity(2), at_once(lambda _: {"b": "2"}))))
     world.time.run(0.5)
     assert world.configs[1].of_broker(2) == {"b": "2"}
 

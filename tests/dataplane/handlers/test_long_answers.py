@@ -536,7 +536,7 @@ def test_a_partition_named_very_often_is_waited_for_once(world: World, monkeypat
 
     monkeypatch.setattr(delete_records, "when_on_disk", counted)
     beyond = fetch.DeleteRecordsPartition(0, 10**6)
-    rows = (*[fetch.DeleteRecordsPartition(0, 0)] * 2_000, beyond, fetch.DeleteRecordsPartition(0, -1))
+    rows = (*[fetch.DeleteRecordsPartition(0, 0)] * 2_000, beyond, fetch.DeleteRecordsPartition(0, 0))
     request = fetch.DeleteRecordsRequest(topics=(fetch.DeleteRecordsTopic(ORDERS, rows),), timeout_ms=5_000)
     answer = world.ask(request, 2)[0].topics[0].partitions
     assert len(waits) == 1

@@ -15,6 +15,7 @@ from dataplane.protocol.messages.configs import (
 )
 from tests.dataplane.handlers.asking import Tenant
 from tests.simulation.cluster import SimulatedCluster
+from tests.support.deciding import at_once
 
 TOPIC = 2
 
@@ -26,7 +27,8 @@ def tenant():
     cluster.create_topic("orders", 1)
     asker = Tenant(cluster)
     zookeeper = cluster.brokers[1].doors.zookeeper  # what somebody may have set before there was a policy
-    cluster.run(write_config(zookeeper, topic_entity("simulate.orders"), lambda before: {**before, "segment.ms": "1"}))
+    before_a_policy = at_once(lambda before: {**before, "segment.ms": "1"})
+    cluster.run(write_config(zookeeper, topic_entity("simulate.orders"), before_a_policy))
     cluster.until(lambda: asker.partition().log.config.segment_ms == 1, 10)
     return asker
 
