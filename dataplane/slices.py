@@ -1,4 +1,4 @@
-"""Long Python work in slices between the turns of the loop, a quarter of a millisecond each, fairly shared among owners.
+"""Long Python work in slices between the turns of the loop, a fifth of a millisecond each, fairly shared among owners.
 
 What is run are `records.steps`: generators that yield None every 50 to 100 microseconds of work, or a call for the
 background door (codecs). A piece of work begins at once, and most of it is over within its first slice. What is not goes
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 T = TypeVar("T")
-SLICE_S = 0.000_25
-AT_ONCE_S = 0.000_5
+SLICE_S = 0.000_2
+AT_ONCE_S = 0.000_25
 """Of a turn, for work that begins in it; what comes later in the turn begins in the next one."""
 STEPS_PER_SLICE = 32
 """At most, whatever the clock says: in a simulation it stands still during a turn."""

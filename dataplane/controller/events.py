@@ -16,8 +16,8 @@ from dataplane.tasks import CancelledError, Future, Task, sleep
 
 Event = Callable[[], Coroutine[Any, Any, Any]]
 T = TypeVar("T")
-_STEPS_PER_TURN = 4
-"""A third of a millisecond."""
+_STEPS_PER_TURN = 2
+"""A sixth of a millisecond."""
 
 
 class TermEndedError(Exception):

@@ -110,7 +110,7 @@ async def _responses(
 
     answers: list[Answer] = []
     left = iter(request.resources)
-    while begun := await run(_begin_some(left, begin)):
+    while begun := await run(_begin_some(left, begin), at_once=False):
         answers += [await task for task in begun]
     return tuple(await run(each(answers, lambda answer: make(*answer), _ANSWER_US)))
 
@@ -182,7 +182,7 @@ async def _alter(
     async def decide(before: Mapping[str, str]) -> Mapping[str, str]:
         # In slices: what many requests of an owner wait for comes from ZooKeeper together.
         cost_us = _RESOURCE_US + _CHANGE_US * len(changes)
-        (after,) = await ctx.broker.slices.run(ctx.owner, each([before], decided, cost_us))
+        (after,) = await ctx.broker.slices.run(ctx.owner, each([before], decided, cost_us), at_once=False)
         return after
 
     beside = topic_path(resource.name) if isinstance(resource, TopicResource) else None
