@@ -6,6 +6,7 @@ A step is measured by the functions that are called in it, which does not depend
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from types import GeneratorType
 from typing import Any
@@ -580,6 +581,25 @@ def test_of_megabytes_of_records_one_is_written_in_a_turn(
     assert [row.base_offset for row in rows.partition_responses] == list(range(before, before + batches))
     assert sum(by_turn.values()) == batches * len(batch)
     assert at_once * 1000 < max(by_turn.values()) <= at_once * 1024
+
+
+def test_not_all_batches_of_a_request_are_taken_in_one_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are counted here, since the clock of a simulation stands still in a turn; a slice of a broker has far fewer."""
+    appending, loop = world.broker.replicas.appending, world.broker.doors.loop
+    turns: list[int] = []
+    append = type(appending).append
+
+    def spy(self: Any, *of: Any, **how: Any) -> Any:
+        turns.append(loop.turn_number)
+        return append(self, *of, **how)
+
+    monkeypatch.setattr(type(appending), "append", spy)
+    batch = build_batch([Record(b"k", b"v")], now_ms=1)
+    data = (produce.PartitionProduceData(0, batch),) * 200
+    request = produce.ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(produce.TopicProduceData("orders", data),))
+    assert {row.error_code for row in call(world, request, 9).responses[0].partition_responses} == {0}
+    assert len(turns) == 200
+    assert max(Counter(turns).values()) <= 100
 
 
 @pytest.mark.parametrize("acks", [1, -1])
