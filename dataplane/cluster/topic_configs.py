@@ -43,7 +43,7 @@ class TopicConfigs:
         self._listeners: list[Callable[[str], None]] = []
         self._broker_listeners: list[Callable[[], None]] = []
         self._watch = ChildrenWatch(doors.loop, doors.zookeeper, CONFIG_CHANGES, self._changed)
-        self._seen = -1  # number of the last notification that was read
+        self._seen = ""  # the last notification that was read; all names are as long, and end with a number
         self._wanted: list[str] | None = None  # names of notifications, to be looked at
         self._task: Task[None] | None = None
         self._complete = False
@@ -98,18 +98,24 @@ class TopicConfigs:
     async def _catch_up(self) -> None:
         while self._wanted is not None:
             names, self._wanted = self._wanted, None
-            numbers = {int(name.rpartition("_")[2]): name for name in names}
-            fresh = sorted(number for number in numbers if number > self._seen)
+            fresh = sorted(
+                name for name in names if name > self._seen and _number(name) is not None
+            )  # few of thousands
             try:
-                if not self._complete or (numbers and min(numbers) > self._seen + 1):
+                if not self._complete or (names and self._may_have_missed(min(names))):
                     await self._read_all()
                 else:
-                    await self._read_named([numbers[number] for number in fresh])
+                    await self._read_named(fresh)
             except ZooKeeperError:
                 self._wanted = self._wanted or names
                 await sleep(self._doors.loop, RETRY_S)
                 continue
             self._seen = max([self._seen, *fresh])
+
+    def _may_have_missed(self, oldest: str) -> bool:
+        """Whether some that followed the last that was read have gone, where this is the oldest that is there."""
+        number, last = _number(oldest), _number(self._seen)
+        return number is None or number > (-1 if last is None else last) + 1
 
     async def _read_all(self) -> None:
         self._complete = True
@@ -166,3 +172,9 @@ class TopicConfigs:
         else:
             for tell in self._broker_listeners:
                 tell()
+
+
+def _number(notification: str) -> int | None:
+    """Which one it was; None: it is somebody's by hand."""
+    number = notification.rpartition("_")[2]
+    return int(number) if number.isdecimal() else None

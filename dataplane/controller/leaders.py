@@ -21,8 +21,8 @@ from dataplane.tasks import Future
 
 Decided = Iterable[tuple[Partition, PartitionState | None]]
 """A state for each partition; None where nothing changes."""
-_DECIDED_PER_TURN, _LOOKED_AT_PER_TURN = 80, 500
-"""Partitions that cost one to two milliseconds."""
+_DECIDED_PER_TURN, _LOOKED_AT_PER_TURN = 25, 150
+"""Partitions that cost half a millisecond at most."""
 _CHANGED_TOGETHER, _STARTED_TOGETHER = 300, 150
 """Partitions whose states are written by one transaction."""
 

@@ -151,6 +151,19 @@ def test_no_configuration_outlives_its_topic() -> None:
     assert world.server.tree.find(topic_config_path("t")) is None
 
 
+@pytest.mark.parametrize("name", ["a", "zzz", "config_change_x"])
+def test_a_node_by_hand_among_the_notifications_keeps_nobody_from_hearing_of_others(name: str) -> None:
+    world = World()
+    world.time.wait(world.add(0, "a", "1"))
+    world.time.run(0.5)
+    world.server.write([Create(f"{CONFIG_CHANGES}/{name}")])
+    world.time.run(0.5)
+    for value in ("2", "3"):
+        world.time.wait(world.add(0, "a", value))
+        world.time.run(0.5)
+        assert world.configs[1].get("t") == {"a": value}
+
+
 def test_brokers_hear_what_was_set_for_one_of_them_and_for_all() -> None:
     world = World()
     told: list[int] = []
