@@ -124,7 +124,7 @@ def elastic_set(
     )
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance_id, actor=actor, clock=clock)
     detail = {name: _plain(value) for name, value in wanted.items()}
-    _on_record(changed, actor, SET, detail, clock)
+    audit.record_about(changed, actor, SET, detail, clock)
     return operation
 
 
@@ -151,7 +151,7 @@ def _take_away(instance_id: str, clock: Clock) -> bool:
     if instance is None or instance.elastic_mib_per_s is None or _prices(instance, clock) is not None:
         return False
     _move(instance, {"elastic_mib_per_s": None, "elastic_budget": None, "elastic_off_until": None}, clock)
-    _on_record(instance, audit.SYSTEM, SET, {"elastic_mib_per_s": None, "elastic_budget": None}, clock)
+    audit.record_about(instance, audit.SYSTEM, SET, {"elastic_mib_per_s": None, "elastic_budget": None}, clock)
     return True
 
 
@@ -166,7 +166,9 @@ def _switch_off(instance_id: str, clock: Clock) -> bool:
     assert budget is not None, "it is used up"
     until = Month.of(now).end
     _move(instance, {"elastic_off_until": until}, clock)
-    _on_record(instance, audit.SYSTEM, OFF_BY_BUDGET, {"until": until.isoformat(), "budget": str(budget)}, clock)
+    audit.record_about(
+        instance, audit.SYSTEM, OFF_BY_BUDGET, {"until": until.isoformat(), "budget": str(budget)}, clock
+    )
     amount = f"{_currency(instance, clock)} {budget:,.2f}"
     owners_tell(instance, lambda about: letters.elastic_spent(about, budget=amount, until=until), now)
     return True
@@ -178,7 +180,7 @@ def _switch_on(instance_id: str, clock: Clock) -> bool:
     if instance is None or instance.elastic_off_until is None or instance.elastic_off_until > clock.now():
         return False
     _move(instance, {"elastic_off_until": None}, clock)
-    _on_record(instance, audit.SYSTEM, ON_AGAIN, {}, clock)
+    audit.record_about(instance, audit.SYSTEM, ON_AGAIN, {}, clock)
     return True
 
 
@@ -253,14 +255,3 @@ def _cost(instance: Instance, hours: dict[datetime, tuple[int, int]], month: Mon
 
 def _plain(value: object) -> Any:
     return str(value) if isinstance(value, Decimal) else value
-
-
-def _on_record(instance: Instance, actor: str, action: str, detail: dict[str, Any], clock: Clock) -> None:
-    audit.record(
-        organisation=instance.organisation,
-        actor=actor,
-        action=action,
-        target=instance.id,
-        detail=detail,
-        clock=clock,
-    )

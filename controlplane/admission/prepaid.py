@@ -385,7 +385,7 @@ def prepaid_set(
         Prepaid.objects.for_organisation(organisation).filter(pk=row.pk).update(**wanted)
         if "at_end" in told:
             _record(instance, DECIDED, actor, now, at_end=str(wanted["at_end"]))
-        _on_record(instance, actor, SET, told, clock)
+        audit.record_about(instance, actor, SET, told, clock)
     return prepaid_of(instance, now)
 
 
@@ -563,7 +563,7 @@ def _go_on(instance: Instance, account: Account, why: str, clock: Clock) -> None
     assert ended is not None, "its end has come"
     _record(instance, POSTPAID, audit.SYSTEM, clock.now())
     _note(instance, clock.now())
-    _on_record(instance, audit.SYSTEM, GO_ON, {"ended_at": ended.isoformat()}, clock)
+    audit.record_about(instance, audit.SYSTEM, GO_ON, {"ended_at": ended.isoformat()}, clock)
     owners_tell(instance, lambda about: letters.goes_on_postpaid(about, at=ended, why=why), clock.now())
 
 
@@ -586,7 +586,7 @@ def _bought(
     at_end = str(members["at_end"])
     _record(instance, BOUGHT, actor, now, months=months, prices=prices, operation=operation, at_end=at_end)
     _note(instance, now)
-    _on_record(instance, actor, BEGIN, {"months": months, **members}, clock)
+    audit.record_about(instance, actor, BEGIN, {"months": months, **members}, clock)
 
 
 def _renewed(
@@ -601,7 +601,7 @@ def _renewed(
     now = clock.now()
     _record(instance, RENEWED, actor, now, months=months, prices=prices, operation=operation, extends=account.ends_at)
     after = _note(instance, now)
-    _on_record(
+    audit.record_about(
         instance, actor, EXTEND, {"months": months, "ends_at": after.ends_at and after.ends_at.isoformat()}, clock
     )
     return after
@@ -679,14 +679,3 @@ def _size_of(instance: Instance) -> Size:
 def _size(sizes: Mapping[str, float]) -> Size:
     bandwidth, storage = Decimal(str(sizes[rules.BANDWIDTH])), Decimal(str(sizes[rules.STORAGE]))
     return Size(bandwidth, storage, int(sizes[rules.PARTITIONS]))
-
-
-def _on_record(instance: Instance, actor: str, action: str, detail: dict[str, object], clock: Clock) -> None:
-    audit.record(
-        organisation=instance.organisation,
-        actor=actor,
-        action=action,
-        target=instance.id,
-        detail=detail,
-        clock=clock,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import transaction
 
@@ -57,6 +57,22 @@ def record(
     # What cannot be chained now is so by the worker: the change itself is made.
     transaction.on_commit(lambda: audit_sealing.extend(organisation.pk), robust=True)
     return entry
+
+
+class Owned(Protocol):
+    """What an organisation has, and its entries are about: an instance."""
+
+    id: Any
+    organisation: Any
+
+
+def record_about(
+    owned: Owned, actor: str, action: str, detail: dict[str, Any] | None = None, clock: Clock = SYSTEM_CLOCK
+) -> AuditEntry:
+    """An entry about it, in the log of the organisation that has it."""
+    return record(
+        organisation=owned.organisation, actor=actor, action=action, target=owned.id, detail=detail, clock=clock
+    )
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

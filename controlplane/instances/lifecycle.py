@@ -105,7 +105,7 @@ def instance_delete(
     ends = now + grace_period()
     _isolate(instance, now, ends)
     owners_tell(instance, lambda about: letters.isolated(about, until=ends), now)
-    _on_record(instance, actor, DELETE, clock, {"destroys_at": ends.isoformat()})
+    audit.record_about(instance, actor, DELETE, {"destroys_at": ends.isoformat()}, clock)
     return _started(instance, ISOLATE, actor, clock)
 
 
@@ -120,7 +120,7 @@ def instance_expire(*, instance: Instance, clock: Clock) -> Operation | None:
     ends = now + grace_period_unpaid()
     _isolate(instance, now, ends)
     owners_tell(instance, lambda about: letters.expired(about, until=ends), now)
-    _on_record(instance, audit.SYSTEM, EXPIRE, clock, {"destroys_at": ends.isoformat()})
+    audit.record_about(instance, audit.SYSTEM, EXPIRE, {"destroys_at": ends.isoformat()}, clock)
     return _started(instance, ISOLATE, audit.SYSTEM, clock)
 
 
@@ -167,7 +167,7 @@ def instance_restore(
             "end_foretold_at": None,
         },
     )
-    _on_record(instance, actor, RESTORE, clock)
+    audit.record_about(instance, actor, RESTORE, clock=clock)
     return _started(instance, RESTORE, actor, clock)
 
 
@@ -286,7 +286,7 @@ def _destroy(instance: Instance, actor: str, action: str, clock: Clock) -> Opera
         return begun
     _write(instance, {"state": InstanceState.DELETING}, raises_generation=False)
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    _on_record(instance, actor, action, clock)
+    audit.record_about(instance, actor, action, clock=clock)
     return _started(instance, DELETE, actor, clock)
 
 
@@ -323,18 +323,5 @@ def _started(instance: Instance, kind: str, actor: str, clock: Clock) -> Operati
         actor=actor,
         arguments={NUMBER: len(_about_its_end(instance.id)) + 1},
         counted=False,
-        clock=clock,
-    )
-
-
-def _on_record(
-    instance: Instance, actor: str, action: str, clock: Clock, detail: dict[str, object] | None = None
-) -> None:
-    audit.record(
-        organisation=instance.organisation,
-        actor=actor,
-        action=action,
-        target=instance.id,
-        detail=detail or {},
         clock=clock,
     )

@@ -111,14 +111,15 @@ class RebalanceMove(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        """One a partition; the next ones are looked for by state."""
+        """One a partition; the next ones are looked for by state, and what moves of an instance's by its alarms."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["rebalance", "number"], name="move_number_once"),
             models.UniqueConstraint(fields=["rebalance", "topic", "partition"], name="one_move_per_partition"),
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["rebalance", "state", "number"], name="moves_by_state")
+            models.Index(fields=["rebalance", "state", "number"], name="moves_by_state"),
+            models.Index(fields=["instance", "rebalance"], name="moves_of_instance"),
         ]
 
     def __str__(self) -> str:
