@@ -7,6 +7,7 @@ position (`Journal.went_on`): pulling twice, or by two workers at once, changes 
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.clusters import coordination, zookeeper
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 PAGES_AT_ONCE = 20
+READ_AT_WITHIN = timedelta(minutes=1)
+"""So often it is written that a journal was read to its end: it is looked at every few seconds."""
 J = TypeVar("J", bound=Journal)
 
 
@@ -40,11 +43,18 @@ def journals_pull(
         try:
             for _ in range(PAGES_AT_ONCE):
                 if not page_taken(journal):
+                    _read_to_its_end(journal, clock)
                     break
         except Unavailable as error:
             LOG.info("master %s: %s", journal.master, error.detail)
         except Exception as error:  # noqa: BLE001 - one journal must not keep the others from being read
             broken(journal, error)
+
+
+def _read_to_its_end(journal: Journal, clock: Clock) -> None:
+    now = clock.now()
+    if journal.read_at is None or now - journal.read_at >= READ_AT_WITHIN:
+        type(journal)._default_manager.filter(pk=journal.pk).update(read_at=now)  # noqa: SLF001
 
 
 def _remember_active(kind: type[J], cluster: PhysicalCluster, clock: Clock) -> None:

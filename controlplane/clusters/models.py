@@ -150,6 +150,8 @@ class Journal(models.Model):
     http = models.CharField(max_length=200)
     position = models.BigIntegerField(default=0)  # up to which it has been read
     active_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True)  # when it was read to its end last, to about a minute
+    problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
 
     class Meta:
         """A table for each kind of journal."""

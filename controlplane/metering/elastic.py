@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import F, Q, Sum
 from django.db.models.functions import Substr
 
 from controlplane.clusters import master
 from controlplane.clusters.journals import journals_pull
+from controlplane.clusters.models import ClusterState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.metering.models import ElasticJournal, ElasticMinute
 from quota.contracts.elastic import ElasticUse
@@ -25,12 +26,16 @@ from quota.contracts.report import DIRECTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
+
     from controlplane.instances.models import Instance
 
 LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=400)
 ASKED_FOR = timedelta(days=60)
 """A master that has not been active for so long has nothing in its journal any more."""
+READ_WITHIN = timedelta(minutes=15)
+"""A journal that was not read to its end for so long is told of: its master is gone, or its disk."""
 HOUR_LETTERS = 13
 _MOST_BYTES = 2**63 - 1
 
@@ -40,6 +45,7 @@ def elastic_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
 
     def broken(journal: ElasticJournal, error: Exception) -> None:
         LOG.error("the journal of elastic bandwidth of master %s", journal.master, exc_info=error)
+        _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
 
     journals_pull(ElasticJournal, _page_taken, broken=broken, clock=clock)
 
@@ -49,6 +55,13 @@ def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     now = clock.now()
     ElasticMinute.objects.filter(minute__lt=minute_text(now - KEPT)).delete()
     ElasticJournal.objects.filter(active_at__lt=now - ASKED_FOR).delete()
+
+
+def journals_unread(now: datetime) -> QuerySet[ElasticJournal]:
+    """Of whose masters something may be on no bill and in no budget, for operators: the longest unread first."""
+    rows = ElasticJournal.objects.exclude(cluster__state=ClusterState.RETIRED).select_related("cluster")
+    late = Q(read_at__lt=now - READ_WITHIN) | Q(read_at=None, active_at__lt=now - READ_WITHIN)
+    return rows.filter(late | ~Q(problem="")).order_by(F("read_at").asc(nulls_first=True), "cluster", "master")
 
 
 def is_kept(start: datetime, *, clock: Clock = SYSTEM_CLOCK) -> bool:
@@ -79,6 +92,8 @@ def minute_text(moment: datetime) -> str:
 def _page_taken(journal: ElasticJournal) -> bool:
     """Whether there was anything, and it was for us to take. The end of an empty journal moves on with its clock."""
     documents, following = master.elastic(journal.http, journal.position)
+    if journal.problem:
+        _note(journal, "")
     if following == journal.position:
         return False
     uses = _uses(documents)
@@ -92,6 +107,11 @@ def _page_taken(journal: ElasticJournal) -> bool:
                 ElasticMinute.objects.filter(pk=row.pk, bytes__lt=most).update(bytes=most)
     journal.position = following
     return bool(documents)
+
+
+def _note(journal: ElasticJournal, problem: str) -> None:
+    ElasticJournal.objects.filter(pk=journal.pk).update(problem=problem)
+    journal.problem = problem
 
 
 def _uses(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, int, str], int]:

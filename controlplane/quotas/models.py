@@ -49,8 +49,6 @@ class RecordedInterval(models.Model):
 class MasterJournal(Journal):
     """Of throttled intervals."""
 
-    problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
-
     class Meta:
         """Masters are numbered within a cluster."""
 

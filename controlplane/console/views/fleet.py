@@ -29,6 +29,7 @@ from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown, routes_wanted
 from controlplane.metering import selectors as metering
+from controlplane.metering.elastic import journals_unread
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, allocations_get, brokers_get, flows_get, journals_with_problems
 
@@ -57,6 +58,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "invoice_failures": invoice_failures(),
         "waiting": waiting(SYSTEM_CLOCK.now()),
         "journals": journals_with_problems(),
+        "unread": journals_unread(SYSTEM_CLOCK.now()),
         "meter": metering.status(),
         "losses": metering.losses_open(),
         **_brokers(),

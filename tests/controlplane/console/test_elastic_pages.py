@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import Instance
+from controlplane.metering.models import ElasticJournal
 
 from .conftest import problem_beside, text_of
 
@@ -49,3 +53,18 @@ def test_what_cannot_be_stands_beside_its_field(at_alice, path, field, value):
 def test_viewers_look(at_viewer, path):
     assert "You may look, but not change anything here" in text_of(at_viewer.get(path))
     assert at_viewer.post(path, {"cap_mib_per_s": "8"}).status_code == 403
+
+
+def test_operators_see_which_master_is_not_read_and_since_when(at_staff, instance):
+    ElasticJournal.objects.create(
+        cluster=instance.cluster,
+        master=7,
+        http="http://127.0.0.1:7",
+        active_at=SYSTEM_CLOCK.now() - timedelta(days=1),
+        read_at=SYSTEM_CLOCK.now() - timedelta(hours=3),
+    )
+    page = text_of(at_staff.get("/fleet"))
+    assert "Elastic bandwidth of master 7: Its master does not answer." in page
+    assert "on no bill and in no budget yet. Read last: 3 hours ago" in page
+    ElasticJournal.objects.update(read_at=SYSTEM_CLOCK.now())
+    assert "Elastic bandwidth of master" not in text_of(at_staff.get("/fleet"))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.clusters import master
+from controlplane.clusters.journals import PAGES_AT_ONCE
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.errors import MasterUnavailable
 from controlplane.metering import elastic
@@ -101,6 +102,58 @@ def test_a_master_that_is_away_and_a_line_that_is_none_keep_nobody_from_being_re
     ]  # fmt: skip
     elastic.elastic_pull()
     assert hours(instance) == {NINE: (5, 0)}
+
+
+def unread(clock):
+    return [(each.master, each.problem) for each in elastic.journals_unread(clock.now())]
+
+
+def test_operators_are_told_of_a_master_that_does_not_answer_for_long(instance, masters, journal):
+    """What it has counted is on no bill: first nobody is told, since masters start again."""
+    clock = ManualClock()
+    clock.time = NINE
+    masters.journals[journal(1)], gone = [], journal(2)
+    for minutes, told in ((0, []), (14, []), (16, [(2, "")])):
+        clock.time = NINE + timedelta(minutes=minutes)
+        elastic.elastic_pull(clock=clock)
+        assert unread(clock) == told, minutes
+    masters.journals[gone] = [use(instance, 5)]
+    elastic.elastic_pull(clock=clock)
+    assert unread(clock) == []
+    assert {each.read_at for each in ElasticJournal.objects.all()} == {clock.time}
+
+
+def test_a_journal_that_cannot_be_read_says_so_until_it_can(masters, journal, monkeypatch):
+    clock = ManualClock()
+    clock.time = NINE
+    masters.journals[journal()] = []
+    elastic.elastic_pull(clock=clock)
+    with monkeypatch.context() as broken:
+        broken.setattr(master, "elastic", lambda http, position: 1 / 0)
+        elastic.elastic_pull(clock=clock)
+    assert unread(clock) == [(1, "it cannot be read: ZeroDivisionError: division by zero")]
+    elastic.elastic_pull(clock=clock)
+    assert unread(clock) == []
+
+
+def test_a_journal_with_more_than_is_read_at_once_is_not_read_to_its_end(instance, masters, journal):
+    clock = ManualClock()
+    clock.time = NINE
+    http = journal()
+    masters.journals[http] = [use(instance, 1)] * (2 * PAGES_AT_ONCE + 1)
+    elastic.elastic_pull(clock=clock)
+    assert ElasticJournal.objects.get().read_at is None
+    elastic.elastic_pull(clock=clock)
+    assert ElasticJournal.objects.get().read_at == NINE
+
+
+def test_nobody_is_told_of_a_retired_cluster(masters, journal):
+    journal()
+    clock = ManualClock()
+    clock.time = NINE + timedelta(days=1)
+    assert len(unread(clock)) == 1
+    PhysicalCluster.objects.update(state="retired")
+    assert unread(clock) == []
 
 
 def test_masters_of_a_retired_cluster_are_not_asked(instance, masters, journal):
