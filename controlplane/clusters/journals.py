@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 PAGES_AT_ONCE = 20
 READ_AT_WITHIN = timedelta(minutes=1)
-"""So often it is written that a journal was read to its end: it is looked at every few seconds."""
+"""So often it is written that a standby's journal was read to its end: it is looked at every few seconds."""
 J = TypeVar("J", bound=Journal)
 
 
@@ -53,7 +53,7 @@ def journals_pull(
 
 def _read_to_its_end(journal: Journal, clock: Clock) -> None:
     now = clock.now()
-    if journal.read_at is None or now - journal.read_at >= READ_AT_WITHIN:
+    if journal.read_at is None or journal.read_at <= journal.active_at or now - journal.read_at >= READ_AT_WITHIN:
         type(journal)._default_manager.filter(pk=journal.pk).update(read_at=now)  # noqa: SLF001
 
 

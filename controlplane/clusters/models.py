@@ -150,7 +150,7 @@ class Journal(models.Model):
     http = models.CharField(max_length=200)
     position = models.BigIntegerField(default=0)  # up to which it has been read
     active_at = models.DateTimeField()
-    read_at = models.DateTimeField(null=True)  # when it was read to its end last, to about a minute
+    read_at = models.DateTimeField(null=True)  # when it was read to its end last
     problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
 
     class Meta:

@@ -18,6 +18,7 @@ from controlplane.clusters import master
 from controlplane.clusters.journals import journals_pull
 from controlplane.clusters.models import ClusterState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.instances.models import Instance
 from controlplane.metering.models import ElasticJournal, ElasticMinute
 from quota.contracts.elastic import ElasticUse
 from quota.contracts.instance import ContractError
@@ -28,14 +29,15 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from controlplane.instances.models import Instance
-
 LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=400)
 ASKED_FOR = timedelta(days=60)
 """A master that has not been active for so long has nothing in its journal any more."""
 READ_WITHIN = timedelta(minutes=15)
 """A journal that was not read to its end for so long is told of: its master is gone, or its disk."""
+_MAY_HOLD_MORE = Q(read_at=None) | Q(read_at__lt=F("active_at"))
+"""Its master was active after it was read to its end last: one that has not been since has counted nothing."""
+_REASON = "the service reads what all masters have counted"
 HOUR_LETTERS = 13
 _MOST_BYTES = 2**63 - 1
 
@@ -60,8 +62,24 @@ def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
 def journals_unread(now: datetime) -> QuerySet[ElasticJournal]:
     """Of whose masters something may be on no bill and in no budget, for operators: the longest unread first."""
     rows = ElasticJournal.objects.exclude(cluster__state=ClusterState.RETIRED).select_related("cluster")
-    late = Q(read_at__lt=now - READ_WITHIN) | Q(read_at=None, active_at__lt=now - READ_WITHIN)
+    late = _MAY_HOLD_MORE & (Q(read_at__lt=now - READ_WITHIN) | Q(read_at=None, active_at__lt=now - READ_WITHIN))
     return rows.filter(late | ~Q(problem="")).order_by(F("read_at").asc(nulls_first=True), "cluster", "master")
+
+
+def unread_since(cluster: str) -> dict[int, datetime | None]:
+    """Masters of a cluster that may have counted what is on no bill, and since when; None: nothing of theirs was ever read.
+
+    Empty where nobody's instance has elastic bandwidth, or had it lately: then nothing is counted.
+    """
+    rows = ElasticJournal.objects.filter(_MAY_HOLD_MORE, cluster__name=cluster).order_by("master")
+    found = dict(rows.values_list("master", "read_at"))
+    return found if found and _is_used(cluster) else {}
+
+
+def _is_used(cluster: str) -> bool:
+    lately = ElasticMinute.objects.order_by().values("instance")
+    instances = Instance.objects.unscoped(_REASON).filter(cluster__name=cluster)
+    return instances.filter(Q(elastic_mib_per_s__isnull=False) | Q(pk__in=lately)).exists()
 
 
 def is_kept(start: datetime, *, clock: Clock = SYSTEM_CLOCK) -> bool:

@@ -8,7 +8,7 @@ its last counter.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,13 @@ from django.db.models import Count, Min
 from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
+from controlplane.metering.elastic import unread_since
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -344,6 +345,9 @@ class Completeness:
     read_to: datetime | None
     loss: str  # the first that nobody has judged; "": none
     brokers: list[finality.BrokerHours]
+    unread: Mapping[int, datetime | None] = field(
+        default_factory=dict
+    )  # masters whose journals are, and since when (`elastic`)
     is_retired: bool = False  # its meter is off for good: nothing more will come
 
     def why_not(self, *, until: datetime) -> str:
@@ -363,7 +367,15 @@ class Completeness:
             return f"metering has come to {self.read_to:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
         if self.loss:
             return f"{self.loss}; an operator has to judge it"
-        return finality.why_not_final(self.brokers, until=until)
+        return finality.why_not_final(self.brokers, until=until) or self._why_unread(until)
+
+    def _why_unread(self, until: datetime) -> str:
+        for master, since in self.unread.items():
+            if since is None:
+                return f"the elastic bandwidth that master {master} has counted was never read"
+            if since < until:
+                return f"the elastic bandwidth that master {master} has counted since {since:%Y-%m-%d %H:%M} UTC was not read"
+        return ""
 
     def has_waived(self, *, until: datetime) -> bool:
         """Whether usage before a moment is complete only because some broker is not waited for."""
@@ -386,6 +398,7 @@ def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
         read_to,
         loss.sentence if loss else "",
         finality.broker_hours(read_to, cluster),
+        unread_since(cluster),
     )
 
 

@@ -60,7 +60,7 @@ def test_operators_see_which_master_is_not_read_and_since_when(at_staff, instanc
         cluster=instance.cluster,
         master=7,
         http="http://127.0.0.1:7",
-        active_at=SYSTEM_CLOCK.now() - timedelta(days=1),
+        active_at=SYSTEM_CLOCK.now() - timedelta(hours=1),
         read_at=SYSTEM_CLOCK.now() - timedelta(hours=3),
     )
     page = text_of(at_staff.get("/fleet"))

@@ -10,8 +10,10 @@ from controlplane.clusters import master
 from controlplane.clusters.journals import PAGES_AT_ONCE
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.errors import MasterUnavailable
-from controlplane.metering import elastic
+from controlplane.instances.models import Instance
+from controlplane.metering import elastic, selectors
 from controlplane.metering.models import ElasticJournal, ElasticMinute
+from controlplane.metering.selectors import why_incomplete
 from tests.controlplane.fakes import ManualClock
 
 NINE = datetime(2026, 5, 3, 9, tzinfo=UTC)
@@ -154,6 +156,44 @@ def test_nobody_is_told_of_a_retired_cluster(masters, journal):
     assert len(unread(clock)) == 1
     PhysicalCluster.objects.update(state="retired")
     assert unread(clock) == []
+
+
+@pytest.fixture
+def everything_else_is_told(monkeypatch):
+    monkeypatch.setattr(selectors, "complete_to", lambda cluster: NINE + timedelta(days=400))
+    monkeypatch.setattr(selectors.finality, "why_not_final", lambda brokers, until: "")
+
+
+@pytest.mark.usefixtures("everything_else_is_told")
+@pytest.mark.parametrize("bought", [True, False])
+def test_usage_is_complete_when_journals_of_masters_that_were_active_are_read(instance, masters, journal, bought):
+    """A standby that is away has counted nothing, and where nobody has elastic bandwidth nothing is counted."""
+    if bought:
+        Instance.objects.unscoped("a test").update(elastic_mib_per_s=8)
+    clock = ManualClock()
+    clock.time = NINE
+    masters.journals[journal(1)] = []
+    gone = journal(2)
+    masters.journals[gone] = []
+    elastic.elastic_pull(clock=clock)
+    del masters.journals[gone]
+    clock.time = NINE + timedelta(days=2)
+    elastic.elastic_pull(clock=clock)
+    assert why_incomplete(until=clock.time) == "", "it was not active since"
+    ElasticJournal.objects.filter(master=2).update(active_at=NINE + timedelta(hours=3))
+    sentence = "the elastic bandwidth that master 2 has counted since 2026-05-03 09:00 UTC was not read"
+    assert why_incomplete(until=clock.time) == (sentence if bought else "")
+    assert why_incomplete(until=NINE) == "", "what is older was"
+    masters.journals[gone] = [use(instance, 5, minute=60)]
+    elastic.elastic_pull(clock=clock)
+    assert why_incomplete(until=clock.time) == ""
+
+
+@pytest.mark.usefixtures("everything_else_is_told", "masters")
+def test_a_journal_that_was_never_read_keeps_usage_from_being_complete(instance, journal):
+    Instance.objects.unscoped("a test").update(elastic_mib_per_s=8)
+    journal(2)
+    assert why_incomplete(until=NINE) == "the elastic bandwidth that master 2 has counted was never read"
 
 
 def test_masters_of_a_retired_cluster_are_not_asked(instance, masters, journal):
