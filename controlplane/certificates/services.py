@@ -312,13 +312,7 @@ def _check_size(instance: Instance) -> None:
 
 
 def _record(instance: Instance, actor: str, action: str, route: str, detail: Mapping[str, object]) -> None:
-    audit.record(
-        organisation=instance.organisation,
-        actor=actor,
-        action=action,
-        target=instance.id,
-        detail={"route": route, **detail},
-    )
+    audit.record_about(instance, actor, action, {"route": route, **detail})
 
 
 # --- what brokers know ------------------------------------------------------------------------------------------------

@@ -28,13 +28,11 @@ READ_AT_WITHIN = timedelta(minutes=1)
 J = TypeVar("J", bound=Journal)
 
 
-def journals_pull(
-    kind: type[J], page_taken: Callable[[J], bool], *, broken: Callable[[J, Exception], None], clock: Clock
-) -> None:
+def journals_pull(kind: type[J], page_taken: Callable[[J], bool], *, clock: Clock) -> None:
     """Read on in every journal: `page_taken` says whether there was anything, and it was for us to take.
 
-    A master that does not answer is asked again next time; of a retired cluster none is asked. `broken` is told of every other
-    error, and the other journals are read all the same.
+    A master that does not answer is asked again next time; of a retired cluster none is asked. Every other error is noted with
+    the journal, and the other journals are read all the same.
     """
     for cluster in cluster_list():
         _remember_active(kind, cluster, clock)
@@ -47,8 +45,9 @@ def journals_pull(
                     break
         except Unavailable as error:
             LOG.info("master %s: %s", journal.master, error.detail)
-        except Exception as error:  # noqa: BLE001 - one journal must not keep the others from being read
-            broken(journal, error)
+        except Exception as error:
+            LOG.exception("%s of %s", kind.__name__, journal)
+            journal.note(f"it cannot be read: {type(error).__name__}: {error}")
 
 
 def _read_to_its_end(journal: Journal, clock: Clock) -> None:

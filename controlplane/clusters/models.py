@@ -161,6 +161,11 @@ class Journal(models.Model):
     def __str__(self) -> str:
         return f"master {self.master} up to {self.position}"
 
+    def note(self, problem: str) -> None:
+        """What is wrong with it; empty: nothing any more."""
+        type(self)._default_manager.filter(pk=self.pk).update(problem=problem)  # noqa: SLF001 - the model's own
+        self.problem = problem
+
     def went_on(self, following: int) -> bool:
         """Whether it was for us to go on to that position; False: another worker reads this journal too."""
         here = type(self)._default_manager.filter(pk=self.pk, position=self.position)  # noqa: SLF001 - the model's own

@@ -251,14 +251,7 @@ def proposal_expired(instance_id: str, proposal_id: str, *, clock: Clock = SYSTE
     """A proposal of who may do what was discarded, since its time was over: it goes on record."""
     instance = Instance.objects.unscoped("by the clock").select_related("organisation").filter(pk=instance_id).first()
     if instance is not None:
-        audit.record(
-            organisation=instance.organisation,
-            actor=audit.SYSTEM,
-            action="proposal.expire",
-            target=instance_id,
-            detail={"id": proposal_id},
-            clock=clock,
-        )
+        audit.record_about(instance, audit.SYSTEM, "proposal.expire", {"id": proposal_id}, clock)
 
 
 def _put_in_force(instance: Instance) -> None:

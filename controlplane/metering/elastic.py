@@ -44,12 +44,7 @@ _MOST_BYTES = 2**63 - 1
 
 def elastic_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Read on in every journal (`clusters.journals`)."""
-
-    def broken(journal: ElasticJournal, error: Exception) -> None:
-        LOG.error("the journal of elastic bandwidth of master %s", journal.master, exc_info=error)
-        _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
-
-    journals_pull(ElasticJournal, _page_taken, broken=broken, clock=clock)
+    journals_pull(ElasticJournal, _page_taken, clock=clock)
 
 
 def elastic_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -111,7 +106,7 @@ def _page_taken(journal: ElasticJournal) -> bool:
     """Whether there was anything, and it was for us to take. The end of an empty journal moves on with its clock."""
     documents, following = master.elastic(journal.http, journal.position)
     if journal.problem:
-        _note(journal, "")
+        journal.note("")
     if following == journal.position:
         return False
     uses = _uses(documents)
@@ -125,11 +120,6 @@ def _page_taken(journal: ElasticJournal) -> bool:
                 ElasticMinute.objects.filter(pk=row.pk, bytes__lt=most).update(bytes=most)
     journal.position = following
     return bool(documents)
-
-
-def _note(journal: ElasticJournal, problem: str) -> None:
-    ElasticJournal.objects.filter(pk=journal.pk).update(problem=problem)
-    journal.problem = problem
 
 
 def _uses(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, int, str], int]:

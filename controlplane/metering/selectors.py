@@ -8,7 +8,7 @@ its last counter.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -345,9 +345,7 @@ class Completeness:
     read_to: datetime | None
     loss: str  # the first that nobody has judged; "": none
     brokers: list[finality.BrokerHours]
-    unread: Mapping[int, datetime | None] = field(
-        default_factory=dict
-    )  # masters whose journals are, and since when (`elastic`)
+    unread: Mapping[int, datetime | None]  # masters whose journals are, and since when (`elastic.unread_since`)
     is_retired: bool = False  # its meter is off for good: nothing more will come
 
     def why_not(self, *, until: datetime) -> str:

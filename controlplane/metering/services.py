@@ -54,12 +54,5 @@ def usage_cap(
             lowered.update(higher.values_list("pk", flat=True))
             higher.update(**{column: most})
     detail = {"boot": boot, "topic": topic, **caps, "reason": reason}
-    audit.record(
-        organisation=instance.organisation,
-        actor=actor,
-        action="usage.cap",
-        target=instance_id,
-        detail=detail,
-        clock=clock,
-    )
+    audit.record_about(instance, actor, "usage.cap", detail, clock)
     return len(lowered)

@@ -241,13 +241,7 @@ def put_back(operation: Operation) -> Finished | NotYet:
         put_back_is_done(instance.id)
     elif not done:
         return _nothing(why)
-    audit.record(
-        organisation=instance.organisation,
-        actor=operation.actor or audit.SYSTEM,
-        action="instance.policy.put_back",
-        target=instance.id,
-        detail={"topics": done},
-    )
+    audit.record_about(instance, operation.actor or audit.SYSTEM, "instance.policy.put_back", {"topics": done})
     said = f"stopped after {done} topics: {why}" if why else f"retention is as it was before (topics: {done})"
     return Finished("", {"said": said})
 

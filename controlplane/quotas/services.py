@@ -35,12 +35,7 @@ _COUNTED = ("throttled_ms", "under_limit_ms", "over_1_s_percent", "over_10_s_per
 
 def throttling_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Read on in every journal (`clusters.journals`)."""
-
-    def broken(journal: MasterJournal, error: Exception) -> None:
-        LOG.error("the journal of master %s", journal.master, exc_info=error)
-        _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
-
-    journals_pull(MasterJournal, _page_taken, broken=broken, clock=clock)
+    journals_pull(MasterJournal, _page_taken, clock=clock)
 
 
 def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -62,7 +57,7 @@ def _page_taken(journal: MasterJournal) -> bool:
         left_out = _keep(rows)
     journal.position = following
     if left_out or journal.problem:
-        _note(journal, f"{left_out} of its intervals were left out: the database did not take them" if left_out else "")
+        journal.note(f"{left_out} of its intervals were left out: the database did not take them" if left_out else "")
     return True
 
 
@@ -82,11 +77,6 @@ def _keep(rows: list[RecordedInterval]) -> int:
         half = len(rows) // 2
         return _keep(rows[:half]) + _keep(rows[half:])
     return 0
-
-
-def _note(journal: MasterJournal, problem: str) -> None:
-    MasterJournal.objects.filter(pk=journal.pk).update(problem=problem)
-    journal.problem = problem
 
 
 def _rows(documents: Iterable[dict[str, Any]]) -> list[RecordedInterval]:

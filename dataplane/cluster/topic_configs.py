@@ -98,9 +98,8 @@ class TopicConfigs:
     async def _catch_up(self) -> None:
         while self._wanted is not None:
             names, self._wanted = self._wanted, None
-            fresh = sorted(
-                name for name in names if name > self._seen and _number(name) is not None
-            )  # few of thousands
+            # Of thousands that are still there few are: their names are compared, not their numbers.
+            fresh = sorted(name for name in names if name > self._seen and _number(name) is not None)
             try:
                 if not self._complete or (names and self._may_have_missed(min(names))):
                     await self._read_all()

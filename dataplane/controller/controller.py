@@ -134,7 +134,7 @@ class Controller:
         outcomes = await _in_office(ask(term))
         toll.decided()
         if not await either(term.settled(), deadline) and not validate_only:
-            await in_steps(_timed_out(outcomes, {}), self._pause)
+            await in_steps(_timed_out(outcomes, {}), term.pause)
         return outcomes
 
     async def delete_topics(
@@ -150,11 +150,11 @@ class Controller:
         in_time: dict[str, bool] = {}
         for place, outcome in enumerate(outcomes, 1):
             if place % _OUTCOMES_PER_TURN == 0:
-                await self._pause()
+                await term.pause()
             if outcome.error is ErrorCode.NONE:
                 in_time[outcome.name] = await either(term.deleted(outcome.name), deadline)
         if not all(in_time.values()):
-            await in_steps(_timed_out(outcomes, in_time), self._pause)
+            await in_steps(_timed_out(outcomes, in_time), term.pause)
         return outcomes
 
     async def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes | None:
@@ -296,10 +296,6 @@ class Controller:
         if self._term is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER)
         return self._term
-
-    def _pause(self) -> Future[None]:
-        """Until the next turn of the loop."""
-        return sleep(self._doors.loop, 0.0)
 
     def _deadline(self, timeout_s: float) -> Future[None]:
         return sleep(self._doors.loop, min(timeout_s, _LONGEST_WAIT_S))

@@ -82,16 +82,16 @@ class Term:
         self._store = store
         self._rules = rules
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
-        self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed, self._pause)
+        self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed, self.pause)
         self._leaders.unclean_by_default = rules.unclean_election
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
-        self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random, self._pause)
+        self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random, self.pause)
         nodes = AdminNodes(store)
-        self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions, self._pause)
+        self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions, self.pause)
         self._brokers = Brokers(self.context, store, self._channels, self._leaders, self._deletions)
         self._removal = Removal(self.context, store, self._deletions, self._reassignments)
-        self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes, self._pause)
+        self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes, self.pause)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
         self._proposals = AlterPartitionQueue(self.context, self._deletions, store.epoch)
@@ -103,7 +103,7 @@ class Term:
             self._watch(ADMIN, self._admin_changed),
         ]
 
-    def _pause(self) -> Future[None]:
+    def pause(self) -> Future[None]:
         """Until the next turn of the loop."""
         return sleep(self._doors.loop, 0.0)
 

@@ -47,10 +47,6 @@ MAX_ELEMENTS = 20_000
 """Of all arrays of a stranger's request together: topics, partitions, names."""
 SHORT_ELEMENTS = 256
 """So many are decoded in a straight line, within half a millisecond."""
-SHORT_PRODUCE_ELEMENTS = 32
-"""Likewise of a request that has batches: 30 us each, and the write to its log at the end of the turn, 10 to 15."""
-_PRODUCE = 0
-"""Its key (`api`, which is above)."""
 ELEMENTS_PER_STEP = 32
 NUMBERS_PER_STEP = 4_096
 """Of an array of nothing else: 100 us."""
@@ -119,15 +115,11 @@ def limited_decoder(cls: type, version: int) -> Decoder:
     return _make_decoder(cls, version, Source(MAX_ELEMENTS))  # type: ignore[no-any-return]
 
 
-@_cached
-def short_decoder(cls: type, version: int) -> Decoder:
-    """The same for what is mostly short: ManyElementsError for more than `short_elements`, soon."""
-    return _make_decoder(cls, version, Source(short_elements(cls), ManyElementsError))  # type: ignore[no-any-return]
-
-
-def short_elements(cls: type) -> int:
-    """So many elements of a message are served in one go."""
-    return SHORT_PRODUCE_ELEMENTS if message_info(cls).api_key == _PRODUCE else SHORT_ELEMENTS
+@cache
+def short_decoder(cls: type, version: int, most: int = SHORT_ELEMENTS) -> Decoder:
+    """The same for what is mostly short: ManyElementsError for more than `most` elements, soon."""
+    made: Decoder = _make_decoder(cls, version, Source(most, ManyElementsError))
+    return made
 
 
 @_cached

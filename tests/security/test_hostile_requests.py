@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.controller.decisions.placement import placing
+from dataplane.controller.decisions.placement import place
 from dataplane.protocol.api import APIS
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import decode_response, encode_request
@@ -302,9 +302,9 @@ def test_a_request_for_a_million_partitions_is_refused_before_they_are_placed(cl
 
     def counted(racks, partitions, *more):
         placed.append(partitions)
-        return placing(racks, partitions, *more)
+        return place(racks, partitions, *more)
 
-    monkeypatch.setattr("dataplane.controller.decisions.creation.placing", counted)
+    monkeypatch.setattr("dataplane.controller.decisions.creation.place", counted)
     topics = tuple(CreatableTopic(f"t{number}", 10_000, 3) for number in range(1_000))
 
     async def ask():

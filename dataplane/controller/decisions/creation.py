@@ -12,7 +12,7 @@ from uuid import UUID
 
 from dataplane.cluster.paths import TopicAssignment, topic_id_text
 from dataplane.controller.context import Holdings
-from dataplane.controller.decisions.placement import Assignment, Continuation, Dice, placing
+from dataplane.controller.decisions.placement import Assignment, Continuation, Dice, place
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace, Steps
@@ -116,7 +116,7 @@ def grow(
         return added
     _check_factor(factor, allowed)
     _check_limit(wanted, held.replicas, more * factor)
-    return (yield from placing(allowed, more, factor, random, Continuation(present[0][0], before)))
+    return (yield from place(allowed, more, factor, random, Continuation(present[0][0], before)))
 
 
 def _allowed(topic: NewTopic | MorePartitions, live: Racks) -> dict[int, str | None]:
@@ -184,7 +184,7 @@ def _placed(
     brokers = _allowed(topic, live)
     _check_factor(factor, brokers)
     _check_limit(topic, used_replicas, partitions * factor)  # first: to place what is refused costs the most
-    return (yield from placing(brokers, partitions, factor, random))
+    return (yield from place(brokers, partitions, factor, random))
 
 
 def _check_numbers(assignment: Assignment) -> None:

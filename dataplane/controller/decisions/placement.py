@@ -46,22 +46,12 @@ def place(
     factor: int,
     random: Dice,
     after: Continuation | None = None,
-) -> Assignment:
+) -> Steps[Assignment]:
     """Partition -> brokers, preferred leader first. At most one replica per broker: `factor` <= number of brokers.
 
-    `racks` are the brokers with where they stand. Where each says it, replicas go to as many racks as there are.
+    `racks` are the brokers with where they stand. Where each says it, replicas go to as many racks as there are. With pauses: of
+    ten thousand partitions over a hundred brokers it takes a second.
     """
-    return run_through(placing(racks, partitions, factor, random, after))
-
-
-def placing(
-    racks: Mapping[int, str | None],
-    partitions: int,
-    factor: int,
-    random: Dice,
-    after: Continuation | None = None,
-) -> Steps[Assignment]:
-    """The same with pauses: of ten thousand partitions over a hundred brokers it takes a second."""
     assert 1 <= factor <= len(racks)
     stand = {broker: rack for broker, rack in sorted(racks.items()) if rack}
     if len(stand) == len(racks):
@@ -85,22 +75,21 @@ def placing(
             shift += 1
         first = (start + partition) % count
         turn = (shift * step - 1) % turns
-        replicas = known.get((first, turn))
+        replicas, cost_us = known.get((first, turn)), 1
         if replicas is None:
             # The distance of follower j: never 0, and different for each j.
             others = [ordered[(first + 1 + (turn + j) % turns) % count] for j in range(count - 1)]
             replicas = known[first, turn] = _spread([ordered[first], *others], stand, factor)
-            if pace.over(count):
-                yield None
+            cost_us = count
         assignment[partition] = replicas
-        if pace.over(1):
+        if pace.over(cost_us):
             yield None
     return assignment
 
 
 def spread(brokers: Sequence[int], partitions: int, factor: int, random: Dice) -> Assignment:
     """`place` where nobody says in which rack it stands."""
-    return place(dict.fromkeys(brokers), partitions, factor, random)
+    return run_through(place(dict.fromkeys(brokers), partitions, factor, random))
 
 
 def _spread(candidates: Sequence[int], stand: Mapping[int, str], factor: int) -> tuple[int, ...]:

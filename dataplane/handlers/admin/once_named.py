@@ -78,13 +78,14 @@ class Asked(Generic[T]):
         yield from released(held)
 
 
-async def decided(
+async def answered(
     ctx: RequestContext,
     toll: Free,
     judged: Callable[[], Steps[Wanted]],
     ask: Callable[[Wanted], Awaitable[list[TopicOutcome]]],
-) -> Wanted:
-    """With the outcomes of what `ask` asks of the controller when the request's turn has come."""
+    tell: Callable[[Wanted], Steps[R]],
+) -> R:
+    """What `tell` makes of what `ask` has asked of the controller when the request's turn had come; all else is let go of."""
     asked = await in_slices(ctx, judged())
     try:
         if await turn_came(ctx, toll):
@@ -94,11 +95,6 @@ async def decided(
         await in_slices(ctx, asked.refuse(refusal))
     finally:
         toll.decided()
-    return asked
-
-
-async def told(ctx: RequestContext, asked: Asked[Any], results: Steps[R]) -> R:
-    """The results, when all that they were made of has been let go of."""
-    answer = await in_slices(ctx, results)
+    answer = await in_slices(ctx, tell(asked))
     await in_slices(ctx, asked.released())
     return answer

@@ -6,7 +6,7 @@ from functools import partial
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.controller.controller import MorePartitions
-from dataplane.handlers.admin.once_named import ASSIGNED_US, Asked, decided, told
+from dataplane.handlers.admin.once_named import ASSIGNED_US, Asked, answered
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import owner
@@ -28,15 +28,15 @@ _TOPIC_US = 4
 async def handle_create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Each topic by itself; one that is named twice is answered once, refused."""
     toll = toll_of(ctx, strict_since=_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    asked = await decided(
+    results = await answered(
         ctx,
         toll,
         lambda: Asked.of(request.topics, partial(_more, ctx), _TOPIC_US),
         lambda asked: ctx.broker.controller.create_partitions(
             list(asked.wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
         ),
+        partial(_results, request),
     )
-    results = await told(ctx, asked, _results(request, asked))
     return CreatePartitionsResponse(throttle_time_ms=toll.throttle_time_ms, results=results)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
-from dataplane.handlers.admin.once_named import ASSIGNED_US, Asked, decided, told
+from dataplane.handlers.admin.once_named import ASSIGNED_US, Asked, answered
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import check_owners_limits, owner
@@ -42,28 +42,28 @@ _CREATED_US, _DELETED_US, _NAME_US = 40, 3, 1
 async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Each topic by itself: one that is refused does not hold the others up."""
     toll = toll_of(ctx, strict_since=_CREATION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    asked = await decided(
+    created = await answered(
         ctx,
         toll,
         lambda: Asked.of(request.topics, partial(_new_topic, ctx), _CREATED_US),
         lambda asked: ctx.broker.controller.create_topics(
             list(asked.wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
         ),
+        partial(_created_topics, ctx, request),
     )
-    created = await told(ctx, asked, _created_topics(ctx, request, asked))
     return CreateTopicsResponse(throttle_time_ms=toll.throttle_time_ms, topics=created)
 
 
 async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """By name, or by id (from version 6): an id of somebody else's topic is as unknown as one that was never given."""
     toll = toll_of(ctx, strict_since=_DELETION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    asked = await decided(
+    deleted = await answered(
         ctx,
         toll,
         lambda: _deletable_topics(ctx, request),
         lambda asked: ctx.broker.controller.delete_topics(list(asked.wanted), request.timeout_ms / 1000, toll=toll),
+        partial(_deleted_topics, request),
     )
-    deleted = await told(ctx, asked, _deleted_topics(request, asked))
     return DeleteTopicsResponse(throttle_time_ms=toll.throttle_time_ms, responses=deleted)
 
 

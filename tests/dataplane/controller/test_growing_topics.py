@@ -13,6 +13,7 @@ from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.controller.controller import MorePartitions
 from dataplane.controller.decisions.placement import Continuation, place
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.records.steps import run_through
 from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import ControlledCluster
 
@@ -158,7 +159,7 @@ def test_replicas_are_in_as_many_racks_as_there_can_be(
 ) -> None:
     factor = data.draw(st.integers(1, len(racks)))
     after = Continuation(data.draw(st.sampled_from(sorted(racks))), before) if before else None
-    assignment = place(racks, partitions, factor, Random(data.draw(st.integers(0, 2**32))), after)
+    assignment = run_through(place(racks, partitions, factor, Random(data.draw(st.integers(0, 2**32))), after))
     assert list(assignment) == list(range(before, before + partitions))
     for replicas in assignment.values():
         assert len(set(replicas)) == len(replicas) == factor
@@ -177,6 +178,6 @@ def test_a_topic_on_brokers_in_racks_is_created_and_grows_across_them() -> None:
 
 
 def test_followers_of_one_leader_are_not_all_on_the_same_broker() -> None:
-    assignment = place(dict.fromkeys(range(5)), 25, 3, Random(3))
+    assignment = run_through(place(dict.fromkeys(range(5)), 25, 3, Random(3)))
     for leader in range(5):
         assert len({replicas[1] for replicas in assignment.values() if replicas[0] == leader}) == 4

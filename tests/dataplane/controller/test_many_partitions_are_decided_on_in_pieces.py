@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataplane.controller.leaders import Leaders
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, sleep
 from tests.dataplane.controller.cluster import ControlledCluster
@@ -10,18 +9,17 @@ from tests.dataplane.controller.cluster import ControlledCluster
 COUNT = 700
 
 
-def _pauses(cluster: ControlledCluster) -> list[float]:
-    """When the controller that is in office lets the loop turn, from now on."""
+def _pauses(cluster: ControlledCluster, part: str = "_leaders") -> list[float]:
+    """When this part of the controller that is in office lets the loop turn, from now on."""
     term = cluster.controller().controller._term
     assert term is not None
-    leaders: Leaders = term._leaders
     pauses: list[float] = []
 
     def pause() -> Future[None]:
         pauses.append(cluster.time.monotonic())
         return sleep(cluster.time, 0.0)
 
-    leaders._pause = pause
+    getattr(term, part)._pause = pause
     return pauses
 
 
@@ -58,15 +56,7 @@ def test_a_topic_of_many_partitions_is_started_in_pieces_and_shown_whole() -> No
 
 def test_where_the_partitions_of_one_topic_go_is_decided_in_pieces() -> None:
     cluster = ControlledCluster(3)
-    term = cluster.controller().controller._term
-    assert term is not None
-    pauses: list[float] = []
-
-    def pause() -> Future[None]:
-        pauses.append(cluster.time.monotonic())
-        return sleep(cluster.time, 0.0)
-
-    term._topics._pause = pause
+    pauses = _pauses(cluster, "_topics")
     assert cluster.create("placed", partitions=4_000).error is ErrorCode.NONE
     after_placing = len(pauses)
     assert after_placing >= 4_000 / 400

@@ -12,9 +12,10 @@ from dataplane.network.memory import FROM_HEAP_BYTES, GIVEN_BACK_BYTES, KEPT_BYT
 
 FAULTS = """
 import resource, sys
-from dataplane.network.memory import keep_freed_memory
-if sys.argv[1] == "kept" and not keep_freed_memory():
-    sys.exit("no mallopt")
+if sys.argv[1] == "kept":  # else nothing of ours lies in the heap
+    from dataplane.network.memory import keep_freed_memory
+    if not keep_freed_memory():
+        sys.exit("no mallopt")
 frame = memoryview(bytearray(2 * 2**20))
 for _ in range(5):
     bytes(frame), bytes(frame[::2])
@@ -37,7 +38,7 @@ def page_faults(how):
 def test_frames_of_the_same_size_take_their_pages_once():
     pages = 20 * 4 * 2 * 2**20 // 4096
     assert page_faults("kept") < pages / 10
-    assert page_faults("by default") > pages / 4, "else there is nothing to be done here"
+    assert page_faults("by default") > pages / 2, "else there is nothing to be done here"
 
 
 def test_what_is_kept_holds_some_large_frames_and_no_more():
