@@ -62,7 +62,7 @@ class LogManager:
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
         self._shared = Shared(files, background, descriptors, clock.now_ms)
-        self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
+        self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
         self.unclean_loss = UncleanLoss(files, config.data_dirs)
 
@@ -167,6 +167,7 @@ class LogManager:
         self._logs[key] = log
         self._home[key] = home
         self.checkpoints.opened(log)
+        self.producer_budgets.opened(log)
         return log
 
     def close(self) -> None:
@@ -240,6 +241,7 @@ class LogManager:
             return
         closing.abandon(log)
         self.checkpoints.deleted(log)
+        self.producer_budgets.deleted(log)
         home = self._home.pop(key)
         try:
             doomed = moving.unused(self._files, log.directory, DOOMED)

@@ -1,12 +1,13 @@
 """What the logs of one instance may remember of idempotent producers, together: when it is full, a little of it is forgotten.
 
-A log alone is bounded (`producers.MAX_PRODUCERS`), but a tenant has many logs, and producer ids cost nothing. Over the
-budget the log that remembers most forgets those of its producers that have not written for longest, again and again. As
-with a log that is full, fingerprints are left of them, so that a retry is still recognised; then those go, too.
+A log alone is bounded (`producers.MAX_PRODUCERS`), but a tenant has many logs, and producer ids cost nothing. Who comes when the
+budget is full makes the log that remembers most forget those of its producers that have not written for longest: a tenth of them,
+so the next that come find room. As with a log that is full, fingerprints are left of them, so that a retry is still
+recognised; then those go, too.
 
-Only newcomers are counted as they come. Who expires, or goes with a log, is noticed when the count has reached the budget
-and what there really is is added up: once in hundreds of newcomers, for it takes milliseconds. So too where no room can be made,
-since what is known has open transactions: it is looked at again when as much has come as would have been made.
+Only newcomers are counted as they come. Who expires, or goes with a log, is noticed when the budget is full and what there
+really is is added up: once in hundreds of newcomers, for an instance with very many logs takes milliseconds. So too where no
+room can be made, since what is known has open transactions.
 """
 
 from __future__ import annotations
@@ -18,65 +19,115 @@ from dataplane.storage.checkpoints.producers import PRODUCER_BYTES
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from dataplane.storage.log import Log
 
+_Key = tuple[str, int]
+"""Topic and partition."""
 ROOM = 50
-"""A fiftieth of the budget is free then: of an instance with 1,000 logs here, that is made in 5 ms."""
+"""When a fiftieth of the budget has come to one that is full, what there is is added up again."""
+
+
+class _Held:
+    """What one instance's logs remember."""
+
+    __slots__ = ("forgotten", "largest", "logs", "size_bytes", "unlooked")
+
+    def __init__(self) -> None:
+        self.logs: dict[_Key, Log] = {}
+        self.size_bytes = 0  # not less than there are
+        self.unlooked = 0  # bytes that have come since what there is was added up
+        self.largest: list[tuple[int, int, _Key]] = []  # a heap by size, as it was then
+        self.forgotten = 0  # producers, since the beginning
+
+    def look(self) -> None:
+        """Add up what there is."""
+        known = [
+            (key, producers) for key, log in self.logs.items() if (producers := log.producer_state.known) is not None
+        ]
+        self.largest = [(-producers.size_bytes, place, key) for place, (key, producers) in enumerate(known)]
+        self.size_bytes = -sum(size for size, _, _ in self.largest)
+        heapify(self.largest)
+        self.unlooked = 0
+
+    def make_room(self, limit_bytes: int) -> None:
+        """Forget until less is held than this, as far as that can be."""
+        largest = self.largest
+        while largest and self.size_bytes >= limit_bytes:
+            size, place, key = heappop(largest)
+            log = self.logs.get(key)
+            known = None if log is None else log.producer_state.known
+            if known is None:  # it is deleted, or has to be read anew
+                self.size_bytes += size
+                continue
+            before = known.size_bytes
+            self.forgotten += known.make_room()
+            left = known.size_bytes
+            self.size_bytes += left - before
+            if left < before:  # else all that it knows have open transactions
+                heappush(largest, (-left, place, key))
 
 
 class ProducerBudgets:
     """Of all instances. Names of the cluster's own have none."""
 
-    def __init__(self, logs: Mapping[tuple[str, int], Log], limit_bytes: int) -> None:
-        self._logs, self._limit_bytes = logs, limit_bytes
-        self._counted: dict[str, int] = {}  # bytes by instance key, not less than there are
-        self._forgotten: dict[str, int] = {}
-        self._next_look: dict[str, int] = {}  # at so many bytes, where less than the budget could not be reached
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._held: dict[str, _Held] = {}  # by instance key
 
     def newcomers_of(self, topic: str) -> Callable[[int], None] | None:
         """What a log of this topic calls with how many producers it has got to know; None: nothing."""
-        names = split_physical(topic)
-        if names is None:
-            return None
-        owner = names[0]
-        return lambda count: self._came(owner, count)
+        owner = _owner(topic)
+        return None if owner is None else lambda count: self._came(owner, count)
+
+    def opened(self, log: Log) -> None:
+        """What it remembers counts."""
+        owner = _owner(log.topic)
+        if owner is not None:
+            self._of(owner).logs[log.topic, log.partition] = log
+
+    def deleted(self, log: Log) -> None:
+        """Nothing of it is remembered any more."""
+        owner = _owner(log.topic)
+        if owner is not None and owner in self._held:
+            self._held[owner].logs.pop((log.topic, log.partition), None)
+            self._tidy(owner)
 
     def forgotten(self) -> dict[str, int]:
         """Producers that had to go, by instance key, since the beginning."""
-        return dict(self._forgotten)
+        return {owner: held.forgotten for owner, held in self._held.items() if held.forgotten}
 
     def drop(self, owner: str) -> None:
-        """The instance is gone."""
-        self._counted.pop(owner, None)
-        self._forgotten.pop(owner, None)
-        self._next_look.pop(owner, None)
+        """The instance is gone; its logs may be deleted later."""
+        if owner in self._held:
+            self._held[owner].forgotten = 0
+            self._tidy(owner)
+
+    def _tidy(self, owner: str) -> None:
+        held = self._held[owner]
+        if not held.logs and not held.forgotten:
+            del self._held[owner]
+
+    def _of(self, owner: str) -> _Held:
+        held = self._held.get(owner)
+        if held is None:
+            held = self._held[owner] = _Held()
+        return held
 
     def _came(self, owner: str, count: int) -> None:
-        size = count * PRODUCER_BYTES
-        self._counted[owner] = self._counted.get(owner, 0) + size
-        if self._counted[owner] >= self._next_look.get(owner, self._limit_bytes):
-            left = self._counted[owner] = self._make_room(owner) + size  # they may not be in their log yet
-            if left < self._limit_bytes:
-                self._next_look.pop(owner, None)
-            else:
-                self._next_look[owner] = left + max(size, self._limit_bytes // ROOM)
+        held, size = self._of(owner), count * PRODUCER_BYTES
+        held.size_bytes += size
+        held.unlooked += size
+        if held.size_bytes < self._limit_bytes:
+            return
+        if held.unlooked >= self._limit_bytes // ROOM:
+            held.look()
+            held.size_bytes += size  # they may not be in their log yet
+        held.make_room(self._limit_bytes)
 
-    def _make_room(self, owner: str) -> int:
-        """Bytes that are held now."""
-        prefix = f"{owner}."
-        logs = (log for (topic, _), log in self._logs.items() if topic.startswith(prefix))
-        known = [producers for log in logs if (producers := log.producer_state.known) is not None]
-        largest = [(-producers.size_bytes, place) for place, producers in enumerate(known)]
-        left, forgotten = -sum(size for size, _ in largest), 0
-        heapify(largest)
-        while largest and left > self._limit_bytes - self._limit_bytes // ROOM:
-            size, place = heappop(largest)
-            forgotten += known[place].make_room()
-            left += size + known[place].size_bytes
-            if known[place].size_bytes < -size:  # else all that it knows have open transactions
-                heappush(largest, (-known[place].size_bytes, place))
-        if forgotten:
-            self._forgotten[owner] = self._forgotten.get(owner, 0) + forgotten
-        return left
+
+def _owner(topic: str) -> str | None:
+    """The key of the instance that a physical topic belongs to."""
+    names = split_physical(topic)
+    return None if names is None else names[0]

@@ -78,9 +78,9 @@ def test_who_writes_in_a_transaction_does_not_have_to_go(monkeypatch):
 
 def test_a_budget_that_is_full_of_transactions_is_exceeded():
     files = new_files()
-    logs = {}
-    budgets = ProducerBudgets(logs, 20 * remembering.PRODUCER_BYTES)
-    log = logs["aaaabbbb.topic", 0] = open_log(files, newcomers=budgets.newcomers_of("aaaabbbb.topic"))
+    budgets = ProducerBudgets(20 * remembering.PRODUCER_BYTES)
+    log = open_log(files, newcomers=budgets.newcomers_of("aaaabbbb.topic"))
+    budgets.opened(log)
     for producer in range(60):
         stage(log, batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True))
     assert len(producing.producers_of(log)) == 60

@@ -10,6 +10,7 @@ from dataplane.config import BrokerConfig, Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
 from dataplane.records.control import Marker, build_marker
+from dataplane.storage import producer_budget
 from dataplane.storage.checkpoints.producers import PRODUCER_BYTES, Duplicate
 from dataplane.storage.log import Log, appending, producing
 from dataplane.storage.manager import LogManager
@@ -28,8 +29,8 @@ class Clock:
         return 0.0
 
 
-def manager(files: MemoryFiles) -> LogManager:
-    settings = Settings(producer_state_bytes_per_instance=MOST * PRODUCER_BYTES)
+def manager(files: MemoryFiles, settings: Settings | None = None) -> LogManager:
+    settings = settings or Settings(producer_state_bytes_per_instance=MOST * PRODUCER_BYTES)
     config = BrokerConfig(id=1, data_dirs=("/d1",), internal=("127.0.0.1", 1), settings=settings)
     made = LogManager(files, Clock(), ImmediateBackground(), config)
     made.open_all()
@@ -81,12 +82,52 @@ def test_a_retry_of_one_that_was_forgotten_is_recognised(logs):
     assert verdict(log, 0) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
+def looks_of(monkeypatch) -> list[int]:
+    """A number for each time that somebody adds up what an instance's logs remember."""
+    looks, look = [], producer_budget._Held.look
+    monkeypatch.setattr(producer_budget._Held, "look", lambda self: looks.append(1) or look(self))
+    return looks
+
+
+@pytest.fixture
+def forty() -> tuple[LogManager, list[Log]]:
+    """Logs that share a budget of two thousand producers."""
+    settings = Settings(producer_state_bytes_per_instance=2_000 * PRODUCER_BYTES)
+    logs = manager(MemoryFiles(), settings)
+    return logs, [log_of(logs, f"{ONE}.t", partition) for partition in range(40)]
+
+
+def test_each_newcomer_waits_for_a_part_of_one_log(forty, monkeypatch):
+    """All of a fiftieth of the budget at once took milliseconds, in the turn of the loop in which a batch was staged."""
+    logs, many = forty
+    looks, forgotten, before = looks_of(monkeypatch), [], 0
+    for producer in range(60):
+        for log in many:
+            write(log, producer)
+            now = logs.producer_budgets.forgotten().get(ONE, 0)
+            forgotten.append(now - before)
+            before = now
+    assert max(forgotten) == 5, "a tenth of a log's fifty"
+    assert sum(forgotten) > 400
+    assert len(looks) <= 1 + 400 // 40, "once for a fiftieth of the budget"
+    assert size_bytes(*many) <= 2_000 * PRODUCER_BYTES
+
+
+def test_a_log_that_is_deleted_while_room_is_made_is_passed_over(forty, monkeypatch):
+    logs, many = forty
+    for log in many:
+        write(log, *range(50))
+    assert logs.producer_budgets.forgotten() == {ONE: 5}, "the first has made room"
+    looks = looks_of(monkeypatch)
+    logs.delete(f"{ONE}.t", 1)
+    write(many[2], *range(100, 110))
+    assert not looks
+    assert logs.producer_budgets.forgotten() == {ONE: 5}, "the second is gone: that is room enough"
+    assert len(producing.producers_of(many[2])) == 60
+
+
 def test_where_open_transactions_fill_the_budget_not_every_newcomer_looks_for_room(logs, monkeypatch):
-    looks = []
-    make_room = type(logs.producer_budgets)._make_room
-    monkeypatch.setattr(
-        type(logs.producer_budgets), "_make_room", lambda self, owner: looks.append(1) or make_room(self, owner)
-    )
+    looks = looks_of(monkeypatch)
     log = log_of(logs, f"{ONE}.t")
     for producer in range(2 * MOST):
         append(log, "v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
