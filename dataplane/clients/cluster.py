@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from uuid import UUID
 
 from dataplane.clients.connection import Connection, opened
 from dataplane.clients.errors import BrokerError, ClientError, ConnectionLostError, NoBrokerError
@@ -53,6 +54,7 @@ class Topic:
     name: str
     partitions: tuple[Partition, ...]
     is_internal: bool = False
+    id: UUID | None = None  # another one when it was made anew; brokers before Kafka 2.8 do not tell it
 
     def leader(self, partition: int) -> int:
         """NO_LEADER where there is none, or no such partition."""
@@ -153,7 +155,9 @@ class Cluster:
             key=lambda one: one.index,
         )
         self._problems.pop(name, None)
-        self._topics[name] = Topic(name, tuple(partitions), found.is_internal)
+        self._topics[name] = Topic(
+            name, tuple(partitions), found.is_internal, found.topic_id if found.topic_id.int else None
+        )
 
     def _metadata(self, topics: tuple[str, ...] | None) -> MetadataResponse:
         def ask(connection: Connection) -> MetadataResponse:

@@ -3,7 +3,8 @@
 A broker says what it has (ApiVersions). One from before Kafka 0.10 does not know the question and ends the connection;
 to such a one everything is sent in version 0, which all of them have.
 
-Ours end where a later version would say nothing new to these clients: topics by name, not by id; no fetch sessions.
+Ours end where a later version would say nothing new to these clients: topics are asked for by name, not by id (which Metadata
+tells from version 10 on); no fetch sessions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OURS: Mapping[ApiKey, Range] = {
     ApiKey.PRODUCE: (0, 9),
     ApiKey.FETCH: (0, 11),
     ApiKey.LIST_OFFSETS: (0, 5),
-    ApiKey.METADATA: (0, 8),
+    ApiKey.METADATA: (0, 12),
     ApiKey.OFFSET_COMMIT: (2, 7),
     ApiKey.OFFSET_FETCH: (1, 5),
     ApiKey.FIND_COORDINATOR: (0, 3),

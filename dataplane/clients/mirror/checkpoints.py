@@ -1,11 +1,13 @@
 """How far each partition was copied, kept in a compacted topic of the target.
 
     key    {"source":"old","topic":"orders","partition":3}
-    value  {"version":2,"source_offset":120,"target_offset":95,"segments":[[20,0,95,0]],"exact":true}
+    value  {"version":2,"source_offset":120,"target_offset":95,"segments":[[20,0,95,0]],"exact":true,
+            "topic_ids":["0a3c…","97b1…"]}
 
 `source_offset` is the next one to copy, `target_offset` where it will be if nobody else writes there; `segments` as in
 `offset_map`. `exact` says that it was written in one transaction with the data that it speaks of. Else it was written after
-that.
+that. `topic_ids` are those of the topic at the source and in the target, "" where a side does not tell: with another one the
+topic was made anew, and what the offsets speak of is gone. Checkpoints from before do not have them.
 
     key    {"source":"old","run":true}
     value  {"version":2,"run":"8f3c…"}
@@ -45,6 +47,20 @@ class Key(NamedTuple):
     partition: int
 
 
+class TopicIds(NamedTuple):
+    """Of one topic at both ends; "" is not known."""
+
+    source: str = ""
+    target: str = ""
+
+    def now(self, seen: TopicIds) -> TopicIds:
+        """With what was seen since, as far as it is known."""
+        return TopicIds(seen.source or self.source, seen.target or self.target)
+
+
+NOT_TOLD = TopicIds()
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """How far it is."""
@@ -53,6 +69,7 @@ class Checkpoint:
     target_offset: int
     segments: tuple[Segment, ...] = field(default=())
     is_exact: bool = False
+    topic_ids: TopicIds = NOT_TOLD
 
 
 class Run(NamedTuple):
@@ -78,6 +95,7 @@ def to_message(key: Key, checkpoint: Checkpoint) -> Message:
         "target_offset": checkpoint.target_offset,
         "segments": [one if one.dip else one[:4] for one in checkpoint.segments],
         "exact": checkpoint.is_exact,
+        "topic_ids": checkpoint.topic_ids,
     }
     return Message(_dump(value), _dump(key._asdict()))
 
@@ -94,7 +112,8 @@ def from_message(message: Message) -> tuple[Key, Checkpoint] | Run:
         return Run(str(key["source"]), str(value["run"]))
     segments = tuple(Segment(*one) for one in value["segments"])
     is_exact = bool(value.get("exact", False))
-    found = Checkpoint(int(value["source_offset"]), int(value["target_offset"]), segments, is_exact)
+    ids = TopicIds(*(str(one) for one in value.get("topic_ids", ())))
+    found = Checkpoint(int(value["source_offset"]), int(value["target_offset"]), segments, is_exact, ids)
     return Key(str(key["source"]), str(key["topic"]), int(key["partition"])), found
 
 

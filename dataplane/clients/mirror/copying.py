@@ -21,12 +21,13 @@ from dataplane.clients.cluster import Cluster
 from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeError
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, Fetched, FetchRequest, Place, fetch_from, offset_in
 from dataplane.clients.messages import Message, MessageAndOffset
-from dataplane.clients.mirror.checkpoints import Checkpoint, Key
+from dataplane.clients.mirror.checkpoints import Checkpoint, Key, TopicIds
 from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.metrics import Row
 from dataplane.clients.mirror.offset_map import OffsetMap
 from dataplane.clients.mirror.progress import Progress
 from dataplane.clients.mirror.putting import MARK, Putting, Writer
+from dataplane.clients.mirror.topics import Followed
 from dataplane.clients.moving import MovedRecord
 
 LOG = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Copier:
 
     def __post_init__(self) -> None:
         self._putting = Putting(self.config, self.source, self.to)
+        self._topics: dict[str, Followed] = {}
 
     @property
     def writer(self) -> Writer:
@@ -71,18 +73,26 @@ class Copier:
         rows = dict(self.progress).items()
         return [state.row(self.source.name, self._putting.into(place), now_s) for place, state in rows]
 
-    def take_up(self, topics: Mapping[str, int], checkpoints: Mapping[Key, Checkpoint]) -> None:
+    def take_up(self, topics: Mapping[str, Followed], checkpoints: Mapping[Key, Checkpoint]) -> None:
         """New partitions begin at their checkpoints, or at the beginning; those of topics that are gone are given up.
 
-        Between two transactions only, and with checkpoints that are the last ones: a topic may come back. Raises ClientError.
+        Where a topic was made anew at one end, see `_begun`. Between two transactions only, and with checkpoints that are the
+        last ones: a topic may come back. Raises ClientError.
         """
+        self._topics = dict(topics)
         for place in [place for place in self.progress if place[0] not in topics]:
             del self.progress[place]
-        for topic, count in topics.items():
-            for partition in range(count):
-                if (topic, partition) not in self.progress:
-                    found = checkpoints.get(Key(self.source.name, topic, partition))
-                    self.progress[topic, partition] = self._begun((topic, partition), found)
+        for topic, followed in topics.items():
+            for place in ((topic, partition) for partition in range(followed.partitions)):
+                state = self.progress.get(place)
+                if state is None:
+                    self.progress[place] = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
+                elif state.topic_ids != state.topic_ids.now(followed.ids):
+                    known = state.checkpoint(is_exact=self.writer.is_exact)
+                    begun = self._begun(place, known, is_said=state.is_stuck)
+                    is_stuck = begun.is_stuck  # no longer, where the topic was made anew once more
+                    self.progress[place] = state.begun_anew(begun)
+                    begun.is_stuck = is_stuck
 
     def rewind(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
         """All partitions are where their checkpoints say, whatever was appended since. Raises ClientError."""
@@ -90,12 +100,41 @@ class Copier:
             begun = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
             self.progress[place] = state.begun_anew(begun)
 
-    def _begun(self, place: Place, found: Checkpoint | None) -> Progress:
-        if found is not None:
-            is_known = found.is_exact and self.writer.is_exact
-            return Progress(found.source_offset, found.target_offset, OffsetMap(found.segments), is_known)
+    def _begun(self, place: Place, found: Checkpoint | None, *, is_said: bool = False) -> Progress:
+        """At the checkpoint, or at the beginning where there is none; so too where the target's topic was made anew and is empty.
+
+        Where somebody has written to that one, or the source's was made anew, it stands still: what is behind the checkpoint does
+        not follow what is before it. `is_said`: so it does already.
+        """
+        seen = self._topics[place[0]].ids
+        ids = found.topic_ids.now(seen) if found is not None else seen
+        into = self._putting.into(place)
+        if found is None:
+            return self._at_the_beginning(place, ids)
+        is_known = found.is_exact and self.writer.is_exact
+        offsets = OffsetMap(found.segments)
+        state = Progress(found.source_offset, found.target_offset, offsets, ids, is_known)
+        if _is_another(found.topic_ids.source, ids.source):
+            if not found.segments:  # nothing was copied of that one
+                return self._at_the_beginning(place, ids)
+            state.is_stuck = True
+            if not is_said:
+                LOG.error("%s: %s-%d was made anew at the source: somebody has to look", self.source.name, *place)
+        elif _is_another(found.topic_ids.target, ids.target):
+            if offset_in(self.to, into, LATEST_TIME) == 0:
+                LOG.warning("%s: %s-%d was made anew in the target: all is copied again", self.source.name, *into)
+                return self._at_the_beginning(place, ids)
+            state.is_stuck = True
+            if not is_said:
+                words = "%s: %s-%d was made anew in the target, and has messages: somebody has to look"
+                LOG.error(words, self.source.name, *into)
+        if state.is_stuck:
+            state.topic_ids = found.topic_ids
+        return state
+
+    def _at_the_beginning(self, place: Place, ids: TopicIds) -> Progress:
         source = offset_in(self.from_, place, EARLIEST_TIME)
-        return Progress(source, offset_in(self.to, self._putting.into(place), EARLIEST_TIME), OffsetMap())
+        return Progress(source, offset_in(self.to, self._putting.into(place), EARLIEST_TIME), OffsetMap(), ids)
 
     # --- a step -------------------------------------------------------------------------------------------------------
 
@@ -242,6 +281,11 @@ class Copier:
         state.rest_s = min(_LONGEST_REST_S, max(_FIRST_REST_S, 2 * state.rest_s))
         state.rest_until = self.now_s() + state.rest_s
         LOG.warning("%s: %s-%d rests for %.0f s: %s", self.source.name, *place, state.rest_s, error)
+
+
+def _is_another(before: str, now: str) -> bool:
+    """Of ids of topics. Where one was not told, nobody knows."""
+    return bool(before) and before != now
 
 
 def _look_again(cluster: Cluster, topic: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataplane.clients.fetching import Place
-from dataplane.clients.mirror.checkpoints import Checkpoint
+from dataplane.clients.mirror.checkpoints import NOT_TOLD, Checkpoint, TopicIds
 from dataplane.clients.mirror.metrics import COPYING, RESTING, STUCK, Row
 from dataplane.clients.mirror.offset_map import OffsetMap
 
@@ -17,8 +17,9 @@ class Progress:
     next_source: int
     next_target: int
     offsets: OffsetMap
+    topic_ids: TopicIds = NOT_TOLD
     is_known: bool = False  # that nothing stands behind `next_target` which is ours
-    is_stuck: bool = False  # the source was made anew below what is copied
+    is_stuck: bool = False  # what is at an end is not what the offsets speak of: somebody has to look
     end: int = -1  # of the source, as last heard
     copied: int = 0  # in this run; what an aborted transaction had is counted again
     copied_bytes: int = 0
@@ -27,11 +28,13 @@ class Progress:
 
     def checkpoint(self, *, is_exact: bool = False) -> Checkpoint:
         """`is_exact`: it is written in one transaction with the data; it says so once nothing can be behind it from before."""
-        return Checkpoint(self.next_source, self.next_target, self.offsets.segments, is_exact and self.is_known)
+        return Checkpoint(
+            self.next_source, self.next_target, self.offsets.segments, is_exact and self.is_known, self.topic_ids
+        )
 
     def begun_anew(self, begun: Progress) -> Progress:
         """Where `begun` is, with what does not go back: totals, and why it rests or stands still."""
-        begun.end, begun.is_stuck = self.end, self.is_stuck
+        begun.end, begun.is_stuck = self.end, begun.is_stuck or self.is_stuck
         begun.copied, begun.copied_bytes = self.copied, self.copied_bytes
         begun.rest_until, begun.rest_s = self.rest_until, self.rest_s
         return begun

@@ -130,6 +130,7 @@ class _Worker:
         if now >= self._sync_at:
             delivery.commit()  # what is followed, is followed between two transactions
             self._copier.take_up(self._topics.run(), delivery.checkpoints)
+            delivery.commit()  # that one begins anew is known before anything of it is copied
             _quietly(lambda: translate_groups(self._copier))  # that fails without holding up what is copied
             self._say_how_it_is(delivery)
             self._sync_at = now + self._config.sync_s

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from dataplane.clients.cluster import Cluster, Topic
 from dataplane.clients.errors import BrokerError, UnsupportedError
 from dataplane.clients.mirror import admin
+from dataplane.clients.mirror.checkpoints import NOT_TOLD, TopicIds
 from dataplane.clients.mirror.config import Source, Target
 
 LOG = logging.getLogger(__name__)
@@ -71,6 +73,13 @@ class Claims:
         return owner == source
 
 
+class Followed(NamedTuple):
+    """A topic of the source that is copied."""
+
+    partitions: int
+    ids: TopicIds = NOT_TOLD
+
+
 class TopicSync:
     """Of one source. `run` raises ClientError."""
 
@@ -80,8 +89,8 @@ class TopicSync:
         self._from, self._to = from_, to
         self._refused: set[tuple[str, str, str | None]] = set()
 
-    def run(self) -> dict[str, int]:
-        """Topics of the source that are copied, with their partitions; the target has all of them when this returns."""
+    def run(self) -> dict[str, Followed]:
+        """Topics of the source that are copied; the target has all of them when this returns."""
         there = self._from.refresh(None)
         wanted = {
             name: topic
@@ -91,31 +100,33 @@ class TopicSync:
         prefix, source = self._source.prefix, self._source.name
         wanted = {name: topic for name, topic in wanted.items() if self._claims.takes(prefix + name, source)}
         here = self._to.refresh(None)
-        followed: dict[str, int] = {}
+        followed: dict[str, Followed] = {}
         for name, topic in wanted.items():
             try:
-                self._follow(topic, here.get(self._source.prefix + name))
+                ours = self._follow(topic, here.get(self._source.prefix + name))
             except BrokerError as error:  # of this topic: it keeps no other from being copied
                 if error.retriable:
                     raise
                 LOG.warning("%s of %s is not copied: %s", name, self._source.name, error)
                 continue
-            followed[name] = len(topic.partitions)
+            followed[name] = Followed(len(topic.partitions), TopicIds(_text(topic), _text(ours)))
         return followed
 
-    def _follow(self, theirs: Topic, ours: Topic | None) -> None:
+    def _follow(self, theirs: Topic, ours: Topic | None) -> Topic | None:
+        """The target's, as far as its brokers tell of it already."""
         name = self._source.prefix + theirs.name
         configs = admin.configs_of(self._from, theirs.name, "the source")
         if ours is None:
             LOG.info("%s is made with %d partitions", name, len(theirs.partitions))
             admin.create(self._to, name, len(theirs.partitions), self._target.replication_factor, {})
-            self._to.refresh((name,))
+            ours = self._to.refresh((name,)).get(name)
         elif len(ours.partitions) < len(theirs.partitions):
             LOG.info("%s grows to %d partitions", name, len(theirs.partitions))
             admin.grow(self._to, name, len(theirs.partitions))
             self._to.refresh((name,))
         for key, value in config_changes(configs, admin.configs_of(self._to, name)).items():
             self._configure(name, key, value)
+        return ours
 
     def _configure(self, name: str, key: str, value: str | None) -> None:
         if (name, key, value) in self._refused:
@@ -127,3 +138,8 @@ class TopicSync:
                 raise
             self._refused.add((name, key, value))
             LOG.warning("%s does without %s=%s: %s", name, key, value, error)
+
+
+def _text(topic: Topic | None) -> str:
+    """The id, as checkpoints have it."""
+    return str(topic.id) if topic is not None and topic.id is not None else ""

@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
+from uuid import UUID
 
 from dataplane.clients.messages import Message, read_entries
 from dataplane.clients.versions import OURS
@@ -40,6 +41,7 @@ class SmallBroker:
         self.codec = codec  # with which it answers fetches
         self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in given.items() for p in range(n)}
         self.first_offset = 0
+        self.ids: dict[str, UUID] = {}  # of topics; it does not tell those of others
         self.open_from: dict[tuple[str, int], int] = {}  # where a transaction that is open begins
         self.without_leader: set[tuple[str, int]] = set()
         self.hidden: dict[str, int] = {}  # topics that come into being, and how often they are asked for in vain
@@ -149,7 +151,9 @@ class SmallBroker:
             if self.hidden.get(name, 0):
                 self.hidden[name] -= 1
                 code, partitions = ErrorCode.LEADER_NOT_AVAILABLE, ()
-            rows.append(discovery.MetadataResponseTopic(code, name, partitions=partitions))
+            rows.append(
+                discovery.MetadataResponseTopic(code, name, self.ids.get(name, UUID(int=0)), partitions=partitions)
+            )
         return discovery.MetadataResponse(
             brokers=(discovery.MetadataResponseBroker(1, *self.address),), controller_id=1, topics=tuple(rows)
         )

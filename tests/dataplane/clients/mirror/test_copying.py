@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from dataplane.clients.cluster import Backoff, Cluster
 from dataplane.clients.messages import Message
 from dataplane.clients.mirror import commands
-from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Key
+from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Key, TopicIds
 from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.offset_map import Segment
 from dataplane.clients.mirror.putting import MARK
+from dataplane.clients.mirror.topics import Followed
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.small_broker import SmallBroker
@@ -36,8 +39,22 @@ class Pair:
         )
         self.clusters += [from_, to]
         copier = Copier(self.config, self.config.sources[0], from_, to)
-        copier.take_up({"t": 2}, checkpoints or {})
+        self.take_up(copier, checkpoints or {})
         return copier
+
+    def take_up(self, copier, checkpoints):
+        """As the two brokers tell of the topic."""
+        ids = TopicIds(*(str(broker.ids[name]) if name in broker.ids else "" for broker, name in self.ends(copier)))
+        copier.take_up({"t": Followed(2, ids)}, checkpoints)
+
+    def ends(self, copier):
+        return (self.old, "t"), (self.new, copier.source.prefix + "t")
+
+    def made_anew(self, broker, topic="t"):
+        """As if by a deletion and a creation."""
+        broker.ids[topic] = uuid4()
+        for partition in range(broker.topics[topic]):
+            broker.logs[topic, partition] = []
 
     def send(self, *values, partition=0):
         self.old.logs["t", partition] += [Message(value.encode(), b"k", timestamp=5) for value in values]
@@ -369,10 +386,95 @@ def test_a_topic_that_is_gone_is_given_up_and_goes_on_when_it_is_back(pair):
     checkpoints = pair.checkpoints(copier)
     copier.take_up({}, checkpoints)
     assert copier.progress == {}
-    copier.take_up({"t": 1}, checkpoints)
+    copier.take_up({"t": Followed(1)}, checkpoints)
     pair.send("c")
     run(copier)
     assert pair.there() == ["a", "b", "c"]
+
+
+# --- a topic that was made anew ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(pair):
+    """Both sides tell ids, and two messages are copied."""
+    pair.made_anew(pair.old)
+    pair.made_anew(pair.new)
+    pair.send("a", "b")
+    copier = pair.copier()
+    run(copier)
+    return copier
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_longer_topic_of_the_same_name_at_the_source_is_not_taken_for_the_one_before(pair, copied, restarts, caplog):
+    checkpoints = pair.checkpoints(copied)
+    pair.made_anew(pair.old)
+    pair.send("v", "w", "x", "y")
+    if restarts:
+        copied = pair.copier(checkpoints)
+    else:
+        pair.take_up(copied, checkpoints)
+    run(copied)
+    assert pair.there() == ["a", "b"], "x and y do not follow a and b"
+    assert copied.progress["t", 0].is_stuck
+    assert "old: t-0 was made anew at the source" in caplog.text
+    assert pair.checkpoints(copied)[Key("old", "t", 0)] == checkpoints[Key("old", "t", 0)], "the next run sees it too"
+    pair.send("c", partition=1)
+    run(copied)
+    assert pair.there(1) == ["c"], "of this one nothing was copied before"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_all_is_copied_again_into_a_topic_that_was_made_anew_in_the_target(pair, copied, restarts):
+    checkpoints = pair.checkpoints(copied)
+    pair.made_anew(pair.new)
+    pair.send("c")
+    if restarts:
+        copied = pair.copier(checkpoints)
+    else:
+        pair.take_up(copied, checkpoints)
+    run(copied)
+    assert pair.there() == ["a", "b", "c"]
+    after = copied.progress["t", 0].checkpoint()
+    assert after == Checkpoint(3, 3, (Segment(0, 0, 3),), topic_ids=after.topic_ids)
+    assert after.topic_ids.target == str(pair.new.ids["t"])
+
+
+def test_what_somebody_has_written_to_a_topic_that_was_made_anew_in_the_target_is_not_mixed_with_ours(
+    pair, copied, caplog
+):
+    pair.made_anew(pair.new)
+    pair.new.logs["t", 0].append(Message(b"theirs"))
+    pair.send("c")
+    checkpoints = pair.checkpoints(copied)
+    pair.take_up(copied, checkpoints)
+    pair.take_up(copied, checkpoints)
+    run(copied)
+    assert pair.there() == ["theirs"]
+    assert caplog.text.count("t-0 was made anew in the target, and has messages") == 1
+    pair.made_anew(pair.new)
+    pair.take_up(copied, checkpoints)
+    run(copied)
+    assert pair.there() == ["a", "b", "c"], "it was deleted there once more"
+
+
+def test_checkpoints_that_were_written_without_ids_get_them(pair):
+    pair.send("a", "b")
+    first = pair.copier()
+    run(first)
+    checkpoints = pair.checkpoints(first)
+    pair.old.ids["t"], pair.new.ids["t"] = uuid4(), uuid4()
+    second = pair.copier(checkpoints)
+    pair.send("c")
+    run(second)
+    assert pair.there() == ["a", "b", "c"]
+    assert pair.checkpoints(second)[Key("old", "t", 0)].topic_ids == TopicIds(
+        str(pair.old.ids["t"]), str(pair.new.ids["t"])
+    )
+    del pair.new.ids["t"]  # a broker from before 2.8 answers
+    third = pair.copier(pair.checkpoints(second))
+    assert third.progress["t", 0].topic_ids == second.progress["t", 0].topic_ids, "what was known stays so"
 
 
 def test_a_source_that_does_not_answer_is_said(pair):

@@ -25,6 +25,7 @@ from dataplane.clients.mirror.delivery import (
 )
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, Segment
 from dataplane.clients.mirror.putting import MARK
+from dataplane.clients.mirror.topics import Followed
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records import compression
@@ -57,7 +58,7 @@ class Life:
 
     def open(self):
         self.delivery.open()
-        self.copier.take_up({"t": 2}, self.delivery.checkpoints)
+        self.copier.take_up({"t": Followed(2)}, self.delivery.checkpoints)
 
     def copy(self, rounds=3):
         """Some rounds, each with its transaction."""

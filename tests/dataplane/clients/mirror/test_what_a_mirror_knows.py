@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from dataplane.clients.errors import ConfigurationError
 from dataplane.clients.messages import Message
-from dataplane.clients.mirror.checkpoints import Checkpoint, Key, Run, from_message, run_to_message, to_message
+from dataplane.clients.mirror.checkpoints import (
+    Checkpoint,
+    Key,
+    Run,
+    TopicIds,
+    from_message,
+    run_to_message,
+    to_message,
+)
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.metrics import Row, metrics_text, table
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, OffsetMap, Segment
@@ -188,20 +197,23 @@ def test_what_both_begin_with_is_there_already(coming, there, count):
     assert copied_already(ours, theirs) == count
 
 
-@given(st.text(), st.integers(0, 99), st.integers(0, 2**62), st.integers(0, 2**62), STEPS, st.booleans())
-def test_checkpoints_are_read_as_they_were_written(topic, partition, source, target, steps, is_exact):
+@given(st.text(), st.integers(0, 99), st.integers(0, 2**62), st.integers(0, 2**62), STEPS, st.booleans(), st.text())
+def test_checkpoints_are_read_as_they_were_written(topic, partition, source, target, steps, is_exact, topic_id):
     key = Key("old", topic, partition)
-    checkpoint = Checkpoint(source, target, tuple(Segment(a, b, 1, a, b % 2) for a, b in steps), is_exact)
+    segments = tuple(Segment(a, b, 1, a, b % 2) for a, b in steps)
+    checkpoint = Checkpoint(source, target, segments, is_exact, TopicIds("", topic_id))
     assert from_message(to_message(key, checkpoint)) == (key, checkpoint)
     assert from_message(run_to_message(Run("old", topic))) == Run("old", topic)
 
 
 def test_a_checkpoint_stands_there_as_documented():
-    message = to_message(Key("old", "orders", 3), Checkpoint(120, 95, (Segment(20, 0, 95),), is_exact=True))
+    checkpoint = Checkpoint(120, 95, (Segment(20, 0, 95),), is_exact=True, topic_ids=TopicIds("0a3c", ""))
+    message = to_message(Key("old", "orders", 3), checkpoint)
     assert message.key == b'{"source":"old","topic":"orders","partition":3}'
-    assert (
-        message.value == b'{"version":2,"source_offset":120,"target_offset":95,"segments":[[20,0,95,0]],"exact":true}'
-    )
+    value = '{"version":2,"source_offset":120,"target_offset":95,"segments":[[20,0,95,0]],"exact":true,'
+    assert message.value == (value + '"topic_ids":["0a3c",""]}').encode()
+    before_ids = replace(message, value=(value[:-1] + "}").encode())
+    assert from_message(before_ids)[1] == replace(checkpoint, topic_ids=TopicIds())
     message = run_to_message(Run("old", "8f3c"))
     assert (message.key, message.value) == (b'{"source":"old","run":true}', b'{"version":2,"run":"8f3c"}')
 
