@@ -142,12 +142,18 @@ class CheckpointLog:
             raise
         return True
 
-    def read(self, *, is_whole: bool = True) -> Known:
-        """As it is now. `is_whole`: waits for transactions that are open there, which are another source's, and short."""
-        found: Known = self._backoff.run(lambda: self._read(is_whole), lambda: self._cluster.refresh((self._topic,)))
+    def read(self, *, is_whole: bool = True, beyond: int = -1) -> Known:
+        """As it is now. `is_whole`: waits for transactions that are open there, which are another source's, and short.
+
+        `beyond`: an offset that it had an acknowledged message at. A leader that has only just become one may not show yet what
+        it has: that is waited for.
+        """
+        found: Known = self._backoff.run(
+            lambda: self._read(is_whole, beyond), lambda: self._cluster.refresh((self._topic,))
+        )
         return found
 
-    def _read(self, is_whole: bool) -> Known:
+    def _read(self, is_whole: bool, beyond: int) -> Known:
         found = Known({}, {})
         reading = Reading(self._cluster, self.place)
         for one in reading:
@@ -159,6 +165,8 @@ class CheckpointLog:
                 found.runs[known.source] = known.run
             else:
                 found.checkpoints[known[0]] = known[1]
+        if reading.end <= beyond:
+            raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self._topic} ends at {reading.end} for its leader")
         if is_whole and reading.open_from is not None:
             raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, f"{self._topic} from {reading.open_from} on")
         return found

@@ -155,6 +155,7 @@ class ExactlyOnce:
         self._run = Run(copier.source.name, secrets.token_hex(16))
         self._has_begun = False  # the log has our run, and had it as the last one
         self._is_ready = False
+        self._last_offset = -1  # the log has acknowledged a message of ours there, of whichever transaction
         self.checkpoints: dict[Key, Checkpoint] = {}
 
     @property
@@ -183,14 +184,14 @@ class ExactlyOnce:
         if self._has_begun:
             return
         try:
-            self._producer.append(self._log.place, [run_to_message(self._run)])
+            self._append([run_to_message(self._run)])
             self._producer.commit()
         except FencedError as error:
             raise self._superseded() from error
         self._has_begun = True
 
     def _look_who_is_latest(self) -> dict[Key, Checkpoint]:
-        known = self._log.read()
+        known = self._log.read(beyond=self._last_offset)
         if known.runs.get(self._run.source) != self._run.run:
             raise self._superseded()
         return _of(self._run.source, known.checkpoints)
@@ -218,7 +219,7 @@ class ExactlyOnce:
 
     def _append(self, messages: Sequence[Message]) -> None:
         for some in portions(messages, LARGEST_BATCH):
-            self._producer.append(self._log.place, some)
+            self._last_offset = self._producer.append(self._log.place, some) + len(some) - 1
 
     def close(self) -> None:
         """What was not committed is aborted, so that no reader waits for it."""

@@ -13,18 +13,20 @@ class Reading:
     """Its committed messages one by one, from its beginning or from an offset, to where it ends now. Raises ClientError.
 
     It ends before the first transaction that is open, which may stay so for as long as its producer likes; `open_from` then says
-    where.
+    where. `end` says where it did, once it has.
     """
 
     def __init__(self, cluster: Cluster, place: Place, begin: int | None = None) -> None:
         self._cluster, self._place, self._begin = cluster, place, begin
         self.open_from: int | None = None
+        self.end = 0
 
     def __iter__(self) -> Iterator[MessageAndOffset]:
         cluster, place = self._cluster, self._place
         leader = cluster.leader(*place)
         first, end = offset_in(cluster, place, EARLIEST_TIME), offset_in(cluster, place, LATEST_TIME)
         offset = first if self._begin is None else max(self._begin, first)
+        self.end = max(offset, end)
         while offset < end:
             request = FetchRequest(*place, offset)
             (fetched,) = fetch_from(cluster, leader, [request], max_wait_ms=100, committed_only=True)

@@ -42,6 +42,9 @@ class SmallBroker:
         self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in given.items() for p in range(n)}
         self.first_offset = 0
         self.ids: dict[str, UUID] = {}  # of topics; it does not tell those of others
+        self.behind: dict[
+            tuple[str, int], list[int]
+        ] = {}  # so much of its end it does not show yet, each time that it is asked
         self.open_from: dict[tuple[str, int], int] = {}  # where a transaction that is open begins
         self.without_leader: set[tuple[str, int]] = set()
         self.hidden: dict[str, int] = {}  # topics that come into being, and how often they are asked for in vain
@@ -259,6 +262,9 @@ class SmallBroker:
             answers = []
             for one in topic.partitions:
                 end = self.end(topic.name, one.partition_index)
+                hidden = self.behind.get((topic.name, one.partition_index))
+                if hidden and one.timestamp == -1:
+                    end -= hidden.pop(0)
                 offset = self.first_offset if one.timestamp == -2 else end
                 found = fetch.ListOffsetsPartitionResponse(one.partition_index, 0, offset=offset)
                 old = (offset,) if one.timestamp == -2 else (end, self.first_offset)[: one.max_num_offsets]

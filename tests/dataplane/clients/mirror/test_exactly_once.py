@@ -300,6 +300,28 @@ def test_a_second_mirror_of_the_same_names_ends_the_first(ends, life):
     assert new.committed("t", 0) == ["a"]
 
 
+def test_what_a_new_leader_of_the_checkpoints_does_not_show_yet_is_waited_for(ends, life):
+    """It has all of it, and does not know yet that the others do. What it shows would be copied again, or another run's."""
+    old, new = ends
+    send(old, "a", "b")
+    one = life().exactly_once()
+    one.copier.step()
+    one.delivery.commit()
+    send(old, "c")
+    one.copier.step()
+    new.time_out(one.named)
+    with pytest.raises(FencedError):
+        one.delivery.commit()
+    new.behind[CHECKPOINTS, 0] = [3]  # the commit above, and what it stands behind
+    one.open()
+    one.copy()
+    assert new.committed("t", 0) == ["a", "b", "c"]
+    again = life()
+    new.behind[CHECKPOINTS, 0] = [2]
+    again.exactly_once()
+    assert new.behind[CHECKPOINTS, 0] == []
+
+
 def test_one_that_is_fenced_before_it_has_said_that_it_runs_ends(ends, life):
     _, new = ends
     one = life()
