@@ -61,6 +61,13 @@ class TopicIds(NamedTuple):
 NOT_TOLD = TopicIds()
 
 
+class Followed(NamedTuple):
+    """A topic of the source that is copied, as both ends have it now."""
+
+    partitions: int
+    ids: TopicIds = NOT_TOLD
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """How far it is."""

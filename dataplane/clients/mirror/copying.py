@@ -21,13 +21,12 @@ from dataplane.clients.cluster import Cluster
 from dataplane.clients.errors import BrokerError, ClientError, OffsetOutOfRangeError
 from dataplane.clients.fetching import EARLIEST_TIME, LATEST_TIME, Fetched, FetchRequest, Place, fetch_from, offset_in
 from dataplane.clients.messages import Message, MessageAndOffset
-from dataplane.clients.mirror.checkpoints import Checkpoint, Key, TopicIds
+from dataplane.clients.mirror.checkpoints import Checkpoint, Followed, Key, TopicIds
 from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.metrics import Row
 from dataplane.clients.mirror.offset_map import OffsetMap
 from dataplane.clients.mirror.progress import Progress
 from dataplane.clients.mirror.putting import MARK, Putting, Writer
-from dataplane.clients.mirror.topics import Followed
 from dataplane.clients.moving import MovedRecord
 
 LOG = logging.getLogger(__name__)

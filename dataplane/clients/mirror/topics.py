@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from dataplane.clients.cluster import Cluster, Topic
 from dataplane.clients.errors import BrokerError, UnsupportedError
 from dataplane.clients.mirror import admin
-from dataplane.clients.mirror.checkpoints import NOT_TOLD, TopicIds
+from dataplane.clients.mirror.checkpoints import Followed, TopicIds
 from dataplane.clients.mirror.config import Source, Target
 
 LOG = logging.getLogger(__name__)
@@ -71,13 +70,6 @@ class Claims:
                 owner,
             )
         return owner == source
-
-
-class Followed(NamedTuple):
-    """A topic of the source that is copied."""
-
-    partitions: int
-    ids: TopicIds = NOT_TOLD
 
 
 class TopicSync:

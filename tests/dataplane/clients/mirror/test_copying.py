@@ -9,13 +9,12 @@ import pytest
 from dataplane.clients.cluster import Backoff, Cluster
 from dataplane.clients.messages import Message
 from dataplane.clients.mirror import commands
-from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Key, TopicIds
+from dataplane.clients.mirror.checkpoints import Checkpoint, CheckpointLog, Followed, Key, TopicIds
 from dataplane.clients.mirror.comparing import Digest, Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.offset_map import Segment
 from dataplane.clients.mirror.putting import MARK
-from dataplane.clients.mirror.topics import Followed
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.small_broker import SmallBroker

@@ -11,7 +11,7 @@ from dataplane.clients.errors import BrokerError, ClientError, FencedError
 from dataplane.clients.messages import Message
 from dataplane.clients.mirror import transacting
 from dataplane.clients.mirror.appending import PlainWriter
-from dataplane.clients.mirror.checkpoints import CheckpointLog, Key
+from dataplane.clients.mirror.checkpoints import CheckpointLog, Followed, Key
 from dataplane.clients.mirror.comparing import Sides, compare
 from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.copying import Copier
@@ -25,7 +25,6 @@ from dataplane.clients.mirror.delivery import (
 )
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, Segment
 from dataplane.clients.mirror.putting import MARK
-from dataplane.clients.mirror.topics import Followed
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records import compression
