@@ -25,6 +25,7 @@ from tests.integration.clients import (
     committed_offsets,
     consumer,
     create_topic,
+    delete_topic,
     produce,
     read_all,
     take,
@@ -97,6 +98,32 @@ def committed(tenant, topic, count):
             found[message.partition()].append(message.value())
         assert [message.value() for message in reader.consume(1, 2.0) if message.error() is None] == []
     return dict(found)
+
+
+def test_a_topic_that_was_made_anew_at_either_end_is_known_by_its_id(new_tenant, tmp_path):
+    old, new, mirror = ends(new_tenant, tmp_path)
+    create_topic(old, "orders", 1)
+    values = [b"%d" % number for number in range(50)]
+    produce(old, "orders", values)
+    try:
+        mirror.start()
+        wait_for(lambda: mirror.says("compare")[0] == 0, 40, "the target to be equal")
+        delete_topic(new, "orders")
+        wait_for(lambda: mirror.says("compare")[0] == 0, 60, "the target to be made again, and equal")
+        assert committed(new, "orders", len(values)) == {0: values}
+        assert "orders-0 was made anew in the target: all is copied again" in Path(mirror.log.name).read_text()
+        assert mirror.stop() == 0
+        delete_topic(old, "orders")
+        create_topic(old, "orders", 1)
+        produce(old, "orders", [b"other %d" % number for number in range(90)])
+        mirror.start()
+        said = "orders-0 was made anew at the source: somebody has to look"
+        wait_for(lambda: said in Path(mirror.log.name).read_text(), 30, "it to be said")
+        assert mirror.stop() == 0
+        assert committed(new, "orders", len(values)) == {0: values}, "what came to be there follows nothing of this"
+    finally:
+        mirror.kill()
+        mirror.log.close()
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
