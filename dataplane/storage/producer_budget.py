@@ -6,8 +6,8 @@ so the next that come find room. As with a log that is full, fingerprints are le
 recognised; then those go, too.
 
 Only newcomers are counted as they come. Who expires, or goes with a log, is noticed when the budget is full and what there
-really is is added up: once in hundreds of newcomers, for an instance with very many logs takes milliseconds. So too where no
-room can be made, since what is known has open transactions.
+really is is added up: once in hundreds of newcomers, since that takes milliseconds for an instance with very many logs. So too
+where no room can be made, since what is known has open transactions.
 """
 
 from __future__ import annotations

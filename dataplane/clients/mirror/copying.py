@@ -88,15 +88,14 @@ class Copier:
                     self.progress[place] = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
                 elif state.topic_ids != state.topic_ids.now(followed.ids):
                     known = state.checkpoint(is_exact=self.writer.is_exact)
-                    begun = self._begun(place, known, is_said=state.is_stuck)
-                    is_stuck = begun.is_stuck  # no longer, where the topic was made anew once more
-                    self.progress[place] = state.begun_anew(begun)
-                    begun.is_stuck = is_stuck
+                    # no longer stuck, where the topic was made anew once more
+                    self.progress[place] = state.begun_anew(self._begun(place, known, is_said=state.is_stuck))
 
     def rewind(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
         """All partitions are where their checkpoints say, whatever was appended since. Raises ClientError."""
         for place, state in list(self.progress.items()):
-            begun = self._begun(place, checkpoints.get(Key(self.source.name, *place)))
+            begun = self._begun(place, checkpoints.get(Key(self.source.name, *place)), is_said=state.is_stuck)
+            begun.is_stuck |= state.is_stuck
             self.progress[place] = state.begun_anew(begun)
 
     def _begun(self, place: Place, found: Checkpoint | None, *, is_said: bool = False) -> Progress:

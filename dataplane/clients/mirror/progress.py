@@ -33,8 +33,8 @@ class Progress:
         )
 
     def begun_anew(self, begun: Progress) -> Progress:
-        """Where `begun` is, with what does not go back: totals, and why it rests or stands still."""
-        begun.end, begun.is_stuck = self.end, begun.is_stuck or self.is_stuck
+        """Where `begun` is, with what does not go back: totals, and why it rests."""
+        begun.end = self.end
         begun.copied, begun.copied_bytes = self.copied, self.copied_bytes
         begun.rest_until, begun.rest_s = self.rest_until, self.rest_s
         return begun

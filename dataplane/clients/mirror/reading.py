@@ -13,7 +13,7 @@ class Reading:
     """Its committed messages one by one, from its beginning or from an offset, to where it ends now. Raises ClientError.
 
     It ends before the first transaction that is open, which may stay so for as long as its producer likes; `open_from` then says
-    where. `end` says where it did, once it has.
+    where. `end` is where the partition ended when it was asked.
     """
 
     def __init__(self, cluster: Cluster, place: Place, begin: int | None = None) -> None:
