@@ -154,3 +154,23 @@ def test_who_closes_at_once_is_known_to_be_gone_although_nobody_reads(resets):
         is_known = bool(watch.poll(10.0 if resets else 1.0))
         over.set()
     assert is_known == resets
+
+
+@pytest.mark.parametrize("connections", [1, 512])
+def test_what_a_crowd_has_yet_to_send_does_not_fill_this_machines_kernel(connections):
+    with server(silent([])) as connect:
+        made = []
+
+        def collected():
+            made.append(connect())
+            return made[-1]
+
+        crowd = Crowd(collected, connections=connections, depth=1)
+        buffers = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for sock in made]
+        by_itself = connect()
+        default = by_itself.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        by_itself.close()
+        crowd.close()
+    assert sum(buffers) <= 2 * 256 * 2**20
+    assert connections > 1 or buffers == [default], "of one the kernel decides"
+    assert connections == 1 or set(buffers) == {2 * 256 * 2**20 // connections}
