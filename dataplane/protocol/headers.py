@@ -18,7 +18,7 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from dataplane.protocol.api import APIS, Api, ApiKey
-from dataplane.protocol.codec import cut, decode, decoder, encoder, encoder_in_steps
+from dataplane.protocol.codec import cut, decode, decoder, decoder_in_steps, encoder, encoder_in_steps
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, size_of, skip_tagged_fields
@@ -26,6 +26,8 @@ from quota.contracts.namespace import ClusterNames, Names
 
 SIZE_BYTES = 4
 """Of the size in front of a frame."""
+PART_BYTES = 256 * 2**10
+"""Of a long answer, about."""
 _FIXED = struct.Struct(">hhi")
 _ANSWER = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
@@ -130,12 +132,28 @@ def encode_frame(
 def encode_frame_in_steps(
     api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
 ) -> Generator[None, None, list[Buffer | Splice]]:
-    """The same with pauses: `records.steps`. Of a long answer no second copy is made."""
+    """The same with pauses: `records.steps`. A long answer is in parts: memory that grew with it would be copied, to its end."""
     out = begin_answer(api, version)
     splices: Splices = []
-    yield from encoder_in_steps(api.response, version)(message, out, names, splices)
-    _ANSWER.pack_into(out, 0, _size_after(out, splices), correlation_id)
-    return cut(out, splices) if splices else [out]
+    parts: list[Buffer | Splice] = []
+    size = 0
+    for _ in encoder_in_steps(api.response, version)(message, out, names, splices):
+        if len(out) >= PART_BYTES:
+            size += SIZE_BYTES + _size_after(out, splices)
+            parts += cut(out, splices)
+            out.clear()
+            splices.clear()
+        yield None
+    size += _size_after(out, splices)
+    if not parts and not splices:
+        head = out
+        parts = [head]
+    else:
+        parts += cut(out, splices) if out or splices else []
+        head = bytearray(parts[0])  # type: ignore[arg-type]  # an answer begins with bytes
+        parts[0] = head
+    _ANSWER.pack_into(head, 0, size, correlation_id)
+    return parts
 
 
 def _size_after(out: bytearray, splices: Splices) -> int:
@@ -147,6 +165,23 @@ def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Any, *, names: Names = _PHYSICAL
 ) -> bytes:
     """A request, size included. Raises ValueError for a version that the API does not have, and for splices."""
+    out = _begin_request(api, version, correlation_id, client_id)
+    splices: Splices = []
+    encoder(api.request, version)(message, out, names, splices)
+    return _ended_request(out, splices)
+
+
+def encode_request_in_steps(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: Any
+) -> Generator[None, None, bytes]:
+    """The same with pauses, of one broker to another."""
+    out = _begin_request(api, version, correlation_id, client_id)
+    splices: Splices = []
+    yield from encoder_in_steps(api.request, version)(message, out, _PHYSICAL, splices)
+    return _ended_request(out, splices)
+
+
+def _begin_request(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytearray:
     out = bytearray(_SIZE.size)
     out += _FIXED.pack(api.key, version, correlation_id)
     header_version = api.request_header_version(version)
@@ -156,8 +191,10 @@ def encode_request(
         out += text or b""
     if header_version == 2:
         out.append(0)  # no tags
-    splices: Splices = []
-    encoder(api.request, version)(message, out, names, splices)
+    return out
+
+
+def _ended_request(out: bytearray, splices: Splices) -> bytes:
     if splices:
         raise ValueError("a request holds all its bytes itself")
     _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
@@ -178,12 +215,27 @@ def decode_response(api: Api, version: int, frame: Buffer, names: Names = _PHYSI
     An ApiVersions answer that says UNSUPPORTED_VERSION is read in layout 0, whatever we asked: that is how a broker
     that knows only older versions says which ones (KIP-511).
     """
-    if len(frame) < _SIZE.size:
-        raise DecodeError(f"an answer of {len(frame)} bytes has no room for a header")
-    (correlation_id,) = _SIZE.unpack_from(frame)
-    position = _SIZE.size
-    if api.response_header_version(version):
-        position = skip_tagged_fields(frame, position)
+    correlation_id = correlation_id_of(frame)
+    position = _body_of_answer(api, version, frame)
     if api.key == ApiKey.API_VERSIONS and frame[position : position + 2] == _LENGTH.pack(ErrorCode.UNSUPPORTED_VERSION):
         return correlation_id, decode(ApiVersionsResponse, 0, frame, position, names)
     return correlation_id, decoder(api.response, version)(frame, position, names)[0]
+
+
+def decode_response_in_steps(api: Api, version: int, frame: Buffer) -> Generator[None, None, Any]:
+    """The answer of one broker to another, with pauses. Not of ApiVersions."""
+    return (yield from decoder_in_steps(api.response, version)(frame, _body_of_answer(api, version, frame), _PHYSICAL))[
+        0
+    ]
+
+
+def correlation_id_of(answer: Buffer) -> int:
+    """Of a frame that answers a request. Raises DecodeError."""
+    if len(answer) < _SIZE.size:
+        raise DecodeError(f"an answer of {len(answer)} bytes has no room for a header")
+    return _SIZE.unpack_from(answer)[0]  # type: ignore[no-any-return]
+
+
+def _body_of_answer(api: Api, version: int, frame: Buffer) -> int:
+    """Where it begins."""
+    return skip_tagged_fields(frame, _SIZE.size) if api.response_header_version(version) else _SIZE.size

@@ -6,15 +6,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dataplane.protocol import headers
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.codec import encode
 from dataplane.protocol.headers import (
     RequestHeader,
+    correlation_id_of,
     decode_request,
     decode_response,
+    decode_response_in_steps,
     encode_frame,
     encode_frame_in_steps,
     encode_request,
+    encode_request_in_steps,
     parse_request_header,
 )
 from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -50,7 +54,9 @@ def body_of(frame):
 @given(data=st.data(), correlation_id=st.integers(-(2**31), 2**31 - 1), client_id=CLIENT_IDS)
 def test_a_request_is_read_as_it_was_written(api, version, data, correlation_id, client_id):
     message = data.draw(messages(api.request, version))
-    frame = body_of(encode_request(api, version, correlation_id, client_id, message))
+    whole = encode_request(api, version, correlation_id, client_id, message)
+    assert run_through(encode_request_in_steps(api, version, correlation_id, client_id, message)) == whole
+    frame = body_of(whole)
     header = parse_request_header(frame)
     told = None if api.request_header_version(version) == 0 else client_id
     assert header[:4] == (api.key, version, correlation_id, told)
@@ -65,6 +71,8 @@ def test_an_answer_is_read_as_it_was_written(api, version, data, correlation_id)
     message = data.draw(messages(api.response, version).filter(lambda m: getattr(m, "error_code", 0) != 35))
     (frame,) = encode_frame(api, version, correlation_id, message)
     assert decode_response(api, version, body_of(frame)) == (correlation_id, message)
+    assert correlation_id_of(body_of(frame)) == correlation_id
+    assert run_through(decode_response_in_steps(api, version, body_of(frame))) == message
 
 
 @pytest.mark.parametrize("flexible", [False, True])
@@ -164,6 +172,23 @@ def test_long_metadata_of_members_is_sent_from_its_place(version):
     assert b"".join(run_through(encode_frame_in_steps(APIS[ApiKey.JOIN_GROUP], version, 6, answer))) == whole
 
 
+@pytest.mark.parametrize("records", [b"in memory", FilePart("one", 200)])
+def test_a_long_answer_is_made_in_parts_of_a_size_and_is_the_same(monkeypatch, records):
+    monkeypatch.setattr(headers, "PART_BYTES", 1000)
+    topic = FetchableTopicResponse(
+        "t", partitions=tuple(FetchResponsePartitionData(n, records=records) for n in range(40))
+    )
+    answer = FetchResponse(responses=(topic,) * 40)
+    parts = run_through(encode_frame_in_steps(APIS[ApiKey.FETCH], 11, 6, answer))
+    assert type(parts[0]) is bytearray, "what is told in it may be changed in place"
+    assert max(len(part) for part in parts if not isinstance(part, FilePart)) < 5_000
+
+    def whole(parts):
+        return b"".join(b"1" * part.size if isinstance(part, FilePart) else part for part in parts)
+
+    assert whole(parts) == whole(encode_frame(APIS[ApiKey.FETCH], 11, 6, answer))
+
+
 def test_an_empty_file_range_is_not_sent():
     parts = encode_frame(APIS[ApiKey.FETCH], 11, 6, fetched(FilePart("one", 0)))
     (whole,) = encode_frame(APIS[ApiKey.FETCH], 11, 6, fetched(b""))
@@ -183,3 +208,5 @@ def test_a_request_cannot_refer_to_files():
 def test_an_answer_without_room_for_a_header_is_refused(size):
     with pytest.raises(DecodeError):
         decode_response(APIS[18], 0, bytes(size))
+    with pytest.raises(DecodeError):
+        correlation_id_of(bytes(size))
