@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from dataplane.slices import CONTROLLER, INTERNAL
 from dataplane.tasks import CancelledError, Future, Later
 
 MOST_BYTES, MOST_INTERNAL_BYTES = 64 * 2**20, 256 * 2**20
-"""Of one instance, and of the cluster's own."""
+"""Of one instance, and of each of the cluster's own."""
 MOST_OF_ALL_BYTES = 256 * 2**20
 """Of all instances together: beyond it each has one request."""
-INTERNAL = ""
-"""The owner of what is not an instance's (`slices`)."""
+_OWN = (CONTROLLER, INTERNAL)
 
 
 class Decoded:
@@ -44,7 +44,7 @@ class Decoded:
     def take(self, owner: str, size: int) -> None:
         """More, of a request that has begun: it may be beyond what there is."""
         self._taken[owner] = self._taken.get(owner, 0) + size
-        if owner != INTERNAL:
+        if owner not in _OWN:
             self._of_all += size
 
     def give_back(self, owner: str, size: int) -> None:
@@ -65,7 +65,7 @@ class Decoded:
         taken = self._taken.get(owner, 0)
         if not taken:
             return True
-        if owner == INTERNAL:
+        if owner in _OWN:
             return taken + size <= MOST_INTERNAL_BYTES
         return taken + size <= MOST_BYTES and self._of_all + size <= MOST_OF_ALL_BYTES
 

@@ -8,8 +8,9 @@ spent on a slice is told to `charge`: not of the part that runs inside `run`, wh
 
 Of one owner one piece is under way at a time, and `MAX_UNDER_WAY` in all: that bounds the memory that half-done work
 holds. What waits has not begun, and so holds only what it was given. The cluster's own work (`INTERNAL`: other brokers,
-the control plane) has places of its own, several pieces at a time, and every second slice while it has any: a
-controller's word must wait neither for the tenants' work nor for a listing that an operator asked for.
+the control plane; `CONTROLLER`: its words to this broker) has places of its own, several pieces at a time, and every second
+slice while it has any: a controller's word, without which partitions have no leader, must wait neither for the tenants' work
+nor for listings that operators asked for.
 
 The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and what it held is let go in slices, too: what
 half a request of a broker has become takes 20 ms), and the connection
@@ -38,8 +39,9 @@ STEPS_PER_SLICE = 32
 """At most, whatever the clock says: in a simulation it stands still during a turn."""
 MAX_UNDER_WAY = 16
 MAX_INTERNAL_UNDER_WAY = 8
-INTERNAL = ""
-"""The owner of what is not an instance's."""
+INTERNAL, CONTROLLER = "", "the controller"
+"""Owners of what is not an instance's."""
+_OWN = (CONTROLLER, INTERNAL)
 
 
 class Job(Later[T]):
@@ -132,7 +134,7 @@ class Slices:
             while steps < STEPS_PER_SLICE and now - since < SLICE_S and (job := self._next()) is not None:
                 steps += self._run_slice(job, since + SLICE_S)
                 before, now = now, self._clock()
-                self._charge(job.owner, now - before)
+                self._spent(job.owner, now - before)
         finally:
             self._schedule()  # a bug in what waits for one piece of work: the others go on
 
@@ -146,16 +148,18 @@ class Slices:
                 break
         if ended:
             self._closing.popleft()
-        self._charge(dropped.owner, now - since)
+        self._spent(dropped.owner, now - since)
         return now
+
+    def _spent(self, owner: str, seconds: float) -> None:
+        self._charge(INTERNAL if owner in _OWN else owner, seconds)
 
     def _next(self) -> Job[Any] | None:
         """Whose turn it is: the cluster's own work every second time."""
         ready = self._ready
         while ready:
-            owner = next((o for o in ready if o != INTERNAL), INTERNAL)
-            if self._last != INTERNAL and INTERNAL in ready:
-                owner = INTERNAL
+            is_clusters = self._last not in _OWN
+            owner = next((o for o in ready if (o in _OWN) == is_clusters), next(iter(ready)))
             self._last = owner
             line = ready.pop(owner)
             job = line.popleft()
@@ -224,12 +228,12 @@ class Slices:
     # --- who may begin ------------------------------------------------------------------------------------------------
 
     def _may_begin(self, owner: str) -> bool:
-        if owner == INTERNAL:
-            return self._under_way.get(INTERNAL, 0) < MAX_INTERNAL_UNDER_WAY
+        if owner in _OWN:
+            return self._under_way.get(owner, 0) < MAX_INTERNAL_UNDER_WAY
         return owner not in self._under_way and not self._is_full()
 
     def _is_full(self) -> bool:
-        return len(self._under_way) - (INTERNAL in self._under_way) >= MAX_UNDER_WAY
+        return len(self._under_way) - sum(owner in self._under_way for owner in _OWN) >= MAX_UNDER_WAY
 
     def _begin(self, job: Job[Any]) -> None:
         job.has_begun = True
@@ -256,8 +260,9 @@ class Slices:
                 self._later(following)
 
     def _next_waiting(self) -> str | None:
-        if INTERNAL in self._waiting and self._may_begin(INTERNAL):
-            return INTERNAL
+        for owner in _OWN:
+            if owner in self._waiting and self._may_begin(owner):
+                return owner
         if self._is_full():
             return None
-        return next((o for o in self._waiting if o != INTERNAL and o not in self._under_way), None)
+        return next((o for o in self._waiting if o not in _OWN and o not in self._under_way), None)

@@ -49,24 +49,24 @@ class Brokers:
         self._context.sort_brokers()
         for broker_id in fresh:
             await self._welcome(broker_id)
-        self._channels.metadata(())
+        self._channels.metadata_of()
         self._deletions.broker_back()
 
     async def _welcome(self, broker_id: int) -> None:
         hosted = self._hosted(broker_id)
         for partition in hosted:
             partition.failed.pop(broker_id, None)
-        self._channels.open(broker_id, self._deletions.standing(self._context.partitions()))
+        await self._channels.open((broker_id,), self._deletions.standing(self._context.partitions()))
         await self._leaders.elect(hosted)
-        for name in dict.fromkeys(partition.topic for partition in hosted):
-            await self._leaders.start(self._context.topics[name])
-        self._channels.all_leaderships(broker_id, hosted)
+        topics = dict.fromkeys(partition.topic for partition in hosted)
+        await self._leaders.start_all(self._context.topics[name] for name in topics)
+        await self._channels.all_leaderships(broker_id, hosted)
 
     async def ask_about_replicas(self, names: Iterable[str]) -> None:
         """Some have lost a data directory. Told again what it hosts, such a broker answers which of it is lost."""
         for broker_id in await self._store.take_log_dir_events(names):
             if broker_id in self._context.brokers:
-                self._channels.leaderships(self._hosted(broker_id), only=broker_id)
+                await self._channels.leaderships_again(broker_id, self._hosted(broker_id))
 
     async def replicas_failed(self, broker_id: int, keys: Iterable[Key]) -> None:
         """A broker cannot host these: somebody else must lead them."""
@@ -74,7 +74,7 @@ class Brokers:
         for partition in partitions:
             partition.failed[broker_id] = None
         await self._leaders.elect(self._deletions.standing(partitions))
-        self._channels.metadata(partitions)
+        await self._channels.metadata(partitions)
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[Partition] | ErrorCode:
         """A broker is about to stop: the partitions that it still leads, because no other replica is in sync."""

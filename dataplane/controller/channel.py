@@ -8,14 +8,17 @@ registration gets a new channel, which begins with everything.
 Order within one round: leaders are told before clients are sent to them (LeaderAndIsr, UpdateMetadata, StopReplica);
 only the first round of a channel brings the addresses of the other brokers first.
 
+What tells of tens of thousands of partitions is put together, sent and taken apart in steps, between which the loop serves
+others: nobody but the controller's events changes what is told, and they come one after the other.
+
 `settled()` is a promise that what had been decided by now is known to every broker that is still registered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
@@ -25,10 +28,9 @@ from dataplane.controller.decisions.alter_partition import recovery_state
 from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, Task, resolved, sleep
-
-Call = Callable[[int, Any, int], "Future[Any]"]
-"""(broker id, request, version) -> response; fails with any exception when there is none."""
+from dataplane.protocol.release import emptied, released
+from dataplane.records.steps import Pace, Steps, run_through
+from dataplane.tasks import Future, Hurried, Task, resolved, sleep
 
 LEADER_AND_ISR_VERSION = 7
 UPDATE_METADATA_VERSION = 8
@@ -40,9 +42,24 @@ EPOCH_DURING_DELETE = -2
 _RETRY_FIRST_S = 0.05
 _RETRY_LONGEST_S = 1.0
 _SASL_PLAINTEXT = 2
+_LONG = 64
+"""Partitions that are told of in steps, and so in more than one turn."""
+_PUT_TOGETHER_US, _NOTED_US = 5, 1
+"""Of one partition."""
+S = TypeVar("S")
+T = TypeVar("T")
 Key = tuple[str, int]
 MetadataStates = dict[Key, tuple[UUID, control.UpdateMetadataPartitionState]]
+Leaderships = dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]]
 """Of partitions, with the ids of their topics."""
+
+
+class Call(Protocol):
+    """How a broker is asked."""
+
+    def __call__(self, broker_id: int, request: Any, version: int, *, is_long: bool) -> Future[Any]:
+        """The answer; fails with any exception when there is none. `is_long`: of many partitions."""
+        ...
 
 
 class Listener(Protocol):
@@ -68,7 +85,7 @@ class _Round:
     full: bool = False
     metadata_due: bool = False
     all_leaderships: bool = False  # replicas that are not among them are not here any more
-    leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
+    leaderships: Leaderships = field(default_factory=dict)
     metadata: MetadataStates = field(default_factory=dict)
     removals: dict[Key, int] = field(default_factory=dict)  # with the leader epochs in which they were decided
     settled: list[Future[None]] = field(default_factory=list)
@@ -93,13 +110,16 @@ class Channels:
     ) -> None:
         self.loop, self.call, self.tell = loop, call, tell
         self.controller_id, self.epoch, self.brokers = controller_id, epoch, brokers
+        self.in_steps = Hurried(loop).run  # what all channels do
         self._channels: dict[int, Channel] = {}
 
-    def open(self, broker_id: int, partitions: Iterable[Partition]) -> None:
-        """A broker registered: tell it of all brokers and all partitions."""
-        self.close(broker_id)
-        channel = self._channels[broker_id] = Channel(self, broker_id, self.brokers[broker_id].epoch)
-        channel.tell_everything(_seen_by_clients(partitions, self.brokers))
+    async def open(self, broker_ids: Iterable[int], partitions: Iterable[Partition]) -> None:
+        """Brokers registered: tell them of all brokers and all partitions."""
+        seen = await self.in_steps(_seen_by_clients(partitions, self.brokers))
+        for broker_id in broker_ids:
+            self.close(broker_id)
+            channel = self._channels[broker_id] = Channel(self, broker_id, self.brokers[broker_id].epoch)
+            channel.tell_everything(seen)
 
     def close(self, broker_id: int) -> None:
         """The registration has gone."""
@@ -112,28 +132,49 @@ class Channels:
         for broker_id in list(self._channels):
             self.close(broker_id)
 
-    def all_leaderships(self, broker_id: int, partitions: Iterable[Partition]) -> None:
+    async def all_leaderships(self, broker_id: int, partitions: Iterable[Partition]) -> None:
         """Tell a broker of all that it hosts, and that this is all: it removes what else it has from before its start."""
-        self.leaderships(partitions, only=broker_id)
+        await self._tell_of_hosted(broker_id, partitions, is_all=True)
+
+    async def leaderships_again(self, broker_id: int, partitions: Iterable[Partition]) -> None:
+        """Tell a broker once more of what it hosts."""
+        await self._tell_of_hosted(broker_id, partitions, is_all=False)
+
+    async def _tell_of_hosted(self, broker_id: int, partitions: Iterable[Partition], *, is_all: bool) -> None:
+        due = await self.in_steps(_leaderships(broker_id, partitions))
         channel = self._channels.get(broker_id)
         if channel is not None:
-            channel.that_is_all()
+            channel.leaderships(due, is_all=is_all)
 
-    def leaderships(self, partitions: Iterable[Partition], *, new: bool = False, only: int | None = None) -> None:
-        """Tell replicas of a partition's state; `only` one broker where that is given."""
+    def leadership(self, partition: Partition) -> None:
+        """Tell replicas of a partition's state."""
+        run_through(self._led((partition,), new=False))
+
+    async def leaderships(self, partitions: Iterable[Partition], *, new: bool = False) -> None:
+        """The same of many partitions."""
+        await self.in_steps(self._led(partitions, new=new))
+
+    def _led(self, partitions: Iterable[Partition], *, new: bool) -> Steps[None]:
+        pace = Pace()
         for partition in partitions:
             for replica in partition.replicas:
-                channel = self._channels.get(replica) if only in (None, replica) else None
+                channel = self._channels.get(replica)
                 if channel is not None and partition.state is not None:
                     channel.leadership(partition, new=new or partition.is_new_on(replica))
+            if pace.over(_PUT_TOGETHER_US * len(partition.replicas)):
+                yield None
 
-    def metadata(self, partitions: Iterable[Partition]) -> None:
-        """Tell all brokers of partitions, and of who lives."""
-        self._tell_all(_seen_by_clients(partitions, self.brokers))
+    def metadata_of(self, *partitions: Partition) -> None:
+        """Tell all brokers of partitions, of which there are few, and of who lives."""
+        self._tell_all(run_through(_seen_by_clients(partitions, self.brokers)))
+
+    async def metadata(self, partitions: Iterable[Partition]) -> None:
+        """The same of many partitions: brokers hear of them together."""
+        self._tell_all(await self.in_steps(_seen_by_clients(partitions, self.brokers)))
 
     def forget(self, partitions: Iterable[Partition]) -> None:
         """Tell all brokers that partitions have been deleted."""
-        self._tell_all(_seen_by_clients(partitions, self.brokers, forget=True))
+        self._tell_all(run_through(_seen_by_clients(partitions, self.brokers, forget=True)))
 
     def _tell_all(self, seen: MetadataStates) -> None:
         for channel in self._channels.values():
@@ -195,9 +236,15 @@ class Channel:
         self._next.removals.pop(key, None)
         self._wake()
 
-    def that_is_all(self) -> None:
-        """The next request about leaderships has all of them."""
-        self._next.all_leaderships = True
+    def leaderships(self, due: Leaderships, *, is_all: bool) -> None:
+        """The states of very many partitions; `is_all`: of all that it hosts, and the next request has all of them."""
+        self._next.all_leaderships |= is_all
+        for key in [key for key in self._next.removals if key in due]:
+            del self._next.removals[key]
+        for key, before in self._next.leaderships.items():
+            if before[1].is_new and key in due:
+                due[key] = (due[key][0], replace(due[key][1], is_new=True))
+        self._next.leaderships.update(due)
         self._wake()
 
     def metadata(self, seen: MetadataStates) -> None:
@@ -249,87 +296,81 @@ class Channel:
             done, self._under_way = self._under_way, _Round()
             for future in done.settled:
                 future.resolve(None)
+            for told in (done.leaderships, done.metadata, done.removals):
+                await self._channels.in_steps(emptied(told))
 
     async def _send_leaderships(self, due: _Round) -> None:
         if not due.leaderships and not due.all_leaderships:
             return
-        leaders = dict.fromkeys(state.leader for _, state in due.leaderships.values())
-        response = await self._call_until_answered(
+        leaders = await self._channels.in_steps(_leaders(due.leaderships))
+        request = [
             control.LeaderAndIsrRequest(
                 controller_id=self._channels.controller_id,
                 controller_epoch=self._channels.epoch,
                 broker_epoch=self.broker_epoch,
                 type=FULL_UPDATE if due.all_leaderships else INCREMENTAL_UPDATE,
-                topic_states=tuple(
-                    control.LeaderAndIsrTopicState(name, topic_id, tuple(states))
-                    for name, (topic_id, states) in _by_topic(due.leaderships).items()
-                ),
+                topic_states=await self._channels.in_steps(_by_topic(due.leaderships, control.LeaderAndIsrTopicState)),
                 live_leaders=tuple(
                     control.LeaderAndIsrLiveLeader(broker.address.id, broker.address.host, broker.address.port)
                     for broker_id, broker in self._channels.brokers.items()
                     if broker_id in leaders
                 ),
-            ),
-            LEADER_AND_ISR_VERSION,
-        )
-        names = {topic_id: name for (name, _), (topic_id, _) in due.leaderships.items()}
-        failed = [
-            (names[topic.topic_id], partition.partition_index)
-            for topic in response.topics
-            for partition in topic.partition_errors
-            if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR and topic.topic_id in names
+            )
         ]
+        answer = await self._answer(request, LEADER_AND_ISR_VERSION, is_long=len(due.leaderships) > _LONG)
+        failed = await self._channels.in_steps(_failed(due.leaderships, answer[0]))
+        await self._channels.in_steps(released(answer))
         if failed:
             self._channels.tell.replicas_failed(self.broker_id, failed)
 
     async def _send_metadata(self, due: _Round) -> None:
         if not due.metadata_due:
             return
-        await self._call_until_answered(
+        request = [
             control.UpdateMetadataRequest(
                 controller_id=self._channels.controller_id,
                 type=FULL_UPDATE if due.full else INCREMENTAL_UPDATE,
                 controller_epoch=self._channels.epoch,
                 broker_epoch=self.broker_epoch,
-                topic_states=tuple(
-                    control.UpdateMetadataTopicState(name, topic_id, tuple(states))
-                    for name, (topic_id, states) in _by_topic(due.metadata).items()
-                ),
+                topic_states=await self._channels.in_steps(_by_topic(due.metadata, control.UpdateMetadataTopicState)),
                 live_brokers=tuple(_broker(broker.address) for broker in self._channels.brokers.values()),
-            ),
-            UPDATE_METADATA_VERSION,
-        )
+            )
+        ]
+        await self._answer(request, UPDATE_METADATA_VERSION, is_long=len(due.metadata) > _LONG)
 
     async def _send_removals(self, due: _Round) -> None:
         if not due.removals:
             return
-        by_topic: dict[str, list[control.StopReplicaPartitionState]] = {}
-        for (topic, index), leader_epoch in due.removals.items():
-            state = control.StopReplicaPartitionState(index, leader_epoch, delete_partition=True)
-            by_topic.setdefault(topic, []).append(state)
-        response = await self._call_until_answered(
+        request = [
             control.StopReplicaRequest(
                 controller_id=self._channels.controller_id,
                 controller_epoch=self._channels.epoch,
                 broker_epoch=self.broker_epoch,
-                topic_states=tuple(
-                    control.StopReplicaTopicState(topic, tuple(states)) for topic, states in by_topic.items()
-                ),
-            ),
-            STOP_REPLICA_VERSION,
-        )
-        refused = {(e.topic_name, e.partition_index): None for e in response.partition_errors if e.error_code}
+                topic_states=await self._channels.in_steps(_removals_by_topic(due.removals)),
+            )
+        ]
+        (answer,) = await self._answer(request, STOP_REPLICA_VERSION, is_long=len(due.removals) > _LONG)
+        refused = {(e.topic_name, e.partition_index): None for e in answer.partition_errors if e.error_code}
         removed = [key for key in due.removals if key not in refused]
         self._channels.tell.replicas_stopped(self.broker_id, removed, list(refused))
 
-    async def _call_until_answered(self, request: Any, version: int) -> Any:
+    async def _answer(self, request: list[Any], version: int, *, is_long: bool) -> list[Any]:
+        """That to a request, which is let go of then. Each is the only item of a list, since it may be long."""
+        answer = [await self._call_until_answered(request[0], version, is_long=is_long)]
+        await self._channels.in_steps(released(request))
+        return answer
+
+    async def _call_until_answered(self, request: Any, version: int, *, is_long: bool) -> Any:
         """The first answer that the broker gave as this controller's subject."""
         pause_s = _RETRY_FIRST_S
         while True:
             try:
-                response = await self._channels.call(self.broker_id, request, version)
+                call = self._channels.call(self.broker_id, request, version, is_long=is_long)
+                response = await call
             except Exception as error:
                 if self._closed:
+                    if isinstance(call, Task):
+                        call.cancel()  # it may be on its way to being sent
                     raise
                 del error
             else:
@@ -342,11 +383,73 @@ class Channel:
             pause_s = min(2 * pause_s, _RETRY_LONGEST_S)
 
 
-def _by_topic(states: Mapping[Key, tuple[UUID, Any]]) -> dict[str, tuple[UUID, list[Any]]]:
-    topics: dict[str, tuple[UUID, list[Any]]] = {}
+def _by_topic(
+    states: Mapping[Key, tuple[UUID, S]], make: Callable[[str, UUID, tuple[S, ...]], T]
+) -> Steps[tuple[T, ...]]:
+    topics: dict[str, tuple[UUID, list[S]]] = {}
+    pace = Pace()
     for (name, _), (topic_id, state) in states.items():
         topics.setdefault(name, (topic_id, []))[1].append(state)
-    return topics
+        if pace.over(_NOTED_US):
+            yield None
+    made = []
+    for name, (topic_id, of_topic) in topics.items():
+        made.append(make(name, topic_id, tuple(of_topic)))
+        if pace.over(_NOTED_US):
+            yield None
+    return tuple(made)
+
+
+def _leaders(told: Leaderships) -> Steps[dict[int, None]]:
+    leaders: dict[int, None] = {}
+    pace = Pace()
+    for _, state in told.values():
+        leaders[state.leader] = None
+        if pace.over(_NOTED_US):
+            yield None
+    return leaders
+
+
+def _removals_by_topic(removals: Mapping[Key, int]) -> Steps[tuple[control.StopReplicaTopicState, ...]]:
+    by_topic: dict[str, list[control.StopReplicaPartitionState]] = {}
+    pace = Pace()
+    for (topic, index), leader_epoch in removals.items():
+        state = control.StopReplicaPartitionState(index, leader_epoch, delete_partition=True)
+        by_topic.setdefault(topic, []).append(state)
+        if pace.over(_PUT_TOGETHER_US):
+            yield None
+    return tuple(control.StopReplicaTopicState(topic, tuple(states)) for topic, states in by_topic.items())
+
+
+def _failed(told: Leaderships, answer: control.LeaderAndIsrResponse) -> Steps[list[Key]]:
+    """Partitions that the broker cannot host."""
+    names: dict[UUID, str] = {}
+    pace = Pace()
+    for (name, _), (topic_id, _) in told.items():
+        names[topic_id] = name
+        if pace.over(_NOTED_US):
+            yield None
+    failed = []
+    for topic in answer.topics:
+        for partition in topic.partition_errors:
+            if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR and topic.topic_id in names:
+                failed.append((names[topic.topic_id], partition.partition_index))
+            if pace.over(_NOTED_US):
+                yield None
+    return failed
+
+
+def _leaderships(broker_id: int, partitions: Iterable[Partition]) -> Steps[Leaderships]:
+    """Those of a broker that are known."""
+    due: Leaderships = {}
+    pace = Pace()
+    for partition in partitions:
+        if partition.state is not None:
+            state = _leadership(partition, new=partition.is_new_on(broker_id))
+            due[partition.topic, partition.index] = (partition.topic_id, state)
+        if pace.over(_PUT_TOGETHER_US):
+            yield None
+    return due
 
 
 def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrPartitionState:
@@ -369,10 +472,17 @@ def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrParti
 
 def _seen_by_clients(
     partitions: Iterable[Partition], live: Mapping[int, LiveBroker], *, forget: bool = False
-) -> MetadataStates:
+) -> Steps[MetadataStates]:
     """The same for every broker, so worked out once; `forget`: they have been deleted."""
-    states = ((partition, _metadata(partition, live, forget=forget)) for partition in partitions)
-    return {(p.topic, p.index): (p.topic_id, state) for p, state in states if state is not None}
+    seen: MetadataStates = {}
+    pace = Pace()
+    for partition in partitions:
+        state = _metadata(partition, live, forget=forget)
+        if state is not None:
+            seen[partition.topic, partition.index] = (partition.topic_id, state)
+        if pace.over(_PUT_TOGETHER_US):
+            yield None
+    return seen
 
 
 def _metadata(

@@ -26,7 +26,7 @@ from dataplane.controller.decisions.creation import (
     NewTopic,
     TopicOutcome,
 )
-from dataplane.controller.events import TermEndedError, in_steps
+from dataplane.controller.events import TermEndedError
 from dataplane.controller.operators.reassignments import Outcomes
 from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.controller.store import Store
@@ -43,7 +43,7 @@ from dataplane.doors import (
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.records.steps import Pace, Steps
-from dataplane.tasks import Future, Task, either, sleep
+from dataplane.tasks import Future, Task, either, in_steps, sleep
 from dataplane.throttle.mutations import FREE, Toll
 
 __all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]

@@ -8,33 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from dataplane.doors import Loop
-from dataplane.records.steps import Steps
 from dataplane.tasks import CancelledError, Future, Task, sleep
 
 Event = Callable[[], Coroutine[Any, Any, Any]]
-T = TypeVar("T")
-_STEPS_PER_TURN = 2
-"""A sixth of a millisecond."""
 
 
 class TermEndedError(Exception):
     """This broker is not the controller any more."""
-
-
-async def in_steps(steps: Steps[T], pause: Callable[[], Future[None]]) -> T:
-    """The result of steps that only pause, some of them in each turn of the loop. They end with the event."""
-    try:
-        while True:
-            for _ in range(_STEPS_PER_TURN):
-                assert next(steps) is None
-            await pause()
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    finally:
-        steps.close()
 
 
 class EventQueue:

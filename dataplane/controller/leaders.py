@@ -77,8 +77,8 @@ class Leaders:
             if state is not None:
                 partition.take(state)
         if tell:
-            self._channels.leaderships([partition for partition, _ in changes])
-        self._channels.metadata([partition for partition, _ in changes])
+            await self._channels.leaderships([partition for partition, _ in changes])
+        await self._channels.metadata([partition for partition, _ in changes])
         self._changed([partition for partition, _ in changes])
         return written
 
@@ -99,9 +99,16 @@ class Leaders:
             await self._store.create_states(topic, some)
             for partition, state in some:
                 partition.take(state)
-            self._channels.leaderships([partition for partition, _ in some], new=True)
-        self._channels.metadata([partition for partition, _ in first])
+            await self._channels.leaderships([partition for partition, _ in some], new=True)
+        await self._channels.metadata([partition for partition, _ in first])
         self._changed([partition for partition, _ in first])
+
+    async def start_all(self, topics: Iterable[Topic]) -> None:
+        """Those that have partitions which never had a leader, of very many topics."""
+        for place, topic in enumerate(topics, 1):
+            await self.start(topic)
+            if place % _LOOKED_AT_PER_TURN == 0:
+                await self._pause()
 
     async def elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
         """Leaders and ISRs from those who live; from those not in sync only where nobody else lives and the topic allows it."""

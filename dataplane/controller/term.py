@@ -56,6 +56,8 @@ logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
 _TRIM_S = 60.0
 _DELETED_TOGETHER = 100
+_ADDED_PER_TURN = 100
+"""Topics, of few partitions as a rule: half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +217,20 @@ class Term:
     async def _start(self) -> None:
         self.context.brokers.update(await self._store.brokers())
         topics = await self._store.topics(await self._store.topic_names())
-        doomed = await self._store.doomed()
-        for topic in topics:
+        doomed = dict.fromkeys(await self._store.doomed())
+        for place, topic in enumerate(topics, 1):
             self.context.add_topic(topic)
+            if place % _ADDED_PER_TURN == 0:
+                await self.pause()
         standing = [topic for topic in topics if topic.name not in doomed]
         partitions = [partition for topic in standing for partition in topic.partitions.values()]
-        for broker_id in self.context.brokers:
-            self._channels.open(broker_id, partitions)
+        await self._channels.open(self.context.brokers, partitions)
         await self._leaders.depose_who_restarted(partitions)
         await self._leaders.elect(partitions, tell=False)
-        for topic in standing:
-            await self._leaders.start(topic)
+        await self._leaders.start_all(standing)
         for broker_id in self.context.brokers:
             hosted = [partition for partition in self.context.on_broker(broker_id) if partition.topic not in doomed]
-            self._channels.all_leaderships(broker_id, hosted)
-        self._channels.metadata(partitions)
+            await self._channels.all_leaderships(broker_id, hosted)
         await self._removal.begin(doomed)
         await self._reassignments.advance(await self._reassignments.ongoing())
         await self._store.trim_config_changes()
@@ -254,7 +255,7 @@ class Term:
 
     async def _update_topics(self) -> None:
         """Topics that appeared; and those that somebody removed by hand."""
-        names = await self._store.topic_names()
+        names = dict.fromkeys(await self._store.topic_names())
         for gone in [name for name in self.context.topics if name not in names and name not in self._deletions]:
             self._channels.forget(self.context.topics[gone].partitions.values())
             self.context.remove_topic(gone)

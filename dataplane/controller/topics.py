@@ -14,12 +14,11 @@ from dataplane.controller.decisions.creation import (
     grow,
 )
 from dataplane.controller.deletion import Deletions
-from dataplane.controller.events import in_steps
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.store import Store, new_partitions
 from dataplane.doors import NodeExistsError
 from dataplane.protocol.errors import ApiError, ErrorCode
-from dataplane.tasks import Future
+from dataplane.tasks import Future, in_steps
 from dataplane.throttle.mutations import Toll
 from quota.contracts.namespace import split_physical
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.security.roles import is_on_behalf
+from dataplane.slices import CONTROLLER
 from dataplane.tenancy.access import (
     CLUSTER,
     Operation,
@@ -96,6 +97,10 @@ def refusal_of(found: Permit | ErrorCode) -> ErrorCode:
     return found if isinstance(found, ErrorCode) else ErrorCode.NONE
 
 
+_WORDS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
+"""Of a controller; the internal listener serves them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestContext:
     """One request."""
@@ -114,7 +119,7 @@ class RequestContext:
     @property
     def owner(self) -> str:
         """Whose work it is (`dataplane.slices`)."""
-        return self.session.account
+        return CONTROLLER if self.api_key in _WORDS else self.session.account
 
     @property
     def sender(self) -> Sender:

@@ -11,11 +11,18 @@ unknown, and only the caller knows how to ask again.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.protocol.api import APIS, Api, ApiKey
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.headers import decode_response, encode_request
+from dataplane.protocol.headers import (
+    correlation_id_of,
+    decode_response,
+    decode_response_in_steps,
+    encode_request,
+    encode_request_in_steps,
+)
 from dataplane.protocol.messages.security import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -24,7 +31,7 @@ from dataplane.protocol.messages.security import (
 )
 from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.schema import message_info
-from dataplane.tasks import Future, failed
+from dataplane.tasks import Future, Hurried, Task, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +62,8 @@ class _Call(NamedTuple):
     request: Any
     answer: Future[Any]
     deadline: float
+    written: tuple[int, bytes] | None = None
+    """The request as a frame, with its correlation id, where it was encoded before; so is the answer a frame."""
 
 
 class Peer:
@@ -68,8 +77,10 @@ class Peer:
         name: str,
         credential: str,
         tls: Callable[[], TlsClient | None] = _in_plaintext,
+        hurried: Hurried | None = None,
     ) -> None:
         self._loop = loop
+        self._hurried = hurried or Hurried(loop)
         self._tls = tls
         self._is_secured = False  # the connection, or the one that is being made
         self.address = (host, port)
@@ -93,11 +104,33 @@ class Peer:
 
         Record bytes in an answer are valid until the end of the turn in which the future is resolved.
         """
+        return self._begun(_Call(_api(request), version, request, Future(), self._loop.clock.monotonic() + timeout_s))
+
+    def call_in_steps(self, request: Any, version: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> Future[Any]:
+        """The same where request and answer may be long: they are encoded and decoded with pauses, one turn after the other.
+
+        What is called meanwhile may overtake it.
+        """
+        return Task(self._called_in_steps(request, version, timeout_s))
+
+    async def _called_in_steps(self, request: Any, version: int, timeout_s: float) -> Any:
+        api, number = _api(request), self._next_correlation_id()
+        frame = await self._hurried.run(encode_request_in_steps(api, version, number, self._name, request))
+        del request  # whoever called may let go of it in steps
+        deadline = self._loop.clock.monotonic() + timeout_s
+        answer = await self._begun(_Call(api, version, None, Future(), deadline, (number, frame)))
+        del frame
+        answered_by = self._connection
+        try:
+            return await self._hurried.run(decode_response_in_steps(api, version, answer))
+        except DecodeError as error:
+            if answered_by is not None and answered_by is self._connection:
+                self._lost("an answer that cannot be read")
+            raise PeerError(str(error)) from None
+
+    def _begun(self, call: _Call) -> Future[Any]:
         if self._closed:
             return failed(PeerError("closed"))
-        key = message_info(type(request)).api_key
-        assert key is not None
-        call = _Call(APIS[key], version, request, Future(), self._loop.clock.monotonic() + timeout_s)
         self._watch(call.deadline)
         if self._ready:
             self._send(call)
@@ -179,10 +212,17 @@ class Peer:
 
     def _send(self, call: _Call) -> None:
         assert self._connection is not None
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        frame = encode_request(call.api, call.version, self._correlation_id, self._name, call.request)
-        self._sent.append((self._correlation_id, call))
+        if call.written is not None:
+            number, frame = call.written
+        else:
+            number = self._next_correlation_id()
+            frame = encode_request(call.api, call.version, number, self._name, call.request)
+        self._sent.append((number, call))
         self._connection.send([frame])
+
+    def _next_correlation_id(self) -> int:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return self._correlation_id
 
     def received(self, frame: memoryview) -> None:
         """The answer to the oldest call."""
@@ -192,8 +232,12 @@ class Peer:
         if self._backoff_s and self._is_secured:
             self._backoff_s = 0.0  # only now is it known that our certificate was believed
         expected, call = self._sent.popleft()
+        response: Any
         try:
-            correlation_id, response = decode_response(call.api, call.version, frame)
+            if call.written is not None:
+                correlation_id, response = correlation_id_of(frame), bytes(frame)
+            else:
+                correlation_id, response = decode_response(call.api, call.version, frame)
         except DecodeError as error:
             call.answer.fail(PeerError(str(error)))
             self._lost("an answer that cannot be read")
@@ -249,6 +293,12 @@ class Peer:
             self._watch(min(deadlines))
 
 
+def _api(request: Any) -> Api:
+    key = message_info(type(request)).api_key
+    assert key is not None
+    return APIS[key]
+
+
 class _Frames:
     """What sits on a peer's connection."""
 
@@ -282,6 +332,7 @@ class Peers:
         self._credential = credential
         self._address_of = address_of
         self._tls_to = tls_to
+        self._hurried = Hurried(loop)
         self._learned: dict[int, tuple[str, int]] = {}
         self._peers: dict[int, Peer] = {}
 
@@ -292,8 +343,16 @@ class Peers:
     def address(self, broker_id: int) -> tuple[str, int] | None:
         return self._address_of(broker_id) or self._learned.get(broker_id)
 
-    def call(self, broker_id: int, request: Any, version: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> Future[Any]:
-        """Call a broker over the connection that all short calls share."""
+    def call(
+        self,
+        broker_id: int,
+        request: Any,
+        version: int,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        *,
+        is_long: bool = False,
+    ) -> Future[Any]:
+        """Call a broker over the connection that all short calls share; `is_long`: in steps."""
         peer = self._peers.get(broker_id)
         address = self.address(broker_id)
         if address is None:
@@ -302,7 +361,7 @@ class Peers:
             if peer is not None:
                 peer.close()
             peer = self._peers[broker_id] = self._new(broker_id, address)
-        return peer.call(request, version, timeout_s)
+        return (peer.call_in_steps if is_long else peer.call)(request, version, timeout_s)
 
     def dedicated(self, broker_id: int) -> Peer | None:
         """A connection of one's own, for calls that take their time (fetches). The caller closes it."""
@@ -316,4 +375,5 @@ class Peers:
             peer.close()
 
     def _new(self, broker_id: int, address: tuple[str, int]) -> Peer:
-        return Peer(self._loop, *address, self._name, self._credential, lambda: self._tls_to(broker_id))
+        tls = partial(self._tls_to, broker_id)
+        return Peer(self._loop, *address, self._name, self._credential, tls, self._hurried)

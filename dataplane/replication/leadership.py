@@ -67,9 +67,10 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
         if number % _LEADERS_PER_STEP == 0:
             yield None
     if request.type == FULL_UPDATE:
-        for log in stray_logs.find(replicas, request):
+        for log in (yield from stray_logs.find(replicas, request)):
             _log.warning("%s-%d of the topic id %s is a stray: removed", log.topic, log.partition, log.topic_id)
             _stop(replicas, _Stop(log.topic, log.partition, EPOCH_DURING_DELETE, delete=True))
+            yield None
     flat, by_topic = [], []
     grouped = ((topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states)
     ungrouped = ((state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states)

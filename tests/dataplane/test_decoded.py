@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.decoded import INTERNAL, MOST_BYTES, MOST_INTERNAL_BYTES, MOST_OF_ALL_BYTES, Decoded
+from dataplane.decoded import MOST_BYTES, MOST_INTERNAL_BYTES, MOST_OF_ALL_BYTES, Decoded
+from dataplane.slices import CONTROLLER, INTERNAL
 from dataplane.tasks import CancelledError, Later
 
 HALF = MOST_BYTES // 2
@@ -80,10 +81,11 @@ def test_others_do_not_wait_for_it_and_all_have_an_end(decoded):
     assert all(work.begun for work in seconds)
 
 
-def test_the_clusters_own_has_room_of_its_own(decoded):
+def test_the_clusters_own_has_room_of_its_own_and_the_controller_as_well(decoded):
     begin(decoded, size=MOST_OF_ALL_BYTES)
-    works = [begin(decoded, INTERNAL, MOST_INTERNAL_BYTES // 4)[1] for _ in range(5)]
-    assert [work.begun for work in works] == [True] * 4 + [False]
+    for owner in (INTERNAL, CONTROLLER):
+        works = [begin(decoded, owner, MOST_INTERNAL_BYTES // 4)[1] for _ in range(5)]
+        assert [work.begun for work in works] == [True] * 4 + [False]
 
 
 def test_who_gives_up_while_he_waits_never_begins(decoded):

@@ -6,7 +6,7 @@ from dataplane import slices as slices_module
 from dataplane.clock import SystemClock
 from dataplane.network.loop import EpollLoop
 from dataplane.records.steps import resumed, run_through
-from dataplane.slices import AT_ONCE_S, INTERNAL, SLICE_S, STEPS_PER_SLICE, Slices
+from dataplane.slices import AT_ONCE_S, CONTROLLER, INTERNAL, SLICE_S, STEPS_PER_SLICE, Slices
 from dataplane.tasks import CancelledError
 from tests.support.memory_files import ImmediateBackground
 
@@ -186,6 +186,22 @@ def test_the_clusters_own_work_is_bounded_too(slices, loop, work, monkeypatch):
     while loop.turn():
         pass
     assert seen.index("j0") > seen.index("i done")
+
+
+def test_a_controllers_word_waits_for_no_other_work_of_the_cluster(slices, loop, work, charged, monkeypatch):
+    monkeypatch.setattr(slices_module, "MAX_UNDER_WAY", 1)
+    monkeypatch.setattr(slices_module, "MAX_INTERNAL_UNDER_WAY", 2)
+    monkeypatch.setattr(slices_module, "AT_ONCE_S", 1.0)
+    seen = []
+    slices.run("a", work(seen, "a", 9))
+    for _ in range(3):
+        slices.run(INTERNAL, work(seen, "i", 9))
+    slices.run(CONTROLLER, work(seen, "c", 3))
+    assert seen == ["a0", "i0", "i0", "c0"]
+    for _ in range(8):
+        loop.turn()
+    assert seen[4:] == ["i1", "a1", "c1", "a2", "i1", "a3", "c2", "a4"]
+    assert {owner for owner, _ in charged} == {"a", INTERNAL}
 
 
 def test_a_clock_that_stands_still_does_not_make_a_slice_endless(slices, loop):

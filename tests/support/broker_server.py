@@ -1,7 +1,7 @@
 """The server's end of an internal listener, as small as can be: SASL/PLAIN or TLS, then one function per API key.
 
-A handler gets the decoded request and the version, and returns the answer or a future of it; answers leave in the order
-of the requests. What the broker itself serves is `dataplane.network`; this is for tests of its clients.
+A handler gets the decoded request and the version, and returns the answer (bytes: its body) or a future of it; answers leave in
+the order of the requests. What the broker itself serves is `dataplane.network`; this is for tests of its clients.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.headers import RequestHeader, decode_request, encode_frame, parse_request_header
+from dataplane.protocol.headers import RequestHeader, decode_request, encode_frame, parse_request_header, prefixed
 from dataplane.protocol.messages.security import SaslAuthenticateResponse, SaslHandshakeResponse
 from dataplane.tasks import Future, resolved
 
@@ -91,4 +91,8 @@ class _Served:
             header, future = self._answers.popleft()
             api = header.api
             assert api is not None
-            self._connection.send(encode_frame(api, header.api_version, header.correlation_id, future.result()))
+            answer = future.result()
+            if isinstance(answer, bytes):
+                self._connection.send([prefixed(header.correlation_id.to_bytes(4) + answer)])
+            else:
+                self._connection.send(encode_frame(api, header.api_version, header.correlation_id, answer))

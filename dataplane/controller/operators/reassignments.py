@@ -152,10 +152,10 @@ class Reassignments:
         self._context.reassign(partition, step.assignment)
         if step.state is not None:
             partition.take(step.state)
-        self._channels.leaderships([partition])
+        self._channels.leadership(partition)
         for broker_id in gone:
             self._channels.remove(broker_id, partition)
-        self._channels.metadata([partition])
+        self._channels.metadata_of(partition)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

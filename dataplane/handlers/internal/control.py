@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.ownership import in_slices
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     AlterPartitionRequest,
@@ -34,8 +35,7 @@ async def handle_update_metadata(ctx: RequestContext, request: UpdateMetadataReq
     """What the controller tells of the cluster; refused where it was meant for an earlier life of this broker, or comes late."""
     if not ctx.broker.membership.accepts(request.broker_epoch) or is_overtaken(ctx, request):
         return UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH)
-    slices = ctx.broker.slices
-    return UpdateMetadataResponse(await ctx.broker.metadata.take(request, lambda steps: slices.run("", steps)))
+    return UpdateMetadataResponse(await ctx.broker.metadata.take(request, lambda steps: in_slices(ctx, steps)))
 
 
 def handle_alter_partition(

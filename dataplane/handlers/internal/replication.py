@@ -82,5 +82,4 @@ def _runner(ctx: RequestContext, request: LeaderAndIsrRequest | StopReplicaReque
     topics = request.topic_states
     if len(topics) <= _AT_ONCE and sum(len(topic.partition_states) for topic in topics) <= _AT_ONCE:
         return at_once
-    slices = ctx.broker.slices
-    return lambda steps: slices.run("", steps)
+    return lambda steps: in_slices(ctx, steps)

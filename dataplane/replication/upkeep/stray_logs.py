@@ -15,25 +15,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Pace
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dataplane.protocol.messages.control import LeaderAndIsrRequest
+    from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
     from dataplane.storage.log import Log
 
+_NAMED_US, _LOOKED_AT_US = 1, 2
+"""Of a partition, and of a log."""
 
-def find(replicas: Replicas, request: LeaderAndIsrRequest) -> list[Log]:
-    """The logs that a full LeaderAndIsr leaves to be removed."""
-    named = {
-        (topic.topic_name, state.partition_index): topic.topic_id
-        for topic in request.topic_states
-        for state in topic.partition_states
-    }
-    return [
-        log
-        for log in replicas.logs.logs()
-        if named.get((log.topic, log.partition)) not in (log.topic_id, NO_UUID) and _is_stray(replicas, log)
-    ]
+
+def find(replicas: Replicas, request: LeaderAndIsrRequest) -> Steps[list[Log]]:
+    """The logs that a full LeaderAndIsr leaves to be removed. No other word of a controller may come in between."""
+    named: dict[tuple[str, int], UUID] = {}
+    pace = Pace()
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            named[topic.topic_name, state.partition_index] = topic.topic_id
+            if pace.over(_NAMED_US):
+                yield None
+    strays = []
+    for log in replicas.logs.logs():
+        if named.get((log.topic, log.partition)) not in (log.topic_id, NO_UUID) and _is_stray(replicas, log):
+            strays.append(log)
+        if pace.over(_LOOKED_AT_US):
+            yield None
+    return strays
 
 
 def _is_stray(replicas: Replicas, log: Log) -> bool:

@@ -58,7 +58,7 @@ class FakeBroker:
         await self.membership.start()
         self.controller.start()
 
-    def _call(self, broker_id: int, request: Any, version: int) -> Future[Any]:
+    def _call(self, broker_id: int, request: Any, version: int, *, is_long: bool) -> Future[Any]:
         """Over the wire: encoded, delayed, answered by whoever has this id then."""
         answer: Future[Any] = Future()
         wire = encode(request, version)

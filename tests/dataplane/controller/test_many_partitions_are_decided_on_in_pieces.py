@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import pytest
+
+from dataplane.controller import channel
+from dataplane.controller.controller import NewTopic
+from dataplane.controller.store import Store
 from dataplane.protocol.errors import ErrorCode
-from dataplane.tasks import Future, sleep
+from dataplane.tasks import Future, Task, sleep
 from tests.dataplane.controller.cluster import ControlledCluster
 
 COUNT = 700
+TOPICS, PARTITIONS_EACH = 400, 5
+AT_MOST_IN_ONE_TURN = 200
+"""Topics that are asked for, or partitions that are told of."""
 
 
 def _pauses(cluster: ControlledCluster, part: str = "_leaders") -> list[float]:
@@ -85,3 +97,86 @@ def test_looking_for_leaders_to_give_back_lets_the_loop_turn() -> None:
     pauses = _pauses(cluster)
     cluster.run(1.5)
     assert pauses
+
+
+def _in_turns(cluster: ControlledCluster, patch: pytest.MonkeyPatch, owner: Any, name: str) -> Counter[int]:
+    """How often a function is called in each turn of the loop, from now on."""
+    called: Counter[int] = Counter()
+    original = getattr(owner, name)
+
+    def counting(*args: Any, **named: Any) -> Any:
+        called[cluster.time.turn_number] += 1
+        return original(*args, **named)
+
+    patch.setattr(owner, name, counting)
+    return called
+
+
+def _many_topics(brokers: int) -> ControlledCluster:
+    cluster = ControlledCluster(brokers, rebalance_s=1000)
+    wanted = [NewTopic(f"t{n:03}", PARTITIONS_EACH, 3) for n in range(TOPICS)]
+    outcomes = cluster.wait(Task(cluster.controller().controller.create_topics(wanted)))
+    assert {outcome.error for outcome in outcomes} == {ErrorCode.NONE}
+    return cluster
+
+
+def test_a_controller_takes_office_in_pieces_and_tells_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = _many_topics(4)
+    dies = cluster.controller()
+    others = cluster.others(dies.id)
+    for broker in others:
+        broker.leaderships.clear()
+    read = _in_turns(cluster, monkeypatch, Store, "_topic")
+    seen = _in_turns(cluster, monkeypatch, channel, "_metadata")
+    led = _in_turns(cluster, monkeypatch, channel, "_leadership")
+    cluster.kill(dies.id)
+    cluster.run(10)
+    assert read.total() >= TOPICS
+    assert seen.total() >= TOPICS * PARTITIONS_EACH
+    assert led.total() >= TOPICS * PARTITIONS_EACH
+    for called in (read, seen, led):
+        assert max(called.values()) <= AT_MOST_IN_ONE_TURN
+    hosted: dict[int, set[tuple[str, int]]] = {broker.id: set() for broker in cluster.brokers.values()}
+    for topic, index in product([f"t{n:03}" for n in range(TOPICS)], range(PARTITIONS_EACH)):
+        state = cluster.state(topic, index)
+        for broker in others:
+            known = broker.metadata.partition(topic, index)
+            assert known is not None
+            assert (known.leader, known.isr, dies.id in known.offline) == (
+                state.leader,
+                state.isr,
+                dies.id in known.replicas,
+            )
+            for replica in known.replicas:
+                hosted[replica].add((topic, index))
+    for broker in others:
+        assert broker.leaderships.keys() == hosted[broker.id]
+        for (topic, index), led in broker.leaderships.items():
+            assert (led.leader, led.leader_epoch) == (
+                cluster.state(topic, index).leader,
+                cluster.state(topic, index).leader_epoch,
+            )
+
+
+def test_a_broker_that_comes_is_told_of_everything_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = _many_topics(3)
+    comes = next(broker for broker in cluster.brokers.values() if broker is not cluster.controller()).id
+    cluster.kill(comes)
+    cluster.run(6)
+    seen = _in_turns(cluster, monkeypatch, channel, "_metadata")
+    led = _in_turns(cluster, monkeypatch, channel, "_leadership")
+    come = cluster.start(comes)
+    cluster.run(6)
+    assert max(seen.values()) <= AT_MOST_IN_ONE_TURN
+    assert max(led.values()) <= AT_MOST_IN_ONE_TURN
+    assert len(come.leaderships) == TOPICS * PARTITIONS_EACH
+    assert len(come.metadata.topics()) == TOPICS
+
+
+def test_topics_are_read_in_the_order_of_their_names_however_late_one_is_answered() -> None:
+    cluster = _many_topics(3)
+    term = cluster.controller().controller._term
+    assert term is not None
+    names = [f"t{n:03}" for n in reversed(range(TOPICS))]
+    found = cluster.wait(Task(term._store.topics(["gone", *names])))
+    assert [topic.name for topic in found] == names

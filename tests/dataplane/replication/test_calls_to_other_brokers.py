@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from dataplane.peers.outbound import (
@@ -10,7 +12,16 @@ from dataplane.peers.outbound import (
     Peers,
 )
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
+from dataplane.protocol.messages.control import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 from dataplane.tasks import Future
 from tests.support.broker_server import BrokerServer
 from tests.support.virtual_loop import VirtualNetwork
@@ -124,6 +135,72 @@ def test_a_closed_peer_fails_what_is_under_way_and_what_comes_later():
     peer.close()
     assert isinstance(under_way.error, PeerError)
     assert isinstance(peer.call(_request(2), VERSION).error, PeerError)
+
+
+def _long_request(topics: int) -> LeaderAndIsrRequest:
+    state = LeaderAndIsrPartitionState(partition_index=0, leader=1, replicas=(1, 2, 3))
+    return LeaderAndIsrRequest(
+        controller_id=1,
+        topic_states=tuple(LeaderAndIsrTopicState(f"t{n}", UUID(int=n + 1), (state,)) for n in range(topics)),
+    )
+
+
+def _long_answer(request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    assert version == 7
+    error = LeaderAndIsrPartitionError(partition_index=0, error_code=0)
+    return LeaderAndIsrResponse(
+        topics=tuple(LeaderAndIsrTopicError(topic.topic_id, (error,)) for topic in request.topic_states)
+    )
+
+
+def _serve_long(network: VirtualNetwork, handler=_long_answer) -> BrokerServer:
+    handlers = {ApiKey.LEADER_AND_ISR: handler, ApiKey.UPDATE_METADATA: _echo}
+    return BrokerServer(network.loop("b"), "b", 9092, "s3cret", handlers)
+
+
+def test_a_long_call_is_written_and_read_in_steps_while_others_are_made():
+    network = VirtualNetwork()
+    _serve_long(network)
+    peer = _peer(network)
+    peer.call(_request(0), VERSION)
+    network.run_for(1)
+    request = _long_request(2_000)
+    long, short = peer.call_in_steps(request, 7), peer.call(_request(5), VERSION)
+    network.run_for(0.002)  # while it is still being written
+    assert (short.done, long.done) == (True, False)
+    network.run_for(1)
+    assert long.result() == _long_answer(request, 7)
+
+
+def test_a_long_call_waits_for_the_connection_like_any_other():
+    network = VirtualNetwork()
+    _serve_long(network)
+    request = _long_request(500)
+    answer = _peer(network).call_in_steps(request, 7)
+    network.run_for(1)
+    assert answer.result() == _long_answer(request, 7)
+
+
+def test_a_long_call_fails_where_the_peer_is_closed_while_it_is_written_or_away():
+    network = VirtualNetwork()
+    _serve_long(network, lambda *_: Future())
+    for after_s in (0.0, 0.5):
+        peer = _peer(network)
+        answer = peer.call_in_steps(_long_request(2_000), 7)
+        network.run_for(after_s)
+        peer.close()
+        network.run_for(0.5)
+        assert isinstance(answer.error, PeerError)
+
+
+def test_a_long_answer_that_cannot_be_read_ends_the_connection():
+    network = VirtualNetwork()
+    _serve_long(network, lambda *_: b"\x00\xff")
+    peer = _peer(network)
+    under_way = peer.call_in_steps(_long_request(100), 7)
+    network.run_for(1)
+    assert isinstance(under_way.error, PeerError)
+    assert peer._connection is None
 
 
 def test_a_broker_is_called_where_it_is_now():

@@ -11,7 +11,9 @@ from uuid import UUID
 
 from dataplane.cluster.in_order import InOrder, at_once
 from dataplane.cluster.metadata import Metadata
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.internal.replication import handle_leader_and_isr, handle_stop_replica
+from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     LeaderAndIsrRequest,
@@ -21,6 +23,8 @@ from dataplane.protocol.messages.control import (
     StopReplicaTopicState,
 )
 from dataplane.records.steps import Steps
+from dataplane.slices import CONTROLLER as WORDS
+from dataplane.slices import INTERNAL
 from dataplane.tasks import Future, Task, resolved
 from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, ReplicatedCluster
 
@@ -41,7 +45,7 @@ class World:
             slices=SimpleNamespace(run=self._run),
             topic_configs=SimpleNamespace(refresh=self._refresh),
         )
-        self.ctx: Any = SimpleNamespace(broker=broker, owner="", is_long=False, session=SimpleNamespace(number=1))
+        self.ctx: Any = SimpleNamespace(broker=broker, owner=WORDS, is_long=False, session=SimpleNamespace(number=1))
         self.refreshing: Future[None] = resolved(None)
         self.refreshed: list[str] = []
 
@@ -54,7 +58,7 @@ class World:
         return SimpleNamespace(**vars(self.ctx) | {"session": SimpleNamespace(number=number)})
 
     def _run(self, owner: str, steps: Steps[Any]) -> Future[Any]:
-        assert owner == ""
+        assert owner == WORDS
         future: Future[Any] = Future()
         self.steps.append((steps, future))
         return future
@@ -112,6 +116,14 @@ def test_roles_of_many_partitions_are_taken_over_in_steps_of_a_few():
     assert {error.error_code for error in answer.result().topics[0].partition_errors} == {ErrorCode.NONE}
     again = Task(handle_leader_and_isr(world.ctx, world.roles()))
     assert 1 < world.until(lambda: again.done) < len(seen)
+
+
+def test_the_words_of_a_controller_have_slices_of_their_own():
+    internal: Any = SimpleNamespace(account=INTERNAL)
+    words = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
+    for key in (*words, ApiKey.CREATE_TOPICS, ApiKey.FETCH, ApiKey.ALTER_PARTITION):
+        ctx = RequestContext(SimpleNamespace(), internal, key, 0, 0, None, 0)  # type: ignore[arg-type]
+        assert ctx.owner == (WORDS if key in words else INTERNAL)
 
 
 def test_what_comes_behind_waits_for_the_end():
