@@ -104,6 +104,11 @@ class Rig(Server):
     def zookeeper(self) -> str:
         return self._zookeeper.hosts
 
+    @property
+    def zookeeper_pid(self) -> int:
+        """Of the process."""
+        return self._zookeeper.pid
+
     def internal_address(self, broker: int = 1) -> tuple[str, int]:
         """Where brokers and operators reach it."""
         return HOST, self._processes[broker].ports["internal"]

@@ -40,6 +40,13 @@ def give_way() -> None:
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
+def make_give_way(pid: int) -> None:
+    """The same of another process: of all threads that it has, and so of those that they will begin."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):  # it has ended
+            os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
+
+
 @contextmanager
 def giving_way() -> Iterator[None]:
     """`give_way` for a while."""
