@@ -225,18 +225,21 @@ class Store:
         await self.fenced_groups(groups)
         topic.has_directory = True
 
-    async def create_topic(self, name: str, assignment: TopicAssignment, config: dict[str, str]) -> None:
-        """The nodes that make a topic, at once. Raises NodeExistsError."""
+    async def create_topic(self, name: str, assignment: TopicAssignment, config: dict[str, str]) -> Topic:
+        """The nodes that make a topic, at once; the topic as it would be read now. Raises NodeExistsError."""
+        path, data = topic_config_path(name), config_json(config)
         operations: list[Operation] = [
             Create(topic_path(name), topic_json(assignment)),
             Create(CONFIG_CHANGE_PREFIX, config_change_json(name), sequential=True),
         ]
-        # Left over where a deletion was cut short by hand: overwritten, not an error.
-        if await self.zookeeper.exists(topic_config_path(name)) is None:
-            operations.append(Create(topic_config_path(name), config_json(config)))
-        else:
-            operations.append(SetData(topic_config_path(name), config_json(config)))
-        await self.fenced(operations)
+        try:
+            await self.fenced([*operations, Create(path, data)])
+        except NodeExistsError:
+            if await self.zookeeper.exists(topic_path(name)) is not None:
+                raise
+            # The configuration is left over where a deletion was cut short by hand: overwritten, not an error.
+            await self.fenced([*operations, SetData(path, data)])
+        return new_topic(name, assignment)
 
     async def grow_topic(self, name: str, added: Mapping[int, tuple[int, ...]]) -> bool:
         """Write more partitions into the topic's node; False where somebody else has changed or deleted it."""

@@ -60,9 +60,7 @@ class Topics:
             assignment = await in_steps(asked, self._pause)
             if not validate_only:
                 toll.pay(len(assignment.partitions))
-                await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
-                for topic in await self._store.topics([wanted.name]):
-                    await self.start(topic)
+                await self.start(await self._store.create_topic(wanted.name, assignment, dict(wanted.config)))
         except NodeExistsError:
             return TopicOutcome(wanted.name, ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists already")
         except ApiError as refusal:

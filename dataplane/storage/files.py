@@ -15,7 +15,7 @@ import mmap
 import os
 import shutil
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,6 +143,7 @@ class SystemFiles:
         self._cold_reads = cold_reads
         self._patience = _Patience()
         self._locks: dict[str, _Lock] = {}
+        self._memory = ""
         self._unlisted = Unlisted()  # known here, since a file may be closed and opened again before it is synced
 
     def __reduce__(self) -> tuple[type[SystemFiles], tuple[()]]:
@@ -222,8 +223,14 @@ class SystemFiles:
     def put_file(self, path: str, data: bytes) -> None:
         """Replace a small file; on disk some time."""
         beside = path + ".tmp"
-        Path(beside).write_bytes(data)
-        Path(beside).replace(path)
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(fd, left) :]
+        finally:
+            os.close(fd)
+        os.replace(beside, path)  # noqa: PTH105 - a file object and paths take twice the system calls and the time
 
     def sync_below(self, path: str) -> None:
         """Force everything below to disk: the whole file system, in one call instead of some for each file."""
@@ -300,10 +307,10 @@ class SystemFiles:
 
     def memory(self) -> str:
         """Named by the boot of the kernel."""
-        try:
-            return _BOOT_ID.read_text().strip()
-        except OSError:
-            return ""
+        if not self._memory:
+            with suppress(OSError):
+                self._memory = _BOOT_ID.read_text().strip()
+        return self._memory
 
 
 def _sync_directory(path: str) -> None:

@@ -149,6 +149,7 @@ class LogManager:
         config: LogConfig,
         *,
         clean: bool,
+        is_new: bool = False,
         last_known: LastKnown = NOTHING,
     ) -> Log:
         topic, partition = key
@@ -160,6 +161,7 @@ class LogManager:
             topic_id=topic_id,
             config=config,
             clean=clean,
+            is_new=is_new,
             last_known=last_known,
             newcomers=self.producer_budgets.newcomers_of(topic),
         )
@@ -218,7 +220,7 @@ class LogManager:
         marks = (truncation_marks.next_name((), self.checkpoints.marks_gone),) if self.checkpoints.speak_of(key) else ()
         founding = Founding(self._files, directory, topic_id, marks)
         founding.begin()
-        log = self._open(home, key, topic_id, config, clean=True)
+        log = self._open(home, key, topic_id, config, clean=True, is_new=True)
         log.cut_marks = marks
         self._settle(log, home, founding)
         return log

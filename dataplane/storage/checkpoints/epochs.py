@@ -48,13 +48,13 @@ class Epochs:
         "newest",
     )
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, *, is_new: bool = False) -> None:
         self._files = files
         self._path = f"{directory}/{FILE_NAME}"
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.newest = UNDEFINED
-        for epoch, start in read_rows(files, self._path, 2):
+        for epoch, start in [] if is_new else read_rows(files, self._path, 2):
             if not (epoch.isdigit() and start.isdigit()):
                 break
             self._add(int(epoch), int(start))

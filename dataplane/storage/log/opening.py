@@ -45,31 +45,35 @@ def open_log(
     topic_id: UUID,
     config: LogConfig,
     clean: bool = False,
+    is_new: bool = False,
     last_known: LastKnown = NOTHING,
     newcomers: Callable[[int], None] | None = None,
 ) -> Log:
     """Open the log in `directory`, which exists. Raises OSError.
 
     `clean` says that it was closed in order; if not, what lies behind the recovery point is checked and a torn or
-    corrupt tail is cut. `newcomers` hears of producers that are new to it.
+    corrupt tail is cut. `is_new`: the directory has just been made. `newcomers` hears of producers that are new to it.
     """
     marks: tuple[str, ...] = ()
     if not clean:
         names, lowest = truncation_marks.read(shared.files, directory)
         marks = tuple(names)
         last_known = last_known if lowest is None else last_known.at_most(lowest)
-    epochs = Epochs(shared.files, directory)
-    found = recovery.load(
-        shared.files,
-        directory,
-        epochs,
-        config,
-        topic_id=topic_id,
-        clean=clean,
-        recovery_point=last_known.recovery_point,
-        start_offset=last_known.start_offset,
-        descriptors=shared.descriptors,
-    )
+    epochs = Epochs(shared.files, directory, is_new=is_new)
+    if is_new:
+        found = recovery.new(shared.files, directory, shared.descriptors)
+    else:
+        found = recovery.load(
+            shared.files,
+            directory,
+            epochs,
+            config,
+            topic_id=topic_id,
+            clean=clean,
+            recovery_point=last_known.recovery_point,
+            start_offset=last_known.start_offset,
+            descriptors=shared.descriptors,
+        )
     log = Log(
         shared,
         directory,

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dataplane.cluster.paths import (
+    config_json,
     delete_topic_path,
     parse_topic,
     partitions_path,
@@ -15,6 +16,7 @@ from dataplane.cluster.paths import (
     topic_path,
 )
 from dataplane.controller.controller import NewTopic
+from dataplane.doors import Create
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import ControlledCluster
@@ -36,6 +38,29 @@ def test_a_created_topic_has_leaders_that_every_broker_knows_when_the_answer_com
             assert (known.leader, known.isr) == (state.leader, state.isr)
             assert broker.metadata.topic_id("k3v9x2qa.orders") == outcome.topic_id
     assert json.loads(cluster.data(topic_config_path("k3v9x2qa.orders")))["config"] == {"retention.ms": "1000"}
+
+
+def test_nothing_is_read_to_create_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every call the thread of ZooKeeper's client takes the interpreter from the loop some times."""
+    cluster = ControlledCluster(3)
+    term = cluster.controller().controller._term
+    assert term is not None
+    paths: list[str] = []
+    for name in ("get", "exists", "children"):
+        asked = getattr(term._store.zookeeper, name)
+        monkeypatch.setattr(
+            term._store.zookeeper, name, lambda path, *more, asked=asked: paths.append(path) or asked(path, *more)
+        )
+    assert cluster.create("t", partitions=3).error is ErrorCode.NONE
+    assert not [path for path in paths if "/t" in path.removeprefix("/brokers/topics")], paths
+    assert cluster.create("t").error is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_a_configuration_that_a_deletion_by_hand_has_left_is_overwritten() -> None:
+    cluster = ControlledCluster(3)
+    cluster.server.write([Create(topic_config_path("t"), config_json({"retention.ms": "1"}))])
+    assert cluster.create("t", config={"retention.ms": "2"}).error is ErrorCode.NONE
+    assert json.loads(cluster.data(topic_config_path("t")))["config"] == {"retention.ms": "2"}
 
 
 def test_leaders_of_a_topic_are_spread_evenly() -> None:
@@ -238,7 +263,7 @@ def test_notes_of_deletions_that_follow_each_other_closely_end_no_term(seed: int
     for name in names:
         cluster.brokers[1].zookeeper.create(delete_topic_path(name))
         cluster.run(cluster.random.uniform(0, 0.008))
-    cluster.run(1)
+    cluster.run(1.5)  # others' notes are looked for once a second
     assert not [name for name in names if cluster.exists(topic_path(name)) or cluster.exists(delete_topic_path(name))]
     assert cluster.data("/controller_epoch") == epoch
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from dataplane.storage.log import flushing, removing
+from dataplane.storage.log.opening import open_log
 from dataplane.storage.manager import LogManager
 from tests.crashpoints.workload import HOME, Jobs, open_manager
 from tests.dataplane.storage.support import append, records_in
@@ -52,6 +53,23 @@ def test_making_many_replicas_and_writing_to_them_waits_for_no_disk(files, manag
         append(manager.create("t", index, ONE), "a")
     assert calls
     assert not [call for call in calls if call.startswith("sync")]
+
+
+@pytest.mark.parametrize("asks", ["list", "read_file", "size", "remove"])
+def test_nothing_is_looked_for_in_a_directory_that_has_just_been_made(files, jobs, manager, monkeypatch, asks):
+    """Each call lets other threads have the interpreter, and thousands of topics may be made at once."""
+    asked: list[str] = []
+    original = getattr(files, asks)
+    monkeypatch.setattr(files, asks, lambda path: asked.append(path) or original(path))
+    log = manager.create("t", 0, ONE)
+    assert asked == []
+    found = open_log(
+        log.shared, log.directory, topic="t", partition=0, topic_id=ONE, config=log.config, clean=True
+    )  # as a start would
+    for each in (log, found):
+        assert (each.start_offset, each.end_offset, each.size_bytes, each.compacted_to) == (0, 0, 0, 0)
+        assert [segment.base_offset for segment in each.segments] == [0]
+        assert each.epochs.entries() == []
 
 
 def test_a_killed_process_loses_nothing_of_a_replica_that_it_has_just_made(files, manager):
