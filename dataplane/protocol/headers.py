@@ -224,9 +224,8 @@ def decode_response(api: Api, version: int, frame: Buffer, names: Names = _PHYSI
 
 def decode_response_in_steps(api: Api, version: int, frame: Buffer) -> Generator[None, None, Any]:
     """The answer of one broker to another, with pauses. Not of ApiVersions."""
-    return (yield from decoder_in_steps(api.response, version)(frame, _body_of_answer(api, version, frame), _PHYSICAL))[
-        0
-    ]
+    decoding = decoder_in_steps(api.response, version)
+    return (yield from decoding(frame, _body_of_answer(api, version, frame), _PHYSICAL))[0]
 
 
 def correlation_id_of(answer: Buffer) -> int:

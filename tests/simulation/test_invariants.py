@@ -16,6 +16,8 @@ def cluster():
     made = SimulatedCluster(5)
     made.until(made.up)
     made.create_topic(TOPIC, 1, min_insync_replicas="2")
+    on_disk = made.client.sleep(SOON_S)  # else a power cut takes the replica itself, and not what it has
+    made.until(lambda: on_disk.done)
     return made
 
 

@@ -20,8 +20,8 @@ frame = memoryview(bytearray(2 * 2**20))
 for _ in range(5):
     bytes(frame), bytes(frame[::2])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    held = [bytes(frame) for _ in range(4)]
+for _ in range(10):
+    held = [bytes(frame) for _ in range(8)]  # glibc by itself keeps two of them, or none: that depends on where its heap begins
     del held
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
@@ -36,7 +36,7 @@ def page_faults(how):
 
 
 def test_frames_of_the_same_size_take_their_pages_once():
-    pages = 20 * 4 * 2 * 2**20 // 4096
+    pages = 10 * 8 * 2 * 2**20 // 4096
     assert page_faults("kept") < pages / 10
     assert page_faults("by default") > pages / 2, "else there is nothing to be done here"
 
