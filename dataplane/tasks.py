@@ -220,11 +220,15 @@ def sleep(timers: Timers, seconds: float) -> Future[None]:
     return future
 
 
-async def in_steps(steps: Generator[Any, Any, T], pause: Callable[[], Future[None]]) -> T:
+async def in_steps(
+    steps: Generator[Any, Any, T],
+    pause: Callable[[], Future[None]],
+    per_turn: Callable[[], int] = lambda: _STEPS_PER_TURN,
+) -> T:
     """The result of steps that only pause (`records.steps`), some of them in each turn. They end with who waits for them."""
     try:
         while True:
-            for _ in range(_STEPS_PER_TURN):
+            for _ in range(per_turn()):
                 assert next(steps) is None
             await pause()
     except StopIteration as stop:
@@ -244,15 +248,12 @@ class Hurried:
         """The result of steps that only pause."""
         self._under_way += 1
         try:
-            while True:
-                for _ in range(max(1, _HURRIED_STEPS_PER_TURN // self._under_way)):
-                    assert next(steps) is None
-                await sleep(self._timers, 0.0)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+            return await in_steps(steps, lambda: sleep(self._timers, 0.0), self._share)
         finally:
             self._under_way -= 1
-            steps.close()
+
+    def _share(self) -> int:
+        return max(1, _HURRIED_STEPS_PER_TURN // self._under_way)
 
 
 async def either(wanted: Future[Any], deadline: Future[None]) -> bool:

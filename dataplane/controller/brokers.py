@@ -60,13 +60,13 @@ class Brokers:
         await self._leaders.elect(hosted)
         topics = dict.fromkeys(partition.topic for partition in hosted)
         await self._leaders.start_all(self._context.topics[name] for name in topics)
-        await self._channels.all_leaderships(broker_id, hosted)
+        await self._channels.hosted(broker_id, hosted, is_all=True)
 
     async def ask_about_replicas(self, names: Iterable[str]) -> None:
         """Some have lost a data directory. Told again what it hosts, such a broker answers which of it is lost."""
         for broker_id in await self._store.take_log_dir_events(names):
             if broker_id in self._context.brokers:
-                await self._channels.leaderships_again(broker_id, self._hosted(broker_id))
+                await self._channels.hosted(broker_id, self._hosted(broker_id), is_all=False)
 
     async def replicas_failed(self, broker_id: int, keys: Iterable[Key]) -> None:
         """A broker cannot host these: somebody else must lead them."""

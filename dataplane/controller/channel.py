@@ -29,7 +29,7 @@ from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.protocol.release import emptied, released
-from dataplane.records.steps import Pace, Steps, run_through
+from dataplane.records.steps import Pace, Steps, each, grouped, run_through
 from dataplane.tasks import Future, Hurried, Task, resolved, sleep
 
 LEADER_AND_ISR_VERSION = 7
@@ -132,15 +132,8 @@ class Channels:
         for broker_id in list(self._channels):
             self.close(broker_id)
 
-    async def all_leaderships(self, broker_id: int, partitions: Iterable[Partition]) -> None:
-        """Tell a broker of all that it hosts, and that this is all: it removes what else it has from before its start."""
-        await self._tell_of_hosted(broker_id, partitions, is_all=True)
-
-    async def leaderships_again(self, broker_id: int, partitions: Iterable[Partition]) -> None:
-        """Tell a broker once more of what it hosts."""
-        await self._tell_of_hosted(broker_id, partitions, is_all=False)
-
-    async def _tell_of_hosted(self, broker_id: int, partitions: Iterable[Partition], *, is_all: bool) -> None:
+    async def hosted(self, broker_id: int, partitions: Iterable[Partition], *, is_all: bool) -> None:
+        """Tell a broker of what it hosts. `is_all`: it removes what else it has from before its start."""
         due = await self.in_steps(_leaderships(broker_id, partitions))
         channel = self._channels.get(broker_id)
         if channel is not None:
@@ -392,12 +385,8 @@ def _by_topic(
         topics.setdefault(name, (topic_id, []))[1].append(state)
         if pace.over(_NOTED_US):
             yield None
-    made = []
-    for name, (topic_id, of_topic) in topics.items():
-        made.append(make(name, topic_id, tuple(of_topic)))
-        if pace.over(_NOTED_US):
-            yield None
-    return tuple(made)
+    rows = ((name, topic_id, tuple(of_topic)) for name, (topic_id, of_topic) in topics.items())
+    return tuple((yield from each(rows, lambda row: make(*row), _NOTED_US, pace)))
 
 
 def _leaders(told: Leaderships) -> Steps[dict[int, None]]:
@@ -418,7 +407,7 @@ def _removals_by_topic(removals: Mapping[Key, int]) -> Steps[tuple[control.StopR
         by_topic.setdefault(topic, []).append(state)
         if pace.over(_PUT_TOGETHER_US):
             yield None
-    return tuple(control.StopReplicaTopicState(topic, tuple(states)) for topic, states in by_topic.items())
+    return (yield from grouped(by_topic.items(), control.StopReplicaTopicState, _NOTED_US, pace))
 
 
 def _failed(told: Leaderships, answer: control.LeaderAndIsrResponse) -> Steps[list[Key]]:

@@ -230,7 +230,7 @@ class Term:
         await self._leaders.start_all(standing)
         for broker_id in self.context.brokers:
             hosted = [partition for partition in self.context.on_broker(broker_id) if partition.topic not in doomed]
-            await self._channels.all_leaderships(broker_id, hosted)
+            await self._channels.hosted(broker_id, hosted, is_all=True)
         await self._removal.begin(doomed)
         await self._reassignments.advance(await self._reassignments.ongoing())
         await self._store.trim_config_changes()

@@ -136,15 +136,12 @@ def encode_frame_in_steps(
     out = begin_answer(api, version)
     splices: Splices = []
     parts: list[Buffer | Splice] = []
-    size = 0
     for _ in encoder_in_steps(api.response, version)(message, out, names, splices):
         if len(out) >= PART_BYTES:
-            size += SIZE_BYTES + _size_after(out, splices)
             parts += cut(out, splices)
             out.clear()
             splices.clear()
         yield None
-    size += _size_after(out, splices)
     if not parts and not splices:
         head = out
         parts = [head]
@@ -152,7 +149,7 @@ def encode_frame_in_steps(
         parts += cut(out, splices) if out or splices else []
         head = bytearray(parts[0])  # type: ignore[arg-type]  # an answer begins with bytes
         parts[0] = head
-    _ANSWER.pack_into(head, 0, size, correlation_id)
+    _ANSWER.pack_into(head, 0, sum(map(size_of, parts)) - SIZE_BYTES, correlation_id)
     return parts
 
 

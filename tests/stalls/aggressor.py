@@ -18,7 +18,7 @@ _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _PIECE_BYTES = 64 * 2**10
 """Of a send or a receive. A kernel that is not preemptible lets a system call run to its end, whoever waits for the processor:
 two megabytes at once would hold up the broker on this machine, which another machine's could not."""
-_SEND_BUFFERS_BYTES, _LEAST_SEND_BUFFER_BYTES = 256 * 2**20, 64 * 2**10
+_SEND_BUFFERS_BYTES = 256 * 2**20
 """What may lie in the kernel to be sent, of all connections together (the kernel takes twice as much for it). A thousand that
 each had what it takes by itself, two megabytes, were more than this machine's kernel has for TCP: it drops what arrives then, and
 everybody's, where a client's buffers are on another machine."""
@@ -61,7 +61,7 @@ class Crowd:
         self.done = Done()
         self.depth, self.reads, self.resets = depth, reads, resets
         self._scratch = bytearray(_PIECE_BYTES)
-        self._send_buffer = max(_LEAST_SEND_BUFFER_BYTES, _SEND_BUFFERS_BYTES // max(connections, 1))
+        self._send_buffer = _SEND_BUFFERS_BYTES // connections if connections > _FEW else None
         self._epoll = select.epoll()
         self._peers: dict[int, _Peer] = {}
         self._connect = connect
@@ -76,7 +76,7 @@ class Crowd:
             self.done.refused += 1
             return
         sock.setblocking(False)
-        if self._send_buffer < _SEND_BUFFERS_BYTES // _FEW:
+        if self._send_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer)
         self._peers[sock.fileno()] = _Peer(self, sock)
         self._epoll.register(sock.fileno(), _IN if self.reads else 0)

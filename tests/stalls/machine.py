@@ -32,19 +32,19 @@ class Used(NamedTuple):
         return Used(self.ran_ms - before.ran_ms, self.waited_ms - before.waited_ms)
 
 
-def give_way() -> None:
+def give_way(thread: int = 0) -> None:
     """Run only where nobody else wants to (SCHED_IDLE), where what this process does would be done by another machine.
 
     A lower `nice` is not enough: Linux lets a thread that runs finish its slice of up to 3 ms, however little it counts.
     """
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
 
 
 def make_give_way(pid: int) -> None:
     """The same of another process: of all threads that it has, and so of those that they will begin."""
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with suppress(ProcessLookupError):  # it has ended
-            os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
+            give_way(int(thread.name))
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def test_making_many_replicas_and_writing_to_them_waits_for_no_disk(files, manag
 
 
 @pytest.mark.parametrize("asks", ["list", "read_file", "size", "remove"])
-def test_nothing_is_looked_for_in_a_directory_that_has_just_been_made(files, jobs, manager, monkeypatch, asks):
+def test_nothing_is_looked_for_in_a_directory_that_has_just_been_made(files, manager, monkeypatch, asks):
     """Each call lets other threads have the interpreter, and thousands of topics may be made at once."""
     asked: list[str] = []
     original = getattr(files, asks)
