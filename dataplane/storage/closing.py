@@ -30,8 +30,8 @@ def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
             files.sync_below(home)
     except OSError:
         return  # each syncs what it can when it is closed
-    # Only now: a file of epochs that is replaced before the new one is on disk may be lost with a power cut.
-    renamed = [log for log in unsynced if _succeeds(closing.replace_epochs, log)]
+    # Only now: a file that is replaced before the new one is on disk may be lost with a power cut.
+    renamed = [log for log in unsynced if _succeeds(closing.take_places, log)]
     try:
         if renamed:
             files.sync_below(home)

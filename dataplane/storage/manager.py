@@ -35,6 +35,7 @@ from dataplane.storage.startup.founding import (
     found,
 )
 from dataplane.storage.startup.unclean_loss import UncleanLoss
+from dataplane.storage.unhurried import Unhurried
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +44,12 @@ if TYPE_CHECKING:
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
     from dataplane.storage.checkpoints.rows import Key
-    from dataplane.storage.segments.descriptors import Later
+    from dataplane.storage.unhurried import Later
     from dataplane.tasks import Future
 
 DOOMED = ".delete"
+_RESTING_REMOVALS = 1_000
+"""Where more wait, room on the disk matters more than that they are not felt."""
 
 
 class LogManager:
@@ -55,13 +58,15 @@ class LogManager:
     def __init__(
         self, files: Files, clock: Clock, background: Background, config: BrokerConfig, later: Later | None = None
     ) -> None:
-        self._files, self._clock, self._background, self._config = files, clock, background, config
+        self._files, self._clock, self._config = files, clock, config
         self._logs: dict[Key, Log] = {}
         self._home: dict[Key, str] = {}  # the data directory of each log
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
-        self._shared = Shared(files, background, descriptors, clock.now_ms)
+        self._removals = Unhurried(background, later, _RESTING_REMOVALS)
+        self._shared = Shared(files, background, descriptors, clock.now_ms, self._removals)
+        self._settling = Unhurried(background, later)
         self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
         self.unclean_loss = UncleanLoss(files, config.data_dirs)
@@ -233,7 +238,7 @@ class LogManager:
                 self._directory_failed(home, future.error)
 
         log.founding = founding
-        self._background.run(founding.settle).then(settled)
+        self._settling.run(founding.settle, lambda: founding.is_over).then(settled)
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log and remove its files. Harmless when there is none. Raises OSError."""
@@ -258,7 +263,7 @@ class LogManager:
     def begin_move(self, log: Log, home: str) -> Log:
         """An empty log in `home` that the caller fills until it is like this one. Raises OSError."""
         directory = moving.new_future(self._files, home, log.directory)
-        formats.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", log.topic_id)
+        self._files.write_file(f"{directory}/{PARTITION_METADATA}", formats.topic_id_content(log.topic_id))
         return open_log(
             self._shared,
             directory,
@@ -277,6 +282,8 @@ class LogManager:
         formats.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         # What checkpoints in `home` say is of another log.
         marks = (truncation_marks.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
+        if log.founding is not None:
+            log.founding.settle()  # a start that finds the log and its copy beside each other believes the log
         closing.abandon(log)  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)
@@ -300,7 +307,7 @@ class LogManager:
             self._files.sync_directory(home)  # else the old name could come back, with half of the content
             self._files.remove_tree(path)
 
-        self._background.run(remove)
+        self._removals.run(remove)
 
     # --- periodic work; the owner calls it ----------------------------------------------------------------------------
 

@@ -8,28 +8,29 @@ log is there; a log that goes waits for what is being written.
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 class Presence:
     """Of one log, from its opening on."""
 
-    __slots__ = ("_busy", "_has_ended")
+    __slots__ = ("_busy", "has_ended")
 
     def __init__(self) -> None:
         self._busy = RLock()  # work of one log may be made of other such work
-        self._has_ended = False
+        self.has_ended = False
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Do it if the log is there, and have it stay until it is done. What `work` raises, this raises."""
+    def run(self, work: Callable[[], T]) -> T | None:
+        """Do it if the log is there, and have it stay until it is done. None: the log has gone. Raises what `work` raises."""
         with self._busy:
-            if not self._has_ended:
-                work()
+            return None if self.has_ended else work()
 
     def end(self) -> None:
         """The log is closed, or goes."""
         with self._busy:
-            self._has_ended = True
+            self.has_ended = True

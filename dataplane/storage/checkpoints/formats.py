@@ -65,10 +65,10 @@ def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
         return {}
 
 
-def write_topic_id(files: Files, path: str, topic_id: UUID) -> None:
-    """Put the topic's id into partition.metadata, durably."""
+def topic_id_content(topic_id: UUID) -> bytes:
+    """Of partition.metadata."""
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    files.write_file(path, f"version: {VERSION}\ntopic_id: {text}\n".encode())
+    return f"version: {VERSION}\ntopic_id: {text}\n".encode()
 
 
 def read_topic_id(files: Files, path: str) -> UUID:

@@ -55,7 +55,7 @@ class CheckpointRows:
         self._set(CLEANED_TO, key, log.cleaned_to or None)
         if high_watermark is not None:
             self._set(HIGH_WATERMARKS, key, high_watermark)
-        if log.cut_marks and log.is_founded:  # else one may be written once more
+        if log.cut_marks:
             self._marks[log.directory] = log.cut_marks
 
     def forget(self, key: Key) -> None:

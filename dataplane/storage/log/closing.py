@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def prepare_close(log: Log) -> bool:
     """Write what `close` would, and sync nothing of it; False where nothing is to be synced. Raises LogFailedError.
 
-    For who closes thousands of logs: syncs all that is below their directory at once, calls `replace_epochs`, tells
-    `synced`, and closes.
+    For who closes thousands of logs: syncs all that is below their directory at once, calls `take_places`, syncs all again,
+    tells `synced`, and closes.
     """
     files = log.shared.files
     try:
-        _settle(log)
+        is_founding = log.founding is not None and log.founding.put_beside()
         # What a power cut may damage must be behind the recovery point: there the next start believes no index.
         for path, content in _unsaved_indexes(log, below=log.recovery_point):
             files.write_file(path, content)
@@ -32,13 +32,14 @@ def prepare_close(log: Log) -> bool:
             log.epochs.put_beside()
     except OSError as error:
         raise log.fail(error) from error
-    return bool(rest) or not _is_on_disk(log)
+    return bool(rest) or is_founding or not _is_on_disk(log)
 
 
-def replace_epochs(log: Log) -> bool:
-    """What `prepare_close` put beside the file is on disk; False where that was nothing. Raises LogFailedError."""
+def take_places(log: Log) -> bool:
+    """What `prepare_close` put beside files is on disk: it takes their places. False: it was nothing. Raises LogFailedError."""
     try:
-        return log.epochs.take_place()
+        is_founded = log.founding is not None and log.founding.take_place()
+        return log.epochs.take_place() or is_founded
     except OSError as error:
         raise log.fail(error) from error
 

@@ -56,11 +56,11 @@ def _remove_oldest(log: Log, count: int) -> None:
 
 def remove(log: Log, segments: list[Segment]) -> None:
     """Rename their files now, and give the space back in the background. Raises OSError."""
-    files, background = log.shared.files, log.shared.background
+    files = log.shared.files
     for segment in segments:
         segment.close()
         doomed = segment.path + LOG + recovery.DELETED
         segment.remove_indexes()
         if files.exists(segment.path + LOG):
             files.rename(segment.path + LOG, doomed)
-            background.run(partial(files.remove, doomed))
+            log.shared.removals.run(partial(files.remove, doomed))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dataplane.storage.segments.segment import Segment
     from dataplane.storage.startup.founding import Founding
     from dataplane.storage.startup.recovery import Loaded
+    from dataplane.storage.unhurried import Unhurried
 
 
 class Shared(NamedTuple):
@@ -40,6 +41,7 @@ class Shared(NamedTuple):
     background: Background
     descriptors: Descriptors
     now_ms: Callable[[], int]  # by the wall's clock
+    removals: Unhurried  # of what nobody refers to any more
 
 
 class Staged:

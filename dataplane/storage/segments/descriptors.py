@@ -15,13 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dataplane.doors import Background
     from dataplane.storage.segments.segment import Segment
+    from dataplane.storage.unhurried import Later
     from dataplane.tasks import Future
-
-    Later = Callable[[float, Callable[[], None]], object]
 
 DESCRIPTORS_EACH = 3
 REST_S = 0.1

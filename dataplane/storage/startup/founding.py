@@ -4,12 +4,12 @@ To make a directory last takes three syncs and more, and a topic has many partit
 nobody is served. So the loop only writes, and a job in the background makes it last:
 
     founding              written at once: the topic id, and which memory holds what is not on disk (`Files.memory`)
-    partition.metadata    written by the job, durably, when all before is on disk; from here on the replica is there
+    partition.metadata    on disk only when all before is; from here on the replica is there
 
 A start finds one of three. With `partition.metadata` it is a replica. With `founding` alone, and the memory still the
 same, only the process was killed: nothing is lost, it is a replica, and the job is done again. Otherwise the power went
-before the job was done, and the directory is what was left of a creation: nobody can have relied on it, since whatever
-brings records of this log to disk does the job first. (Rejected: `partition.metadata` at once and not synced. After a
+before the job was done, and the directory is what was left of a creation: nobody can have relied on it, since whoever says
+that records of this log are on disk does the job first. (Rejected: `partition.metadata` at once and not synced. After a
 power cut it may be empty or half there, and its loss must not be taken for a creation's.)
 """
 
@@ -28,43 +28,79 @@ if TYPE_CHECKING:
 
 PARTITION_METADATA = "partition.metadata"
 FOUNDING = "founding"
+_BESIDE = ".new.tmp"
 _LINES = 2
 
 
 class Founding:
     """Of one directory, on its way to the disk."""
 
-    __slots__ = ("_directory", "_files", "_marks", "_presence", "_topic_id", "is_settled")
+    __slots__ = ("_directory", "_files", "_is_placed", "_marks", "_presence", "_topic_id", "is_settled")
 
     def __init__(self, files: Files, directory: str, topic_id: UUID, marks: tuple[str, ...] = ()) -> None:
         self._files, self._directory, self._topic_id, self._marks = files, directory, topic_id, marks
         self._presence = Presence()  # one at a time: whoever syncs the log, and the job
+        self._is_placed = False  # partition.metadata is there, and on disk some time
         self.is_settled = False
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to be done."""
+        return self.is_settled or self._presence.has_ended
 
     def begin(self) -> None:
         """Write what a start needs where only the process is killed. Raises OSError."""
+        for mark in self._marks:
+            self._files.put_file(f"{self._directory}/{mark}", truncation_marks.content(0))
         memory = self._files.memory()
         if not memory:  # then nobody can tell the one from the other later
             self.settle()
             return
-        for mark in self._marks:
-            self._files.put_file(f"{self._directory}/{mark}", truncation_marks.content(0))
         text = f"memory: {memory}\ntopic_id: {self._topic_id}\n"
         self._files.put_file(f"{self._directory}/{FOUNDING}", text.encode())
 
     def settle(self) -> None:
-        """Make it last; harmless when it has been done. Blocks. Raises OSError."""
+        """Have it on disk, if it is not; harmless when it is. Blocks. Raises OSError."""
         self._presence.run(self._settle)
 
     def _settle(self) -> None:
         if self.is_settled:
             return
-        for mark in self._marks:  # which no checkpoint removes before this is done
-            self._files.write_file(f"{self._directory}/{mark}", truncation_marks.content(0))
-        formats.write_topic_id(self._files, f"{self._directory}/{PARTITION_METADATA}", self._topic_id)
-        self._files.sync_directory(home_of(self._directory))
+        if not self._is_placed:
+            for mark in self._marks:
+                with suppress(FileNotFoundError):  # a checkpoint that knows of this log has removed it
+                    self._files.open(f"{self._directory}/{mark}").sync()
+            self._files.write_file(f"{self._directory}/{PARTITION_METADATA}", formats.topic_id_content(self._topic_id))
+            self._files.sync_directory(home_of(self._directory))
         self.is_settled = True
         self._files.remove(f"{self._directory}/{FOUNDING}")
+
+    def put_beside(self) -> bool:
+        """The first of three steps of a caller that syncs thousands at once; False: nothing is to be done. Raises OSError.
+
+        The next is `take_place`, when what this has put is on disk; the last is `settle`, when the new name is, too: then it
+        syncs nothing any more.
+        """
+        return bool(self._presence.run(self._put_beside))
+
+    def _put_beside(self) -> bool:
+        if self.is_settled:
+            return False
+        path = f"{self._directory}/{PARTITION_METADATA}{_BESIDE}"
+        self._files.put_file(path, formats.topic_id_content(self._topic_id))
+        return True
+
+    def take_place(self) -> bool:
+        """What was put beside is on disk: let it be `partition.metadata`. False where that was nothing. Raises OSError."""
+        return bool(self._presence.run(self._take_place))
+
+    def _take_place(self) -> bool:
+        if self.is_settled:
+            return False
+        path = f"{self._directory}/{PARTITION_METADATA}"
+        self._files.rename(path + _BESIDE, path)
+        self._is_placed = True
+        return True
 
     def abandon(self) -> None:
         """The directory goes, and one of the same name may come: leave it alone."""

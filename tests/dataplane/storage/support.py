@@ -8,6 +8,7 @@ from dataplane.records.batch import Record, build_batch, read_header, read_recor
 from dataplane.records.steps import run_through
 from dataplane.storage.log import Log, LogConfig, Shared, appending, lookup, opening
 from dataplane.storage.segments.descriptors import Descriptors
+from dataplane.storage.unhurried import Unhurried
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 
 DIRECTORY = "/data/topic-0"
@@ -24,7 +25,7 @@ def open_log(
     files, background=None, *, directory: str = DIRECTORY, config=None, descriptors=None, now_ms=lambda: 0, **how
 ) -> Log:
     background = background or ImmediateBackground()
-    shared = Shared(files, background, descriptors or Descriptors(2, background), now_ms)
+    shared = Shared(files, background, descriptors or Descriptors(2, background), now_ms, Unhurried(background))
     config = config or LogConfig()
     last_known = opening.LastKnown(**{name: how.pop(name) for name in opening.LastKnown._fields if name in how})
     return opening.open_log(

@@ -11,7 +11,9 @@ import pytest
 from dataplane.storage.log import flushing, removing
 from dataplane.storage.log.opening import open_log
 from dataplane.storage.manager import LogManager
-from tests.crashpoints.workload import HOME, Jobs, open_manager
+from dataplane.storage.startup.founding import Founding
+from dataplane.tasks import Future
+from tests.crashpoints.workload import BROKER, HOME, Jobs, StoppedClock, open_manager
 from tests.dataplane.storage.support import append, records_in
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
 
@@ -107,6 +109,90 @@ def test_records_that_are_on_disk_are_in_a_replica_that_is(files, manager, how):
     assert values(opened(files.after_power_cut(Random(how) if isinstance(how, int) else how)).get("t", 0)) == [b"a"]
 
 
+class Rests:
+    """`Loop.call_later` of a loop that does nothing else."""
+
+    def __init__(self) -> None:
+        self.wanted: list[tuple[float, object]] = []
+
+    def __call__(self, delay_s, callback) -> None:
+        self.wanted.append((delay_s, callback))
+
+
+def test_many_are_made_to_last_one_after_the_other_with_rests(files):
+    """Each takes the interpreter from the loop some sixteen times, and thousands may be made at once."""
+    jobs, rests = Jobs(Random(1)), Rests()
+    manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
+    manager.open_all()
+    logs = [manager.create("t", index, ONE) for index in range(5)]
+    for settled in range(1, 6):
+        jobs.all()
+        assert [log.is_founded for log in logs] == [True] * settled + [False] * (5 - settled)
+        ((rest_s, go_on),) = rests.wanted
+        assert rest_s > 0
+        rests.wanted.clear()
+        go_on()
+    jobs.all()
+    assert not rests.wanted
+
+
+def test_those_that_are_settled_otherwise_or_deleted_meanwhile_need_no_rest(files):
+    jobs, rests = Jobs(Random(1)), Rests()
+    manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
+    manager.open_all()
+    logs = [manager.create("t", index, ONE) for index in range(4)]
+    append(logs[1], "a")
+    flushing.flush(logs[1])
+    manager.delete("t", 2)
+    jobs.all()
+    for _, go_on in rests.wanted:
+        go_on()
+    jobs.all()
+    assert [log.is_founded for log in logs] == [True, True, False, True]
+
+
+def test_very_many_at_an_orderly_stop_take_two_syncs_together(files, manager):
+    for index in range(60):
+        manager.create("t", index, ONE)
+    calls: list[str] = []
+    files.observer = calls.append
+    manager.close()
+    syncs = [call for call in calls if call.startswith("sync")]
+    assert syncs.count(f"sync below {HOME}") == 2
+    assert not [call for call in syncs if "/t-" in call]
+    assert len(syncs) < 20  # what is left is of the directory that has them all
+    files.observer = None
+    again = opened(files.after_power_cut(STRICT))
+    assert [again.get("t", index).topic_id for index in range(60)] == [ONE] * 60
+    assert not [name for name in files.list(f"{HOME}/t-0") if name.startswith("founding")]
+
+
+@pytest.mark.parametrize("how", POWER_CUTS, ids=str)
+def test_the_power_may_go_anywhere_in_an_orderly_stop(files, manager, how):
+    """The replica is whole or it is not there; where only the process is killed, it is there."""
+    append(manager.create("t", 0, ONE), "a")
+    manager.create("t", 1, ONE)
+    disks: list[FaultyFiles] = []
+    images: list[FaultyFiles] = []
+
+    def look(_: str) -> None:
+        disks.append(files.after_power_cut(Random(how) if isinstance(how, int) else how))
+        images.append(files.after_kill())
+
+    files.observer = look
+    manager.close()
+    files.observer = None
+    for image in images:
+        again = opened(image)
+        assert [values(again.get("t", partition)) for partition in (0, 1)] == [[b"a"], []]
+    assert len(disks) > 10
+    for disk in disks:
+        again = opened(disk)
+        for partition, content in ((0, [b"a"]), (1, [])):
+            log = again.get("t", partition)
+            assert log is None or (log.topic_id, values(log)) == (ONE, content)
+
+
 def test_an_orderly_stop_leaves_no_work(files, manager):
     append(manager.create("t", 0, ONE), "a")
     manager.close()
@@ -147,6 +233,53 @@ def test_checkpoints_of_a_former_replica_of_that_name_do_not_count(files, manage
     manager.checkpoints.write({})
     jobs.all()
     assert not [name for name in files.list(f"{HOME}/t-0") if name.endswith(".cut")]
+
+
+class SlowQueue(Jobs):
+    """Everything is done in the background but what brings new replicas to disk."""
+
+    def run(self, work):
+        return Future() if getattr(work, "__func__", None) is Founding.settle else super().run(work)
+
+
+def made_again(manager, jobs):
+    """A replica of a name that checkpoints on disk still speak of."""
+    log = manager.create("t", 0, ONE)
+    for _ in range(8):
+        append(log, "x" * 100)
+    removing.set_start_offset(log, 5)
+    flushing.flush(log)
+    manager.checkpoints.write({})
+    jobs.all()
+    manager.delete("t", 0)
+    return manager.create("t", 0, TWO)
+
+
+def test_records_that_were_deleted_before_it_is_on_disk_stay_deleted_after_a_kill(files):
+    jobs = SlowQueue(Random(1))
+    manager = open_manager(files, jobs)
+    log = made_again(manager, jobs)
+    for value in "abcdef":
+        append(log, value)
+    removing.set_start_offset(log, 4)
+    manager.checkpoints.write({})
+    jobs.all()
+    assert not log.is_founded
+    assert opened(files.after_kill()).get("t", 0).start_offset == 4
+
+
+def test_a_mark_that_is_removed_before_it_is_on_disk_does_not_come_back(files, manager, jobs):
+    append(made_again(manager, jobs), "a")
+    disk = files.after_kill()
+    jobs = SlowQueue(Random(2))
+    again = open_manager(disk, jobs)
+    log = again.get("t", 0)
+    again.checkpoints.write({})
+    jobs.all()
+    assert not log.is_founded
+    log.founding.settle()
+    again.close()
+    assert not [name for name in disk.list(f"{HOME}/t-0") if name.endswith(".cut")]
 
 
 def test_where_nobody_can_say_what_the_memory_has_kept_it_is_on_disk_at_once(files, monkeypatch):
