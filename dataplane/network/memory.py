@@ -11,6 +11,9 @@ KEPT_BYTES = 32 * 2**20
 """Of freed memory, at the end of the heap."""
 GIVEN_BACK_BYTES = 2**20
 """At once, of what is freed beyond that: to give 32 MiB back takes 3 to 10 ms, for which the loop stands still."""
+MUCH_BYTES = 64 * 2**20
+"""Of memory that is to go back. Beyond it frames may come faster than what they leave goes, a part in each turn."""
+PARTS_OF_MUCH = 4
 FROM_HEAP_BYTES = 4 * 2**20
 """Larger buffers go back to the system by themselves: in the heap they would leave large holes."""
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
@@ -37,14 +40,14 @@ def keep_freed_memory() -> bool:
 class Mapped(mmap.mmap):
     """Memory that is all zeros, and takes none until it is touched; then page by page.
 
-    `leaving`: where it goes when nobody has a view of it any more.
+    `owner` has it again when nobody has a view of it any more.
     """
 
-    leaving: deque[Mapped]
+    owner: LargeMemory
 
     def __del__(self) -> None:
         if not self.closed and len(self) > GIVEN_BACK_BYTES:
-            self.leaving.append(self)
+            self.owner.let_go(self)
 
 
 class LargeMemory:
@@ -56,6 +59,7 @@ class LargeMemory:
 
     def __init__(self) -> None:
         self._leaving: deque[Mapped] = deque()
+        self._leaving_bytes = 0
 
     @property
     def is_leaving(self) -> bool:
@@ -65,13 +69,23 @@ class LargeMemory:
     def mapped(self, size: int) -> Mapped:
         """New memory."""
         memory = Mapped(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        memory.leaving = self._leaving
+        memory.owner = self
         return memory
 
+    def let_go(self, memory: Mapped) -> None:
+        """Nobody has it any more."""
+        self._leaving.append(memory)
+        self._leaving_bytes += len(memory)
+
     def give_back(self) -> None:
-        """A part of what nobody has any more: 0.1 ms."""
+        """A part of what nobody has any more, 0.1 ms; some parts where that is much."""
+        for _ in range(PARTS_OF_MUCH if self._leaving_bytes > MUCH_BYTES else 1):
+            self._give_back_part()
+
+    def _give_back_part(self) -> None:
         memory = self._leaving[0]
         left = len(memory) - GIVEN_BACK_BYTES
+        self._leaving_bytes -= min(len(memory), GIVEN_BACK_BYTES)
         if left > 0:
             memory.resize(left)
         else:

@@ -98,6 +98,24 @@ def test_what_nobody_has_any_more_goes_back_a_part_at_a_time():
     assert sum(parts) >= 30 * 2**20
 
 
+def test_where_much_is_to_go_back_it_goes_faster_than_frames_can_come():
+    """A thousand connections that were cut off left 1.7 GiB behind, a MiB of which went in each turn."""
+    large = LargeMemory()
+    frames = [large.mapped(48 * 2**20) for _ in range(4)]
+    for frame in frames:
+        frame[::4096] = bytes(len(frame) // 4096)
+    before = resident()
+    frames.clear()
+    del frame
+    calls = 0
+    while large.is_leaving:
+        large.give_back()
+        calls += 1
+    much = 3 * 48 - 16  # MiB until only 64 are left
+    assert calls == much // 4 + 64
+    assert before - resident() > 180 * 2**20
+
+
 def test_a_loop_gives_it_back_while_nothing_else_happens():
     loop = EpollLoop(SystemClock())
     loop.large_memory.mapped(4 * GIVEN_BACK_BYTES)
