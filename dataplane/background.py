@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,12 +18,23 @@ from dataplane.tasks import Future, without_traceback
 T = TypeVar("T")
 
 
+def _step_back() -> None:
+    """Do not take the processor from a thread that runs, which may be the loop's: Linux would give it to us for 2 to 4 ms.
+
+    SCHED_BATCH is that, and nothing else: as much of the processors as before, so that nobody waits long for the interpreter that
+    we have, as they would with a lower priority.
+    """
+    if hasattr(os, "SCHED_BATCH"):
+        with suppress(OSError):  # not allowed here: then it is as it was
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 class ThreadBackground:
     """Runs work in threads and resolves its future on the loop."""
 
     def __init__(self, loop: Loop, threads: int = 4) -> None:
         self._loop = loop
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background", initializer=_step_back)
         self._children: list[subprocess.Popen[bytes]] = []
         self._closed = False
 

@@ -7,6 +7,8 @@ account that had most of the turn.
 What a turn took beyond what it ran, the thread stood still. Where it gave the processor away (it waited for another thread, or a
 disk), that is the broker's doing. Where it did not, the processor was taken from it: by another program, or by the host of a
 virtual machine, of which the kernel tells in steps of 10 ms only (`lost`). Turns in which that happened are written down, too.
+So are those in which the thread waited for memory to be read in from a disk. That can only be the program itself, which a machine
+may push out of memory: logs and their indexes are in memory here (`rig`).
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Turn(NamedTuple):
     ended_s: float
     took_ms: float
     ran_ms: float
-    gave_way: int  # times; the sleep before the turn is not among them
+    gave_way: int  # times; neither the sleep before the turn nor waits for the program itself are among them
     account: str  # "": the cluster itself
 
     @classmethod
@@ -60,7 +62,7 @@ class Turn(NamedTuple):
 class WrittenDown(Turns):
     """Turns as the loop counts them; the longer ones, and those in which the processor was taken away, in a file."""
 
-    __slots__ = ("_ended_s", "_gave_way", "_ran_s")
+    __slots__ = ("_ended_s", "_gave_way", "_ran_s", "_read_in")
     path = Path()
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -72,11 +74,12 @@ class WrittenDown(Turns):
         ran_s = time.thread_time() - self._ran_s
         if seconds > LONGER_THAN_S or seconds - ran_s > TAKEN_S:
             slept = now - seconds - self._ended_s > _POLLED_S
+            waited = slept + _read_in() - self._read_in
             turn = (
                 f"{now:.6f}",
                 f"{seconds * 1e3:.3f}",
                 f"{ran_s * 1e3:.3f}",
-                f"{max(0, _gave_way() - self._gave_way - slept)}",
+                f"{max(0, _gave_way() - self._gave_way - waited)}",
                 most.name if most else "",
             )
             with self.path.open("a") as file:
@@ -86,12 +89,17 @@ class WrittenDown(Turns):
         super().ended(now, seconds, most)
 
     def _go_on(self) -> None:
-        self._ran_s, self._gave_way = time.thread_time(), _gave_way()
+        self._ran_s, self._gave_way, self._read_in = time.thread_time(), _gave_way(), _read_in()
 
 
 def _gave_way() -> int:
     """How often this thread has, since it began."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
+def _read_in() -> int:
+    """How often this thread has waited for memory to be read in, since it began."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
 
 
 def turns_since(path: Path, since_s: float) -> list[Turn]:

@@ -1,5 +1,8 @@
 """The measured broker's word on its turns is read as it was written."""
 
+import mmap
+import os
+import resource
 import time
 
 import pytest
@@ -38,6 +41,25 @@ def test_a_turn_that_slept_gave_way_and_nothing_was_taken_from_it(tmp_path, monk
     (turn,) = turns_since(path, 0.0)
     assert turn.gave_way >= 1
     assert turn.taken_ms == 0.0
+
+
+def test_a_turn_that_waits_for_memory_to_be_read_in_did_not_give_way(tmp_path, monkeypatch):
+    """A machine may push a program's code out of memory: logs are in memory here, so it is nothing else."""
+    content = tmp_path / "content"
+    content.write_bytes(bytes(2**20))
+    with content.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        os.fsync(file.fileno())
+        mapped.madvise(mmap.MADV_RANDOM)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        noted = turns(tmp_path / "broker.turns", monkeypatch)
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
+        mapped[2**19]
+        if resource.getrusage(resource.RUSAGE_THREAD).ru_majflt == before:
+            pytest.skip("this file system is in memory")
+        noted.ended(time.monotonic(), 0.5, None)
+    (turn,) = turns_since(tmp_path / "broker.turns", 0.0)
+    assert turn.gave_way == 0
+    assert turn.taken_ms > 450
 
 
 def test_the_sleep_before_a_turn_is_none_of_its_own(tmp_path, monkeypatch):
