@@ -12,7 +12,7 @@ KEPT_BYTES = 32 * 2**20
 GIVEN_BACK_BYTES = 2**20
 """At once, of what is freed beyond that: to give 32 MiB back takes 3 to 10 ms, for which the loop stands still."""
 MUCH_BYTES = 64 * 2**20
-"""Of memory that is to go back. Beyond it frames may come faster than what they leave goes, a part in each turn."""
+"""Of memory that is to go back. With more, new frames may come faster than one part a turn gives it back."""
 PARTS_OF_MUCH = 4
 FROM_HEAP_BYTES = 4 * 2**20
 """Larger buffers go back to the system by themselves: in the heap they would leave large holes."""
@@ -40,7 +40,7 @@ def keep_freed_memory() -> bool:
 class Mapped(mmap.mmap):
     """Memory that is all zeros, and takes none until it is touched; then page by page.
 
-    `owner` has it again when nobody has a view of it any more.
+    `owner` takes it back once nobody has a view of it.
     """
 
     owner: LargeMemory
@@ -73,14 +73,17 @@ class LargeMemory:
         return memory
 
     def let_go(self, memory: Mapped) -> None:
-        """Nobody has it any more."""
+        """Nobody has it any more. The last who had it may be a thread beside the loop: the sum is not exact then."""
         self._leaving.append(memory)
         self._leaving_bytes += len(memory)
 
     def give_back(self) -> None:
         """A part of what nobody has any more, 0.1 ms; some parts where that is much."""
         for _ in range(PARTS_OF_MUCH if self._leaving_bytes > MUCH_BYTES else 1):
-            self._give_back_part()
+            if self._leaving:
+                self._give_back_part()
+        if not self._leaving:
+            self._leaving_bytes = 0
 
     def _give_back_part(self) -> None:
         memory = self._leaving[0]

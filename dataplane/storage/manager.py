@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 DOOMED = ".delete"
 _RESTING_REMOVALS = 1_000
-"""Where more wait, room on the disk matters more than that they are not felt."""
+"""With more waiting, room on the disk matters more than going unnoticed."""
 
 
 class LogManager:
-    """Owns every Log. Call `open_all` first. `later`: `Loop.call_later`, for what can wait (`Descriptors`)."""
+    """Owns every Log. Call `open_all` first. `later`: `Loop.call_later`, for what can wait (`Unhurried`, `Descriptors`)."""
 
     def __init__(
         self, files: Files, clock: Clock, background: Background, config: BrokerConfig, later: Later | None = None
@@ -64,11 +64,13 @@ class LogManager:
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
-        self._removals = Unhurried(background, later, _RESTING_REMOVALS)
-        self._shared = Shared(files, background, descriptors, clock.now_ms, self._removals)
+        removals = Unhurried(background, later, _RESTING_REMOVALS)
+        self._shared = Shared(files, background, descriptors, clock.now_ms, removals)
+        self._removals = Unhurried(background, later, _RESTING_REMOVALS)  # of whole directories, which take longer
         self._settling = Unhurried(background, later)
         self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
+        self.checkpoints.on_unfounded = self._settle
         self.unclean_loss = UncleanLoss(files, config.data_dirs)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class LogManager:
                     last_known=known.of(key),
                 )
                 if not files.exists(f"{log.directory}/{PARTITION_METADATA}"):
-                    self._settle(log, home, Founding(files, log.directory, topic_id, log.cut_marks))
+                    log.founding = Founding(files, log.directory, topic_id, log.cut_marks)
 
     def _topic_id(self, directory: str) -> UUID | None:
         """Whose replica this is; None: what a crash left of a creation."""
@@ -202,7 +204,7 @@ class LogManager:
     def create(self, topic: str, partition: int, topic_id: UUID, log_config: LogConfig | None = None) -> Log:
         """A new, empty log in the data directory with the fewest; the one there is, if there is one. Raises OSError.
 
-        It is there when this returns, and on disk some time (see `founding`).
+        It is there when this returns, and on disk some time after its first record (see `founding`).
         """
         key = (topic, partition)
         existing = self._logs.get(key)
@@ -227,17 +229,20 @@ class LogManager:
         founding.begin()
         log = self._open(home, key, topic_id, config, clean=True, is_new=True)
         log.cut_marks = marks
-        self._settle(log, home, founding)
+        log.founding = founding
         return log
 
-    def _settle(self, log: Log, home: str, founding: Founding) -> None:
-        """Have the directory on disk some time, and before anything that is said to be."""
+    def _settle(self, log: Log) -> None:
+        """It has records now: have its directory on disk some time."""
+        founding = log.founding
+        if founding is None or founding.is_under_way:
+            return
 
         def settled(future: Future[None]) -> None:
             if isinstance(future.error, OSError) and not log.failed:
-                self._directory_failed(home, future.error)
+                self._directory_failed(moving.home_of(log.directory), future.error)
 
-        log.founding = founding
+        founding.is_under_way = True
         self._settling.run(founding.settle, lambda: founding.is_over).then(settled)
 
     def delete(self, topic: str, partition: int) -> None:
@@ -282,8 +287,11 @@ class LogManager:
         formats.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         # What checkpoints in `home` say is of another log.
         marks = (truncation_marks.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
-        if log.founding is not None:
-            log.founding.settle()  # a start that finds the log and its copy beside each other believes the log
+        try:
+            if log.founding is not None:
+                log.founding.settle()  # a start that finds the log and its copy beside each other believes the log
+        except OSError as error:
+            raise log.fail(error) from error
         closing.abandon(log)  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)

@@ -1,7 +1,7 @@
 """Work in the background that nobody waits for: one piece after the other, with rests.
 
 A piece is a few system calls, after each of which its thread takes the interpreter from the loop, or one that keeps a processor
-for milliseconds, as to remove a large file does. One now and then is not felt. Thousands of new replicas made the loop's turns
+for milliseconds, as removing a large file does. One now and then is not felt. Thousands of new replicas made the loop's turns
 three times as long, and 250 segments, removed by all threads of the background together, held others up for 50 ms.
 """
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 REST_S = 0.01
 """Between two."""
+MOST_VOID = 32
+"""Pieces that need not be done any more, and are let go of in one turn."""
 
 
 def _never() -> bool:
@@ -40,19 +42,27 @@ class Unhurried:
         self._is_busy = False  # or at rest
 
     def run(self, work: Work, is_void: Callable[[], bool] = _never) -> Future[None]:
-        """Have it done some time; the future is resolved on the loop. `is_void`: whether it need not be done, asked then."""
+        """Have it done some time; the future is resolved on the loop.
+
+        `is_void`: whether it need not be done, asked when its turn comes.
+        """
         future: Future[None] = Future()
         self._waiting.append((work, is_void, future))
         self._next()
         return future
 
     def _next(self) -> None:
+        let_go = 0
         while self._waiting and not self._is_busy:
             work, is_void, future = self._waiting.popleft()
-            if is_void():
-                future.resolve(None)
-            else:
+            if not is_void():
                 self._do(work, future)
+                continue
+            future.resolve(None)
+            let_go += 1
+            if let_go == MOST_VOID:
+                self._is_busy = True
+                self._rest()
 
     def _do(self, work: Work, future: Future[None]) -> None:
         def done(found: Future[None]) -> None:
@@ -62,8 +72,9 @@ class Unhurried:
             else:
                 future.fail(found.error)
 
+        under_way = self._background.run(work)
         self._is_busy = True
-        self._background.run(work).then(done)
+        under_way.then(done)
 
     def _rest(self) -> None:
         is_long = self._rests_up_to is not None and len(self._waiting) > self._rests_up_to

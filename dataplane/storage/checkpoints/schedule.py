@@ -46,6 +46,10 @@ class Checkpointed(NamedTuple):
         return LastKnown(*(offsets.get(key, 0) for offsets in self))
 
 
+def _nothing(_: Log) -> None:
+    """Until somebody wants to hear."""
+
+
 class CheckpointSchedule:
     """Of the logs in `logs`, which others change. `failed` hears of a directory that refuses."""
 
@@ -63,6 +67,9 @@ class CheckpointSchedule:
         self._high_watermarks: dict[Key, int] = {}
         self._namesakes: set[Key] = set()
         self._leaving: set[Key] = set()  # and those that what is being written will make an end of
+        self.on_unfounded: Callable[[Log], None] = (
+            _nothing  # hears of logs that have had records and are not on disk yet
+        )
         self.marks_gone = 0  # the highest number that a mark of a log had that is not there any more
         self._writing: Future[None] | None = None
         self._settling: Future[None] | None = None
@@ -100,6 +107,8 @@ class CheckpointSchedule:
         key = (log.topic, log.partition)
         if self._logs.get(key) is log:
             self._positions[home_of(log.directory)].note(key, log, high_watermark)
+            if log.end_offset and not log.is_founded:
+                self.on_unfounded(log)
 
     def moved_away(self, log: Log) -> None:
         """The log has left this directory."""
@@ -120,7 +129,7 @@ class CheckpointSchedule:
         if self._writing is not None and not self._writing.done:
             return resolved(None)
         for key, log in self._logs.items():
-            self._positions[home_of(log.directory)].note(key, log, high_watermarks.get(key))
+            self.note(log, high_watermarks.get(key))
         return self.write_noted()
 
     def write_noted(self) -> Future[None]:

@@ -1,7 +1,8 @@
-"""A new replica's directory: in use at once, on disk some time, and until then known not to be.
+"""A new replica's directory: in use at once, on disk some time after its first record, and until then known not to be.
 
 To make a directory last takes three syncs and more, and a topic has many partitions: on the loop that is a second in which
-nobody is served. So the loop only writes, and a job in the background makes it last:
+nobody is served. So the loop only writes, and a job in the background makes it last. It begins when a checkpoint is to speak of
+records (`CheckpointSchedule.note`): thousands of topics may be made at once, and what is empty loses nothing with its directory.
 
     founding              written at once: the topic id, and which memory holds what is not on disk (`Files.memory`)
     partition.metadata    on disk only when all before is; from here on the replica is there
@@ -35,13 +36,14 @@ _LINES = 2
 class Founding:
     """Of one directory, on its way to the disk."""
 
-    __slots__ = ("_directory", "_files", "_is_placed", "_marks", "_presence", "_topic_id", "is_settled")
+    __slots__ = ("_directory", "_files", "_is_placed", "_marks", "_presence", "_topic_id", "is_settled", "is_under_way")
 
     def __init__(self, files: Files, directory: str, topic_id: UUID, marks: tuple[str, ...] = ()) -> None:
         self._files, self._directory, self._topic_id, self._marks = files, directory, topic_id, marks
         self._presence = Presence()  # one at a time: whoever syncs the log, and the job
         self._is_placed = False  # partition.metadata is there, and on disk some time
         self.is_settled = False
+        self.is_under_way = False  # its owner has seen to it
 
     @property
     def is_over(self) -> bool:
@@ -91,7 +93,7 @@ class Founding:
         return True
 
     def take_place(self) -> bool:
-        """What was put beside is on disk: let it be `partition.metadata`. False where that was nothing. Raises OSError."""
+        """What was put beside is on disk: let it be `partition.metadata`. False: there was nothing to do. Raises OSError."""
         return bool(self._presence.run(self._take_place))
 
     def _take_place(self) -> bool:

@@ -290,7 +290,7 @@ def test_an_index_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile
 def test_an_index_of_content_that_was_lost_is_not_used():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
-    jobs.all()
+    log.founding.settle()
     for n in range(4):
         append(log, "x" * 80, now_ms=5_000 + n)
     for path, content in log.active.packed_indexes():

@@ -95,10 +95,24 @@ def test_what_a_power_cut_leaves_of_one_is_no_replica_and_can_be_made_again(file
 
 @pytest.mark.parametrize("how", POWER_CUTS, ids=str)
 def test_once_the_job_is_done_it_is_there(files, manager, jobs, how):
-    manager.create("t", 0, ONE)
+    append(manager.create("t", 0, ONE), "a")
+    manager.checkpoints.write({})
     jobs.all()
     disk = files.after_power_cut(Random(how) if isinstance(how, int) else how)
     assert opened(disk).get("t", 0).topic_id == ONE
+
+
+def test_one_without_records_costs_nothing(files, manager, jobs):
+    """Thousands may be made at once, and lose nothing with their directories."""
+    log = manager.create("t", 0, ONE)
+    for _ in range(2):
+        manager.checkpoints.write({})
+        jobs.all()
+    assert not log.is_founded
+    append(log, "a")
+    manager.checkpoints.note(log, 0)
+    jobs.all()
+    assert log.is_founded
 
 
 @pytest.mark.parametrize("how", POWER_CUTS, ids=str)
@@ -125,7 +139,10 @@ def test_many_are_made_to_last_one_after_the_other_with_rests(files):
     manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
     manager.open_all()
     logs = [manager.create("t", index, ONE) for index in range(5)]
+    for log in logs:
+        append(log, "a")
     for settled in range(1, 6):
+        manager.checkpoints.write({})  # what waits already does not wait twice
         jobs.all()
         assert [log.is_founded for log in logs] == [True] * settled + [False] * (5 - settled)
         ((rest_s, go_on),) = rests.wanted
@@ -141,7 +158,9 @@ def test_those_that_are_settled_otherwise_or_deleted_meanwhile_need_no_rest(file
     manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
     manager.open_all()
     logs = [manager.create("t", index, ONE) for index in range(4)]
-    append(logs[1], "a")
+    for log in logs:
+        append(log, "a")
+    manager.checkpoints.write({})
     flushing.flush(logs[1])
     manager.delete("t", 2)
     jobs.all()
@@ -291,6 +310,8 @@ def test_where_nobody_can_say_what_the_memory_has_kept_it_is_on_disk_at_once(fil
 
 def test_a_disk_that_refuses_takes_the_directory_offline(files, manager, jobs):
     log = manager.create("t", 0, ONE)
+    append(log, "a")
+    manager.checkpoints.note(log)
 
     def refuse(operation, path):
         if "partition.metadata" in path:

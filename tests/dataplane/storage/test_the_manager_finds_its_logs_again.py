@@ -82,7 +82,9 @@ def test_a_log_that_could_not_be_closed_makes_the_stop_unclean():
 def test_epochs_whose_new_file_may_not_have_its_name_on_disk_make_the_stop_unclean():
     files = MemoryFiles()
     first = manager(files)
-    append(first.create("t", 0, ID), "a", epoch=3)
+    log = first.create("t", 0, ID)
+    log.founding.settle()
+    append(log, "a", epoch=3)
     renamed = []
 
     def fault(operation, path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.storage.unhurried import REST_S, Unhurried
+from dataplane.storage.unhurried import MOST_VOID, REST_S, Unhurried
 from dataplane.tasks import Future
 from tests.support.memory_files import ImmediateBackground
 
@@ -64,6 +64,28 @@ def test_what_need_not_be_done_any_more_is_passed_over_without_a_rest(steps):
     assert void.done
     steps.work()
     assert done == [1, 3]
+
+
+def test_very_many_that_need_not_be_done_are_let_go_of_in_parts(steps):
+    queue = Unhurried(steps, steps.call_later)
+    queue.run(lambda: None)
+    voids = [queue.run(lambda: None, lambda: True) for _ in range(MOST_VOID + 1)]
+    steps.work()
+    steps.rest()
+    assert [future.done for future in voids] == [True] * MOST_VOID + [False]
+    steps.rest()
+    assert voids[-1].done
+
+
+def test_what_cannot_be_begun_does_not_stop_the_queue(steps, monkeypatch):
+    queue, done = Unhurried(steps, steps.call_later), []
+    with monkeypatch.context() as broken:
+        broken.setattr(steps, "run", lambda work: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            queue.run(lambda: None)
+    queue.run(lambda: done.append(1))
+    steps.work()
+    assert done == [1]
 
 
 def test_one_that_fails_says_so_and_the_next_are_done(steps):
