@@ -69,19 +69,25 @@ _new = tuple.__new__
 def read_shallow(buffer: Buffer) -> Iterator[Message]:
     """Messages and wrappers, each checked; a partial last one is left out. Raises CorruptBatchError."""
     view = memoryview(buffer)
-    position, end = 0, len(view)
-    while position + LOG_OVERHEAD <= end:
-        size = _length(view, position + 8)[0]
-        if size < OVERHEAD[0] - LOG_OVERHEAD:
-            raise CorruptBatchError(f"a message of {size} bytes")
-        after = position + LOG_OVERHEAD + size
-        if after > end:
-            return
-        yield _read(view, position, after)
-        position = after
+    position = 0
+    while (end := message_end(view, position)) is not None:
+        yield read_message(view, position, end)
+        position = end
 
 
-def _read(view: memoryview, position: int, end: int) -> Message:
+def message_end(view: memoryview, position: int) -> int | None:
+    """Where the message that begins at `position` ends; None: there is no whole one. Raises CorruptBatchError."""
+    if position + LOG_OVERHEAD > len(view):
+        return None
+    size: int = _length(view, position + 8)[0]
+    if size < OVERHEAD[0] - LOG_OVERHEAD:
+        raise CorruptBatchError(f"a message of {size} bytes")
+    end = position + LOG_OVERHEAD + size
+    return end if end <= len(view) else None
+
+
+def read_message(view: memoryview, position: int, end: int) -> Message:
+    """The message, or the wrapper, from `position` to `end`, checked. Raises CorruptBatchError."""
     offset, _, crc, magic, attributes = _head(view, position)
     if magic == 2:  # its CRC is elsewhere
         raise _invalid("a batch among messages")

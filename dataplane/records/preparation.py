@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from crc32c import crc32c
@@ -35,13 +36,15 @@ from dataplane.records.header import (
     CorruptBatchError,
 )
 from dataplane.records.legacy import LOG_APPEND_TIME as OLD_LOG_APPEND_TIME
-from dataplane.records.legacy import Message, open_wrapper, read_inside, read_shallow
+from dataplane.records.legacy import Message, message_end, open_wrapper, read_inside, read_message
 from dataplane.records.scan import Findings, bad_records, check_some
 from dataplane.records.steps import RECORDS_PER_STEP, Steps, packed, unpacked
 from dataplane.records.varints import varint
 
 FOREVER: Final = 2**63 - 1
 _NAMED = 3
+_LARGE_BYTES = 64 * 2**10
+"""A message that is larger is checked beside the loop, and is a step by itself."""
 _pack_attributes = struct.Struct(">h").pack_into
 _pack_length = struct.Struct(">i").pack_into
 _pack_time = struct.Struct(">q").pack_into
@@ -161,7 +164,7 @@ class _Old:
     """A batch in the making, message by message."""
 
     def __init__(self, rules: Rules, now_ms: int) -> None:
-        self.records = bytearray()
+        self.batch = bytearray(HEADER_SIZE)  # its header is written last
         self.count = 0
         self.base_timestamp = self.latest = -1
         self._rules, self._now_ms = rules, now_ms
@@ -182,7 +185,7 @@ class _Old:
             self.base_timestamp = timestamp
         self.latest = max(self.latest, timestamp)
         key, value = message.key, message.value
-        body = b"".join(
+        before_value = b"".join(
             (
                 b"\0",
                 varint(timestamp - self.base_timestamp),
@@ -190,12 +193,12 @@ class _Old:
                 b"\1" if key is None else varint(len(key)),
                 key or b"",
                 b"\1" if value is None else varint(len(value)),
-                value or b"",
-                b"\0",
             )
         )
-        self.records += varint(len(body))
-        self.records += body
+        value = value or b""
+        self.batch += varint(len(before_value) + len(value) + 1) + before_value
+        self.batch += value  # it may be large: copied once
+        self.batch += b"\0"
         self.count += 1
 
     def check(self) -> None:
@@ -210,10 +213,17 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
     """
     codec = compression.NONE
     made = _Old(rules, now_ms)
-    for number, message in enumerate(read_shallow(message_set)):
+    position = 0
+    while (end := message_end(message_set, position)) is not None:
+        is_large = end - position > _LARGE_BYTES
+        if is_large:  # its CRC takes a millisecond for a MiB
+            message = yield partial(read_message, message_set, position, end)
+        else:
+            message = read_message(message_set, position, end)
+        position = end
         if message.magic != message_set[MAGIC_AT]:
             raise bad_records("messages of two formats")
-        if codec or (message.codec and number):
+        if codec or (message.codec and made.count):
             raise bad_records("a compressed message among others")
         size = len(message.value or b"") + len(message.key or b"")
         if size > max_bytes:
@@ -229,7 +239,7 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
                 raise bad_records("a compressed message with none inside")
         else:
             made.add(message, message.timestamp)
-            if made.count % RECORDS_PER_STEP == 0:
+            if is_large or made.count % RECORDS_PER_STEP == 0:
                 yield None
     if not made.count:
         return None
@@ -245,10 +255,11 @@ def _add_all(made: _Old, messages: Iterator[Message], stamp: int | None) -> Step
 
 
 def _built(made: _Old, codec: int, rules: Rules, now_ms: int) -> Steps[memoryview]:
-    body: Buffer = made.records
+    batch = made.batch
     if codec != compression.NONE:
-        body = yield from packed(lambda data: compression.compress(codec, data), body)
-    batch = bytearray(HEADER_SIZE + len(body))
+        body = yield from packed(lambda data: compression.compress(codec, data), memoryview(batch)[HEADER_SIZE:])
+        batch = bytearray(HEADER_SIZE)
+        batch += body
     HEADER.pack_into(
         batch,
         0,
@@ -266,7 +277,6 @@ def _built(made: _Old, codec: int, rules: Rules, now_ms: int) -> Steps[memoryvie
         -1,
         made.count,
     )
-    batch[HEADER_SIZE:] = body
     view = memoryview(batch)
     view[CRC_AT:CHECKED_FROM] = crc32c(view[CHECKED_FROM:]).to_bytes(4)
     return view

@@ -118,8 +118,11 @@ def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> F
     if len(records) > (_OLD_TO_NEW * limit if magic is not None and magic < MAGIC else limit):
         return failed(CorruptBatchError("more than the topic takes", ErrorCode.MESSAGE_TOO_LARGE))
     now_ms = ctx.broker.doors.clock.now_ms()
-    # A copy: the frame's memory ends with this turn, and a batch is changed in place.
-    steps = _prepared(memoryview(bytearray(records)), partition, now_ms)
+    if not (ctx.is_long and magic is not None and magic < MAGIC):
+        records = memoryview(
+            bytearray(records)
+        )  # the frame's memory ends with this turn, or a batch is changed in place
+    steps = _prepared(records, partition, now_ms)
     return ctx.broker.slices.run(ctx.owner, steps)
 
 

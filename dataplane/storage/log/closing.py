@@ -36,7 +36,7 @@ def prepare_close(log: Log) -> bool:
 
 
 def take_places(log: Log) -> bool:
-    """What `prepare_close` put beside files is on disk: let it take their places. False: there was nothing. Raises LogFailedError."""
+    """What `prepare_close` put beside files is on disk, and takes their places. False: it was nothing. Raises LogFailedError."""
     try:
         is_founded = log.founding is not None and log.founding.take_place()
         return log.epochs.take_place() or is_founded

@@ -119,7 +119,7 @@ def test_where_much_is_to_go_back_it_goes_faster_than_frames_can_come():
 def test_a_sum_that_is_not_exact_does_no_harm():
     """The last who has memory may be a thread beside the loop."""
     large = LargeMemory()
-    large._leaving_bytes = 2**30  # noqa: SLF001 - as two threads at once may leave it
+    large._leaving_bytes = 2**30  # as two threads at once may leave it
     large.mapped(2 * 2**20)
     large.give_back()
     assert not large.is_leaving
