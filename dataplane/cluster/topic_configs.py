@@ -34,6 +34,10 @@ _READ_AT_ONCE = 128
 """Entities: about a millisecond of the loop."""
 
 
+_REST_S = 0.1
+"""Between two readings of all notifications, of which each new topic makes one."""
+
+
 class TopicConfigs:
     """Overrides by entity (`topics/<t>`, `brokers/<id>`). `get` is a dictionary look-up."""
 
@@ -42,7 +46,7 @@ class TopicConfigs:
         self._configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._broker_listeners: list[Callable[[], None]] = []
-        self._watch = ChildrenWatch(doors.loop, doors.zookeeper, CONFIG_CHANGES, self._changed)
+        self._watch = ChildrenWatch(doors.loop, doors.zookeeper, CONFIG_CHANGES, self._changed, _REST_S)
         self._seen = ""  # the last notification that was read; all names are as long, and end with a number
         self._wanted: list[str] | None = None  # names of notifications, to be looked at
         self._task: Task[None] | None = None

@@ -64,13 +64,25 @@ class OthersChildren:
 
 
 class ChildrenWatch:
-    """Calls `changed` with the sorted names below a path, now and after every change; a missing node has none."""
+    """Calls `changed` with the sorted names below a path, now and after every change; a missing node has none.
 
-    def __init__(self, loop: Loop, zookeeper: ZooKeeper, path: str, changed: Callable[[list[str]], None]) -> None:
+    `rest_s`: so long after a reading none is made. What changes meanwhile is told together: in a long list that changes often,
+    all names would be read for each one that comes.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        zookeeper: ZooKeeper,
+        path: str,
+        changed: Callable[[list[str]], None],
+        rest_s: float = 0.0,
+    ) -> None:
         self._loop = loop
         self._zookeeper = zookeeper
         self._path = path
         self._changed = changed
+        self._rest_s = rest_s
         self._task: Task[None] | None = None
 
     def start(self) -> None:
@@ -92,6 +104,8 @@ class ChildrenWatch:
                 continue
             if names is not None:
                 self._changed(names)
+                if self._rest_s:
+                    await sleep(self._loop, self._rest_s)
                 await fired
 
     async def _read(self, fired: Future[None]) -> list[str] | None:

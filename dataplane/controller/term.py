@@ -55,6 +55,7 @@ from dataplane.throttle.mutations import Toll
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
 _TRIM_S = 60.0
+_CREATED_PER_TRIM = 250
 _DELETED_TOGETHER = 100
 _ADDED_PER_TURN = 100
 """Topics, of few partitions as a rule: half a millisecond."""
@@ -266,10 +267,13 @@ class Term:
         self, wanted: Sequence[NewTopic], toll: Toll, *, validate_only: bool
     ) -> list[TopicOutcome]:
         defaults = (self._rules.partitions, self._rules.replication_factor)
-        return [
-            await self._events.submit(partial(self._topics.create, topic, defaults, toll, validate_only=validate_only))
-            for topic in wanted
-        ]
+        outcomes = []
+        for number, topic in enumerate(wanted, 1):
+            create = partial(self._topics.create, topic, defaults, toll, validate_only=validate_only)
+            outcomes.append(await self._events.submit(create))
+            if number % _CREATED_PER_TRIM == 0 and not validate_only:
+                self._events.submit(self._store.trim_config_changes)  # each has made a notification
+        return outcomes
 
     async def _create_partitions(
         self, wanted: Sequence[MorePartitions], toll: Toll, *, validate_only: bool

@@ -58,6 +58,31 @@ def test_what_stands_at_the_start_and_what_comes_later_is_known() -> None:
     assert world.changed == ["a", "a", "b"]
 
 
+def test_many_changes_are_read_together() -> None:
+    """All notifications are listed each time, and thousands of topics may be created at once."""
+    world = World()
+    readings: list[float] = []
+    children = world.zookeeper.children
+
+    def listed(path: str, watch: Callback | None = None) -> Future[list[str]]:
+        if path == CONFIG_CHANGES:
+            readings.append(world.time.monotonic())
+        return children(path, watch)
+
+    world.zookeeper.children = listed  # type: ignore[method-assign]
+    world.time.wait(world.configs.start())
+    world.time.run(1)
+    began = world.time.monotonic()
+    for number in range(200):
+        world.put(f"t{number}", retention_ms="1")
+        world.time.run(0.005 if number else 0.05)
+        if not number:
+            assert world.configs.get("t0") == {"retention.ms": "1"}, "the first is known at once"
+    world.time.run(1)
+    assert all(world.configs.get(f"t{number}") == {"retention.ms": "1"} for number in range(200))
+    assert len([at for at in readings if at > began]) <= 12
+
+
 def test_a_new_topic_can_be_read_before_its_notification() -> None:
     world = World()
     world.time.wait(world.configs.start())

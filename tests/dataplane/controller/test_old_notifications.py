@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from dataplane.cluster.paths import CONFIG_CHANGE_PREFIX, CONFIG_CHANGES, config_change_json
+from dataplane.controller.decisions.creation import NewTopic
 from dataplane.doors import Create
+from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import ControlledCluster
+
+
+def test_they_do_not_pile_up_while_thousands_of_topics_are_created() -> None:
+    """All names are read whenever some have come."""
+    cluster = ControlledCluster(1)
+    topics = [NewTopic(f"t{number}", 1, 1) for number in range(1_600)]
+    created = Task(cluster.controller().controller.create_topics(topics, timeout_s=600))
+    most = 0
+    while not created.done:
+        cluster.run(0.1)
+        most = max(most, len(cluster.server.tree.children(CONFIG_CHANGES)))
+    assert not [outcome for outcome in created.result() if outcome.error]
+    assert 1_000 < most < 1_300
 
 
 def test_old_notifications_are_removed_while_a_controller_is_in_office() -> None:
