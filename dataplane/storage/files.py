@@ -272,7 +272,13 @@ class SystemFiles:
 
     def make_directory(self, path: str) -> None:
         """With parents; harmless when it exists."""
-        Path(path).mkdir(parents=True, exist_ok=True)
+        try:
+            os.mkdir(path)  # noqa: PTH102 - half the time
+        except FileExistsError:
+            if not Path(path).is_dir():
+                raise
+        except FileNotFoundError:
+            Path(path).mkdir(parents=True, exist_ok=True)
 
     def lock(self, path: str) -> None:
         """Hold a lock file. Raises BlockingIOError where another process does."""

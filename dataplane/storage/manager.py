@@ -61,6 +61,7 @@ class LogManager:
         self._files, self._clock, self._config = files, clock, config
         self._logs: dict[Key, Log] = {}
         self._home: dict[Key, str] = {}  # the data directory of each log
+        self._count = dict.fromkeys(config.data_dirs, 0)  # logs in each
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
@@ -174,7 +175,10 @@ class LogManager:
         )
         log.on_failure = lambda error: self._directory_failed(home, error)
         self._logs[key] = log
+        if key in self._home:
+            self._count[self._home[key]] -= 1
         self._home[key] = home
+        self._count[home] += 1
         self.checkpoints.opened(log)
         self.producer_budgets.opened(log)
         return log
@@ -210,8 +214,7 @@ class LogManager:
         existing = self._logs.get(key)
         if existing is not None:
             return existing
-        homes = list(self._home.values())
-        home = min(self._directories.online(), key=homes.count, default=None)
+        home = min(self._directories.online(), key=self._count.__getitem__, default=None)
         if home is None:
             raise LogFailedError("no data directory is left")
         try:
@@ -255,6 +258,7 @@ class LogManager:
         self.checkpoints.deleted(log)
         self.producer_budgets.deleted(log)
         home = self._home.pop(key)
+        self._count[home] -= 1
         try:
             doomed = moving.unused(self._files, log.directory, DOOMED)
             self._files.rename(log.directory, doomed)
