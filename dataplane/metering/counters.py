@@ -186,15 +186,20 @@ class CounterSnapshot:
                     with contextlib.suppress(ValueError):
                         yield self._words[at + GENERATION], int(name[1:], 16)
 
-    def rows(self) -> Iterator[Row]:
-        """All topics that have counted anything; storage up to the last sign of life."""
+    def rows(self) -> Iterator[Row | None]:
+        """Of each slot the topic that has counted anything, its storage up to the last sign of life; None where there is none."""
+        words = self._words
         for slot in range(1, self._slots):
             at = _first_word(slot)
-            if self._words[at]:
+            row = None
+            if words[at] and (
+                words[at + PRODUCED] or words[at + CONSUMED] or words[at + BYTE_SECONDS] or words[at + BYTES]
+            ):
                 with contextlib.suppress(UnicodeDecodeError):
-                    row = self._row(at)
-                    if row.produced_bytes or row.consumed_bytes or row.byte_seconds:
-                        yield row
+                    found = self._row(at)
+                    if found.produced_bytes or found.consumed_bytes or found.byte_seconds:
+                        row = found
+            yield row
 
     def _row(self, at: int) -> Row:
         words = self._words
