@@ -144,8 +144,9 @@ class TopicConfigs:
         for name in names:
             try:
                 data, _ = await self._doors.zookeeper.get(f"{CONFIG_CHANGES}/{name}")
-            except NoNodeError:  # deleted as old, and so read long ago or about to be found missing
-                continue
+            except NoNodeError:  # deleted as old before it was read, and others with it
+                await self._read_all()
+                return
             entity = parse_config_change(data)
             if entity is not None:
                 entities[entity] = None

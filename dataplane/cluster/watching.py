@@ -66,8 +66,8 @@ class OthersChildren:
 class ChildrenWatch:
     """Calls `changed` with the sorted names below a path, now and after every change; a missing node has none.
 
-    `rest_s`: so long after a reading none is made. What changes meanwhile is told together: in a long list that changes often,
-    all names would be read for each one that comes.
+    After a reading, none is made for `rest_s`. What changes meanwhile is told together: in a long list that changes often, all
+    names would be read for each one that comes.
     """
 
     def __init__(

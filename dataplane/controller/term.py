@@ -97,6 +97,7 @@ class Term:
         self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes, self.pause)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
+        self._created = 0  # topics, since notifications were trimmed
         self._proposals = AlterPartitionQueue(self.context, self._deletions, store.epoch)
         self._watches: list[ChildrenWatch | OthersChildren] = [
             self._watch(BROKER_IDS, lambda _: self._brokers_changed()),
@@ -268,11 +269,13 @@ class Term:
     ) -> list[TopicOutcome]:
         defaults = (self._rules.partitions, self._rules.replication_factor)
         outcomes = []
-        for number, topic in enumerate(wanted, 1):
+        for topic in wanted:
             create = partial(self._topics.create, topic, defaults, toll, validate_only=validate_only)
             outcomes.append(await self._events.submit(create))
-            if number % _CREATED_PER_TRIM == 0 and not validate_only:
-                self._events.submit(self._store.trim_config_changes)  # each has made a notification
+            self._created += not validate_only
+            if self._created >= _CREATED_PER_TRIM:  # each has made a notification
+                self._created = 0
+                self._events.submit(self._store.trim_config_changes)
         return outcomes
 
     async def _create_partitions(

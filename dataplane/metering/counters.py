@@ -187,7 +187,7 @@ class CounterSnapshot:
                         yield self._words[at + GENERATION], int(name[1:], 16)
 
     def rows(self) -> Iterator[Row | None]:
-        """Of each slot the topic that has counted anything, its storage up to the last sign of life; None where there is none."""
+        """For each slot: the topic, if it has counted anything, with its storage up to the last sign of life; else None."""
         words = self._words
         for slot in range(1, self._slots):
             at = _first_word(slot)

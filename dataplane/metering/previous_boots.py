@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PREFIX, _SUFFIX = "usage-", ".counters"
 _LOOKED_AT_ONCE = 256
-"""Places of topics, most of which may have counted nothing: eight thousand of them were a turn of 15 ms."""
+"""Slots, most of which may have counted nothing: eight thousand of them were a turn of 15 ms."""
 
 
 def counters_path(directory: str, boot: str) -> str:
@@ -72,7 +72,7 @@ class PreviousBoots:
         """Some more records, perhaps none: `has_more` says whether that was all."""
         records: list[UsageRecord] = []
         for _ in range(_LOOKED_AT_ONCE):
-            if len(records) == most:
+            if len(records) >= most:
                 break
             try:
                 record = next(self._records)

@@ -135,11 +135,16 @@ def open_wrapper(wrapper: Message, limit: int = compression.MAX_DECOMPRESSED) ->
 def read_inside(wrapper: Message, inside: Buffer) -> Iterator[Message]:
     """The messages of an opened wrapper, offsets and timestamps as they stand there. Raises CorruptBatchError."""
     for message in read_shallow(inside):
-        if message.magic != wrapper.magic:
-            raise _invalid(f"a message of format {message.magic} inside one of format {wrapper.magic}")
-        if message.codec:
-            raise _invalid("a compressed message inside a compressed message")
+        check_inside(wrapper, message)
         yield message
+
+
+def check_inside(wrapper: Message, message: Message) -> None:
+    """Whether a message may be in this wrapper. Raises CorruptBatchError."""
+    if message.magic != wrapper.magic:
+        raise _invalid(f"a message of format {message.magic} inside one of format {wrapper.magic}")
+    if message.codec:
+        raise _invalid("a compressed message inside a compressed message")
 
 
 def _placed(message: Message, wrapper: Message, last: int) -> Message:

@@ -12,7 +12,6 @@ put right whenever they are looked at, as Kafka does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -36,7 +35,7 @@ from dataplane.records.header import (
     CorruptBatchError,
 )
 from dataplane.records.legacy import LOG_APPEND_TIME as OLD_LOG_APPEND_TIME
-from dataplane.records.legacy import Message, message_end, open_wrapper, read_inside, read_message
+from dataplane.records.legacy import Message, check_inside, message_end, open_wrapper, read_message
 from dataplane.records.scan import Findings, bad_records, check_some
 from dataplane.records.steps import RECORDS_PER_STEP, Steps, packed, unpacked
 from dataplane.records.varints import varint
@@ -44,7 +43,7 @@ from dataplane.records.varints import varint
 FOREVER: Final = 2**63 - 1
 _NAMED = 3
 _LARGE_BYTES = 64 * 2**10
-"""A message that is larger is checked beside the loop, and is a step by itself."""
+"""A message that is larger is checked beside the loop; so much of messages is a step."""
 _pack_attributes = struct.Struct(">h").pack_into
 _pack_length = struct.Struct(">i").pack_into
 _pack_time = struct.Struct(">q").pack_into
@@ -170,6 +169,14 @@ class _Old:
         self._rules, self._now_ms = rules, now_ms
         self._keyless: list[int] = []
         self._out_of_time: list[int] = []
+        self._step_end = _LARGE_BYTES
+
+    def is_step(self) -> bool:
+        """Whether what was added since the last step is one: so many records, or bytes."""
+        if self.count % RECORDS_PER_STEP and len(self.batch) < self._step_end:
+            return False
+        self._step_end = len(self.batch) + _LARGE_BYTES
+        return True
 
     def add(self, message: Message, timestamp: int) -> None:
         rules = self._rules
@@ -215,11 +222,7 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
     made = _Old(rules, now_ms)
     position = 0
     while (end := message_end(message_set, position)) is not None:
-        is_large = end - position > _LARGE_BYTES
-        if is_large:  # its CRC takes a millisecond for a MiB
-            message = yield partial(read_message, message_set, position, end)
-        else:
-            message = read_message(message_set, position, end)
+        message = yield from _read(message_set, position, end)
         position = end
         if message.magic != message_set[MAGIC_AT]:
             raise bad_records("messages of two formats")
@@ -234,12 +237,12 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
         if message.codec:
             codec = message.codec
             inside = yield from open_wrapper(message)
-            yield from _add_all(made, read_inside(message, inside), message.timestamp if is_stamped else None)
+            yield from _add_all(made, message, memoryview(inside), message.timestamp if is_stamped else None)
             if not made.count:
                 raise bad_records("a compressed message with none inside")
         else:
             made.add(message, message.timestamp)
-            if is_large or made.count % RECORDS_PER_STEP == 0:
+            if made.is_step():
                 yield None
     if not made.count:
         return None
@@ -247,10 +250,20 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
     return (yield from _built(made, codec if rules.codec is None else rules.codec, rules, now_ms))
 
 
-def _add_all(made: _Old, messages: Iterator[Message], stamp: int | None) -> Steps[None]:
-    for message in messages:
+def _read(messages: memoryview, position: int, end: int) -> Steps[Message]:
+    if end - position > _LARGE_BYTES:  # its CRC takes a millisecond for a MiB
+        return (yield partial(read_message, messages, position, end))  # type: ignore[no-any-return]
+    return read_message(messages, position, end)
+
+
+def _add_all(made: _Old, wrapper: Message, inside: memoryview, stamp: int | None) -> Steps[None]:
+    position = 0
+    while (end := message_end(inside, position)) is not None:
+        message = yield from _read(inside, position, end)
+        position = end
+        check_inside(wrapper, message)
         made.add(message, message.timestamp if stamp is None else stamp)
-        if made.count % RECORDS_PER_STEP == 0:
+        if made.is_step():
             yield None
 
 

@@ -388,8 +388,12 @@ class ClientConnection:
     def _long(
         self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
     ) -> Steps[Outcome]:
-        """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
-        names = self.session.names
+        """A request of many elements: decoded, and then as `_serve` does.
+
+        Its copy counts as held until then, or until what is taken from it no longer needs it (`Later.held_until`).
+        """
+        names, size = self.session.names, len(frame)
+        needed_until: Future[Any] | None = None
         make = decoder_in_steps if self._may_be_of_any_length(header) else limited_decoder_in_steps
         try:
             request = (yield from make(row.api.request, header.api_version)(frame, header.position, names))[0]
@@ -409,9 +413,13 @@ class ClientConnection:
             except GeneratorExit:  # the connection has gone, and has not heard of what it would give up
                 _give_up(answer)
                 raise
+            needed_until = answer.held_until if isinstance(answer, Later) else None
             return answer
         finally:
-            self._connection.hold(-len(frame))
+            if needed_until is None or needed_until.done:
+                self._connection.hold(-size)
+            else:
+                needed_until.then(lambda _: self._connection.hold(-size))
 
     async def _until_released(self, ctx: RequestContext, reply: Awaitable[Now], request: list[Any], size: int) -> Now:
         """What a handler says that waits for others, the request taking its room for so long.

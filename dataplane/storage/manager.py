@@ -65,8 +65,8 @@ class LogManager:
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
-        removals = Unhurried(background, later, _RESTING_REMOVALS)
-        self._shared = Shared(files, background, descriptors, clock.now_ms, removals)
+        of_segments = Unhurried(background, later, _RESTING_REMOVALS)
+        self._shared = Shared(files, background, descriptors, clock.now_ms, of_segments)
         self._removals = Unhurried(background, later, _RESTING_REMOVALS)  # of whole directories, which take longer
         self._settling = Unhurried(background, later)
         self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
@@ -242,11 +242,13 @@ class LogManager:
             return
 
         def settled(future: Future[None]) -> None:
+            founding.is_under_way = False
             if isinstance(future.error, OSError) and not log.failed:
                 self._directory_failed(moving.home_of(log.directory), future.error)
 
+        settling = self._settling.run(founding.settle, lambda: founding.is_over)
         founding.is_under_way = True
-        self._settling.run(founding.settle, lambda: founding.is_over).then(settled)
+        settling.then(settled)
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log and remove its files. Harmless when there is none. Raises OSError."""

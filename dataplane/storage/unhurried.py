@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REST_S = 0.01
 """Between two."""
 MOST_VOID = 32
-"""Pieces that need not be done any more, and are let go of in one turn."""
+"""So many pieces that need not be done any more are dropped in one turn."""
 
 
 def _never() -> bool:

@@ -1,8 +1,9 @@
 """A new replica's directory: in use at once, on disk some time after its first record, and until then known not to be.
 
 To make a directory last takes three syncs and more, and a topic has many partitions: on the loop that is a second in which
-nobody is served. So the loop only writes, and a job in the background makes it last. It begins when a checkpoint is to speak of
-records (`CheckpointSchedule.note`): thousands of topics may be made at once, and what is empty loses nothing with its directory.
+nobody is served. So the loop only writes, and a job in the background makes it last. It begins when a checkpoint is about to
+record offsets of the log (`CheckpointSchedule.note`): thousands of topics may be made at once, and what is empty loses nothing
+with its directory.
 
     founding              written at once: the topic id, and which memory holds what is not on disk (`Files.memory`)
     partition.metadata    on disk only when all before is; from here on the replica is there

@@ -42,6 +42,11 @@ def test_of_very_many_topics_without_usage_few_are_looked_at_in_one_turn(monkeyp
     assert most <= 256
 
 
+def test_where_there_is_no_room_nothing_is_handed_out():
+    boots = PreviousBoots(former_boot({0}), ["/data"], print)
+    assert (boots.next(0), boots.next(-3), boots.has_more) == ([], [], True)
+
+
 def test_its_file_stays_until_all_of_it_is_told():
     files = former_boot(set(range(0, TOPICS, 700)))
     boots = PreviousBoots(files, ["/data"], print)

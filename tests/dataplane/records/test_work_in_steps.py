@@ -4,7 +4,10 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records import compression
+from dataplane.records.batch import read_records
 from dataplane.records.header import CorruptBatchError
+from dataplane.records.legacy import Message, write_message_set
+from dataplane.records.preparation import NO_RULES, prepare_messages
 from dataplane.records.steps import STEP_US, Pace, each, packed, resumed, run_through, unpacked
 
 
@@ -117,3 +120,54 @@ def test_a_little_is_packed_at_once_and_much_is_a_call():
     assert paused(packed(bytes.upper, b"a")) == ([], b"A")
     (call,), _ = paused(packed(bytes.upper, b"a" * 10**6))
     assert call() == b"A" * 10**6
+
+
+# --- old formats ------------------------------------------------------------------------------------------------------
+
+
+def prepared(*values, codec=compression.NONE):
+    """Steps that make a batch of messages of format 1."""
+    messages = [Message(number, 1, 0, 5, None, value) for number, value in enumerate(values)]
+    return prepare_messages(memoryview(write_message_set(messages, codec)), NO_RULES, 5, 10**7)
+
+
+def made_of(batch):
+    return [record.value for record in read_records(bytes(batch))]
+
+
+def with_calls(steps):
+    """How many calls it asked for, and other pauses it made; its result."""
+    calls = pauses = 0
+    answer = None
+    try:
+        while True:
+            work = steps.send(answer)
+            calls, pauses = calls + (work is not None), pauses + (work is None)
+            answer = work and work()
+    except StopIteration as stop:
+        return calls, pauses, stop.value
+
+
+def test_a_large_message_of_an_old_format_is_checked_elsewhere_and_is_a_step():
+    calls, pauses, batch = with_calls(prepared(b"small", LARGE, b"small"))
+    assert (calls, pauses, made_of(batch)) == (1, 1, [b"small", LARGE, b"small"])
+
+
+def test_so_much_of_them_is_a_step_however_few_they_are():
+    some = [bytes([n]) * 60_000 for n in range(10)]
+    calls, pauses, batch = with_calls(prepared(*some))
+    assert (calls, made_of(batch)) == (0, some)
+    assert pauses == 5
+
+
+def test_a_large_one_in_a_compressed_one_is_no_exception():
+    calls, _, batch = with_calls(prepared(LARGE, b"small", codec=GZIP))
+    assert calls >= 3, "to unpack, to check and to pack again"
+    assert made_of(batch) == [LARGE, b"small"]
+
+
+def test_a_large_one_that_is_damaged_is_refused_from_where_it_is_checked():
+    damaged = bytearray(write_message_set([Message(0, 1, 0, 5, None, LARGE)], compression.NONE))
+    damaged[-1] ^= 1
+    with pytest.raises(CorruptBatchError, match="CRC"):
+        run_through(prepare_messages(memoryview(damaged), NO_RULES, 5, 10**7))

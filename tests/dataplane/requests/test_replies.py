@@ -257,6 +257,18 @@ def test_a_reply_that_comes_later_is_given_up_where_its_long_request_is_still_be
     assert (reply.given_up, world.socket.held) == (1, 0)
 
 
+def test_a_long_request_counts_as_held_until_nothing_of_it_is_needed():
+    """Records of old formats are prepared in other steps, which keep all of its memory."""
+    world, reply = World(), Held()
+    steps_of_it, _ = long_steps(world, lambda _ctx, _request: reply)
+    size = world.socket.held
+    for _ in steps_of_it:
+        assert world.socket.held == size
+    assert world.socket.held == size
+    reply.resolve(MESSAGE)
+    assert world.socket.held == 0
+
+
 def test_the_message_that_answers_a_long_request_is_let_go_in_steps():
     world, watches = World(), []
 
