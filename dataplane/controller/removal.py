@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dataplane.controller.channel import Key
 from dataplane.controller.context import Context
@@ -11,17 +11,26 @@ from dataplane.controller.deletion import Deletions
 from dataplane.controller.operators.reassignments import Reassignments
 from dataplane.controller.store import Store
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tasks import Future
 from dataplane.throttle.mutations import Toll
 
 
 class Removal:
     """Of one term of office. Its coroutines are events of the controller, or parts of one."""
 
-    def __init__(self, context: Context, store: Store, deletions: Deletions, reassignments: Reassignments) -> None:
+    def __init__(
+        self,
+        context: Context,
+        store: Store,
+        deletions: Deletions,
+        reassignments: Reassignments,
+        pause: Callable[[], Future[None]],
+    ) -> None:
         self._context = context
         self._store = store
         self._deletions = deletions
         self._reassignments = reassignments
+        self._pause = pause  # until the next turn of the loop
 
     async def delete(self, names: Sequence[str], toll: Toll) -> list[TopicOutcome]:
         """Somebody asks for it."""
@@ -55,6 +64,7 @@ class Removal:
             else:
                 self._deletions.begin(topic)
                 await self._finish_if_removed(name)
+            await self._pause()  # a topic may have very many partitions
 
     async def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> None:
         """A broker's answer to StopReplica."""

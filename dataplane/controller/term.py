@@ -93,7 +93,7 @@ class Term:
         nodes = AdminNodes(store)
         self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions, self.pause)
         self._brokers = Brokers(self.context, store, self._channels, self._leaders, self._deletions)
-        self._removal = Removal(self.context, store, self._deletions, self._reassignments)
+        self._removal = Removal(self.context, store, self._deletions, self._reassignments, self.pause)
         self._elections = RequestedElections(self.context, self._leaders, self._deletions, nodes, self.pause)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}

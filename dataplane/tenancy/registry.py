@@ -214,7 +214,8 @@ class Registry:
         if self._read_all:
             self._read_all = False
             names = await zookeeper.children(INSTANCES_PATH)
-            for gone in [name for name in self._instances if name not in names]:
+            present = set(names)
+            for gone in [name for name in self._instances if name not in present]:
                 self._remove(gone)
         else:
             names = await self._named_by([change for change in changes if change not in self._seen])

@@ -8,9 +8,10 @@ Limits are Kafka's: an answer holds at most `max_bytes` (the smallest of the req
 instance may read in about a second), each partition at most its own; but the first batch of the first partition that
 has something comes whole, however large, or a consumer could not get past it.
 
-A request that names very many partitions (`RequestContext.is_long`) looks at them in steps, and is told so. What a
-partition says is true of the moment of its own look; what arrives at one of them while the others are being looked at is
-found by the next look, at the latest when `max_wait_ms` is over.
+A request that names very many partitions (`RequestContext.is_long`), or resumes a session in which very many may have
+something to tell, looks at them in steps, and is told so. What a partition says is true of the moment of its own look; what
+arrives at one of them while the others are being looked at is found by the next look, at the latest when `max_wait_ms` is
+over, or in a session by this one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.outcome import CloseConnectionError, Encoded, Reply
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Outcome, Reply
 from dataplane.handlers.records.conversion import FIRST_NATIVE_FETCH, convert_answer, converted
 from dataplane.handlers.records.fetch_reading import ConsumerReader
 from dataplane.handlers.records.leader_hints import endpoints
@@ -46,7 +47,7 @@ from dataplane.replication.serving.fetch_sessions import (
     next_epoch,
 )
 from dataplane.replication.serving.follower_fetches import follower_of
-from dataplane.replication.serving.session_cache import FIRST_VERSION_WITH_IDS
+from dataplane.replication.serving.session_cache import FIRST_VERSION_WITH_IDS, MOST_REMEMBERED
 from dataplane.tasks import Future, Later
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S, TopicBudget
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 _API = APIS[ApiKey.FETCH]
 _FIRST_WITH_THROTTLE_TIME = 1
 _NAME_US, _SIZE_US, _READ_US = 1, 1, 16
-_MOST_TO_REMEMBER = 4_000
-"""Partitions of a session that begins with one request: what is remembered of each is made in one go."""
+_SHORT = 64
+"""Partitions of a session that are looked at in one go, or topics for which access is asked: a millisecond."""
 
 
 def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
@@ -74,14 +75,27 @@ def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
         ctx.broker.replica_fetches.serve(request, answer.resolve)
         return answer
     pool = pool_of(ctx)
+    if ctx.is_long:
+        return _handle_long(ctx, request, pool)
     session = pool.resume(request, principal_of(ctx), ctx.version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    if session is None and ctx.is_long:
-        return _LongFetch(ctx, request, pool).begin()
-    fetch = _FullFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
+    if session is None:
+        fetch: _Fetch = _FullFetch(ctx, request, pool)
+    else:
+        fetch = in_session = _SessionFetch(ctx, request, session)
+        if in_session.is_long:
+            return in_session.begin()
     fetch.start()
     return fetch.answer
+
+
+def _handle_long(ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> Steps[Outcome]:
+    session = yield from pool.resume_in_steps(request, principal_of(ctx), ctx.version)
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session)
+    fetch = _LongFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
+    return (yield from fetch.begin())
 
 
 def pool_of(ctx: RequestContext) -> SessionPool:
@@ -319,19 +333,21 @@ class _FullFetch(_Fetch):
         return self._pool.create(principal_of(self._ctx), len(self._wanted), uses_topic_ids=uses_topic_ids)
 
 
-class _LongFetch(_FullFetch):
-    """The same of very many partitions: each look in slices, and the encoding."""
-
-    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
-        _Fetch.__init__(self, ctx, request)
-        self._pool = pool
-        self._wanted = []
+class _InSteps(_Fetch):
+    """Of very many partitions: each look in slices, and the encoding."""
 
     def begin(self) -> Steps[Future[Encoded]]:
         """The first look; the answer comes when there is enough, or when the time is up."""
-        self._wanted = yield from _distinct_in_steps(self._request, self._ctx.version)
         yield from self._looked(is_last=False)
         return self.answer
+
+    def _look_in_steps(self, max_bytes: int) -> Steps[Found]:
+        """As `_look`; it ends once the disk is missed."""
+        raise NotImplementedError
+
+    def _tell_in_steps(self, found: Found) -> Steps[FetchResponse]:
+        """As `_tell`."""
+        raise NotImplementedError
 
     def _again(self, *, is_last: bool) -> None:
         look = self._ctx.broker.slices.run(self._ctx.owner, self._looked(is_last=is_last))
@@ -342,30 +358,20 @@ class _LongFetch(_FullFetch):
         max_bytes = self._max_bytes()
         rules = self._rules
         self._reader.budget = None if rules is None else TopicBudget(rules)
-        pace, found = Pace(), Found()
-        for topic, wanted in self._wanted:
-            if pace.over(_READ_US):
-                yield None
-            found.add(None, topic, self._reader.read(topic, wanted, max(0, max_bytes - found.size), found.size == 0))
-            if cold.missing is not None:
-                self.answer.stop = cold.give_up
-                cold.bring(partial(self._again, is_last=is_last))
-                return
+        found = yield from self._look_in_steps(max_bytes)
+        if cold.missing is not None:
+            self.answer.stop = cold.give_up
+            cold.bring(partial(self._again, is_last=is_last))
+            return
         missing = min(request.min_bytes, max_bytes) - found.size
         if is_last or found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
             yield from self._told(found)
         else:
             self._wait(found, missing, self._timeout_s())
 
-    def _look_again(self, waiter: ReadWaiter) -> None:
-        waiter.lost()  # it names so many topics that to ask for each would take long
-
-    def _woken(self) -> None:
-        self._again(is_last=True)
-
     def _told(self, found: Found) -> Steps[None]:
-        ctx, session_id = self._ctx, self._session_of(found)
-        response = self._response(session_id, (yield from found.topics_in_steps()))
+        ctx = self._ctx
+        response = yield from self._tell_in_steps(found)
         if ctx.version < FIRST_NATIVE_FETCH:
             native = [response]
             response = yield from converted(ctx, self._request, response)
@@ -375,24 +381,88 @@ class _LongFetch(_FullFetch):
         self._charge(sizes, parts)
         messages: list[Any] = [response, self._request]
         del response, self._request  # nobody looks again
-        for held in (found.rows, self._wanted, messages):
-            yield from released(held)
+        yield from released(found.rows)
+        yield from released(messages)
+
+
+class _LongFetch(_InSteps, _FullFetch):
+    """All that is wanted is in the request, and that is much."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
+        _Fetch.__init__(self, ctx, request)
+        self._pool = pool
+        self._wanted = []
+
+    def begin(self) -> Steps[Future[Encoded]]:
+        self._wanted = yield from _distinct_in_steps(self._request, self._ctx.version)
+        return (yield from super().begin())
+
+    def _look_in_steps(self, max_bytes: int) -> Steps[Found]:
+        pace, found = Pace(), Found()
+        for topic, wanted in self._wanted:
+            if pace.over(_READ_US):
+                yield None
+            found.add(None, topic, self._reader.read(topic, wanted, max(0, max_bytes - found.size), found.size == 0))
+            if self._reader.cold.missing is not None:
+                break
+        return found
+
+    def _look_again(self, waiter: ReadWaiter) -> None:
+        waiter.lost()  # it names so many topics that to ask for each would take long
+
+    def _woken(self) -> None:
+        self._again(is_last=True)
+
+    def _tell_in_steps(self, found: Found) -> Steps[FetchResponse]:
+        session_id = self._session_of(found)
+        return self._response(session_id, (yield from found.topics_in_steps()))
+
+    def _told(self, found: Found) -> Steps[None]:
+        yield from super()._told(found)
+        yield from released(self._wanted)
 
     def _begin(self) -> FetchSession | None:
-        return super()._begin() if len(self._wanted) <= _MOST_TO_REMEMBER else None
+        return super()._begin() if len(self._wanted) <= MOST_REMEMBERED else None
 
 
-class _SessionFetch(_Fetch):
+class _SessionFetch(_InSteps):
     """What is wanted is in the session, as the request has just changed it."""
 
     def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
         super().__init__(ctx, request)
         self._session = session
-        session.allow(self._access, self._reader.is_refused)
         self._next_epoch = next_epoch(request.session_epoch)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether so much has to be looked at that it is done in steps."""
+        session = self._session
+        asks = session.access != self._ctx.session.access_generation
+        return len(session.due) > _SHORT or (asks and session.topics > _SHORT)
+
+    def start(self) -> None:
+        if self.is_long:
+            self._again(is_last=False)
+        else:
+            super().start()
+
     def _look(self, max_bytes: int) -> Found:
-        return self._session.look(self._reader.read, max_bytes) if self._is_current() else Found()
+        session = self._session
+        if not self._is_current():
+            return Found()
+        session.allow(self._ctx.session.access_generation, self._reader.is_refused)
+        return session.look(self._reader.read, max_bytes)
+
+    def _look_in_steps(self, max_bytes: int) -> Steps[Found]:
+        session, cold = self._session, self._reader.cold
+        if not self._is_current():
+            return Found()
+        yield from session.allow_in_steps(self._ctx.session.access_generation, self._reader.is_refused)
+
+        def is_over() -> bool:
+            return cold.missing is not None or not self._is_current()
+
+        return (yield from session.look_in_steps(self._reader.read, max_bytes, is_over))
 
     def _is_current(self) -> bool:
         return self._session.epoch == self._next_epoch
@@ -416,20 +486,37 @@ class _SessionFetch(_Fetch):
     def _look_again(self) -> None:
         """What is refused now is due, and has that to tell."""
         session, access = self._session, self._ctx.session.access_generation
-        if self._is_current() and session.waiter is not None and session.allow(access, self._reader.is_refused):
+        if not self._is_current() or session.waiter is None:
+            return
+        if session.topics > _SHORT or session.allow(
+            access, self._reader.is_refused
+        ):  # of many it asks when it looks again
             session.wake()
 
     def _woken(self) -> None:
         if self._is_current():
             self._session.waiter = None
-        super()._woken()
+        if self.is_long:
+            self._again(is_last=True)
+        else:
+            super()._woken()
+
+    def _tell_in_steps(self, found: Found) -> Steps[FetchResponse]:
+        session = self._session
+        if not self._is_current():
+            return self._overtaken()
+        yield from session.tell_in_steps(found)
+        return self._response(session.id, (yield from found.topics_in_steps()))
 
     def _tell(self, found: Found) -> FetchResponse:
         session = self._session
         if not self._is_current():  # the next request of the session has come meanwhile
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+            return self._overtaken()
         session.tell(found)
         return self._response(session.id, found.topics())
+
+    def _overtaken(self) -> FetchResponse:
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=self._session.id)
 
 
 _Wanted = list[tuple["str | UUID", FetchPartition]]

@@ -46,7 +46,7 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 _LAST_EPOCH = 2**31 - 1
 _UNKNOWN = -1
 _UNTOLD = -2
-_ROW_US, _TOPIC_US = 1, 2
+_ROW_US, _TOPIC_US, _WANT_US, _READ_US = 1, 2, 3, 16
 
 
 def next_epoch(epoch: int) -> int:
@@ -87,6 +87,10 @@ def refused(
 
 Read = Callable[["str | UUID", FetchPartition, int, bool], Reading]
 """Look at a partition: its topic as the client names it, what is wanted, bytes left, whether one batch must fit."""
+
+
+def _never() -> bool:
+    return False
 
 
 class SessionPartition:
@@ -265,24 +269,38 @@ class FetchSession:
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool) -> ErrorCode:
         """The next request of the session: take over what it changes. Or why not."""
+        code = self.next_request(request, uses_topic_ids=uses_topic_ids)
+        if not code:
+            run_through(self.update(request))
+        return code
+
+    def next_request(self, request: FetchRequest, *, uses_topic_ids: bool) -> ErrorCode:
+        """Whether this is the session's next request; if it is, what it changes is to be taken over (`update`)."""
         if self.epoch != request.session_epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if self.uses_topic_ids != uses_topic_ids:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         self.epoch = next_epoch(self.epoch)
         self.wake()
-        self._update(request.topics, request.forgotten_topics_data)
         return ErrorCode.NONE
 
-    def _update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        for topic in topics:
+    def update(self, request: FetchRequest, most: int | None = None) -> Steps[None]:
+        """Take over what a request changes. Ends early where the session has gone, or has more than `most` partitions."""
+        pace = Pace()
+        for topic in request.topics:
             name = self.name_of(topic)
             for wanted in topic.partitions:
+                if pace.over(_WANT_US):
+                    yield None
+                if self.is_closed or (most is not None and self.size > most):
+                    return
                 self.due[self._want(name, wanted)] = None
-        for gone in forgotten:
+        for gone in request.forgotten_topics_data:
             name = self.name_of(gone)
             rows = self._topics.get(name, {})
             for index in gone.partitions:
+                if pace.over(_WANT_US):
+                    yield None
                 row = rows.pop(index, None)
                 if row is not None:
                     self.size -= 1
@@ -296,13 +314,26 @@ class FetchSession:
 
         Whether there are such topics.
         """
+        return run_through(self.allow_in_steps(access, is_refused))
+
+    def allow_in_steps(self, access: int, is_refused: Callable[[str | UUID], bool]) -> Steps[bool]:
+        """The same with pauses."""
         if self.access == access:
             return False
         self.access = access
-        refused = [rows for topic, rows in self._topics.items() if is_refused(topic)]
-        for rows in refused:
-            self.due.update(dict.fromkeys(rows.values()))
-        return bool(refused)
+        pace, any_refused = Pace(), False
+        for topic, rows in list(self._topics.items()):
+            if pace.over(_TOPIC_US):
+                yield None
+            if is_refused(topic) and self._topics.get(topic) is rows:
+                self.due.update(dict.fromkeys(rows.values()))
+                any_refused = True
+        return any_refused
+
+    @property
+    def topics(self) -> int:
+        """How many."""
+        return len(self._topics)
 
     def name_of(self, topic: FetchTopic | ForgottenTopic) -> str | UUID:
         """How this session's requests name a topic."""
@@ -324,21 +355,41 @@ class FetchSession:
 
     def look(self, read: Read, max_bytes: int) -> Found:
         """What there is to tell. Ends where the answer is full: the others stay due, and are first next time."""
-        found = Found()
-        for row in list(self.due):
-            left = max_bytes - found.size
-            if left <= 0 < found.size:
-                break
-            reading = read(row.topic, row.wanted, max(0, left), found.size == 0)
-            if row.has_news(reading):
-                found.add(row, row.topic, reading)
-            else:
-                self._settle(row, reading)
+        return run_through(self.look_in_steps(read, max_bytes, _never))
+
+    def look_in_steps(self, read: Read, max_bytes: int, is_over: Callable[[], bool]) -> Steps[Found]:
+        """The same with pauses; at its end all that is due then was looked at. It ends early once `is_over`."""
+        found, pace = Found(), Pace()
+        seen: dict[SessionPartition, bool] = {}  # those looked at; whether they were idle then
+        rows = list(self.due)
+        while rows:
+            for row in rows:
+                if pace.over(_READ_US):
+                    yield None
+                left = max_bytes - found.size
+                if is_over() or left <= 0 < found.size:
+                    return found
+                if row not in self.due:  # forgotten meanwhile
+                    continue
+                reading = read(row.topic, row.wanted, max(0, left), found.size == 0)
+                if row.has_news(reading):
+                    found.add(row, row.topic, reading)
+                else:
+                    self._settle(row, reading)
+                seen[row] = row not in self.due
+            rows = [row for row in self.due if seen.get(row, True)]  # something has happened there meanwhile
         return found
 
     def tell(self, found: Found) -> None:
         """An answer with this goes out."""
+        run_through(self.tell_in_steps(found))
+
+    def tell_in_steps(self, found: Found) -> Steps[None]:
+        """The same with pauses."""
+        pace = Pace()
         for row, _, reading in found.rows:
+            if pace.over(_WANT_US):
+                yield None
             if row is not None:
                 row.told(reading.data)
                 self._settle(row, reading)

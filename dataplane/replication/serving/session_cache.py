@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.records.steps import run_through
 from dataplane.replication.serving.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from dataplane.config import Settings
     from dataplane.doors import Clock
     from dataplane.protocol.messages.fetch import FetchRequest
+    from dataplane.records.steps import Steps
 
 EVICTION_S = 120.0
+MOST_REMEMBERED = 4_000
+"""Partitions of a session: they are let go of in one go, and what a full request names of them is taken over so."""
 FIRST_VERSION_WITH_IDS = 13
 
 
@@ -105,7 +109,7 @@ class SessionPool:
         session.used_at = self._clock.monotonic()
         del self._sessions[session.id]
         self._sessions[session.id] = session
-        if self.partitions > self._max_partitions:
+        if session.size > MOST_REMEMBERED or self.partitions > self._max_partitions:
             self.refused += 1
             self.remove(session)
             return False
@@ -128,6 +132,12 @@ class SessionPool:
 
         A full request (epoch 0, or -1: "the last") ends the session that it names.
         """
+        return run_through(self.resume_in_steps(request, principal, version))
+
+    def resume_in_steps(
+        self, request: FetchRequest, principal: str, version: int
+    ) -> Steps[FetchSession | ErrorCode | None]:
+        """The same with pauses."""
         session = self.find(request.session_id, principal)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
@@ -135,9 +145,12 @@ class SessionPool:
             return None
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        code = session.resume(request, uses_topic_ids=version >= FIRST_VERSION_WITH_IDS)
+        code = session.next_request(request, uses_topic_ids=version >= FIRST_VERSION_WITH_IDS)
         if code:
             return code
+        yield from session.update(request, MOST_REMEMBERED)
+        if session.is_closed:  # meanwhile
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if not session.size:
             self.remove(session)
             return None
