@@ -37,7 +37,7 @@ class Housekeeping:
         settings = self._replicas.configuration.settings
         self._every("isr", settings.replica_lag_time_max_ms / 2, self._look_for_laggards)
         self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint_in_slices)
-        self._every("flush", settings.log_flush_scheduler_interval_ms, self._replicas.syncs.look_at_time)
+        self._every("flush", settings.log_flush_scheduler_interval_ms, self._look_at_time_in_slices)
         self._every("retention", settings.log_retention_check_interval_ms, self._retain_in_slices)
         self._replicas.cleaner.start()
 
@@ -124,6 +124,10 @@ class Housekeeping:
             lambda partition: checkpoints.note(partition.log, partition.state.high_watermark),
             checkpoints.write_noted,
         )
+
+    def _look_at_time_in_slices(self) -> None:
+        syncs = self._replicas.syncs
+        self._in_slices("flush", syncs.timed(), syncs.look_at_time)
 
     def _retain_in_slices(self) -> None:
         self._in_slices("retention", iter(self._replicas.logs.logs()), self._retain)

@@ -29,7 +29,7 @@ from dataplane.storage.config import FOREVER
 from dataplane.storage.log import flushing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dataplane.doors import Background, Clock
     from dataplane.replication.manager import Replicas
@@ -100,14 +100,17 @@ class Syncs:
         self._wanted.setdefault(_owner(partition), {})[partition] = None
         self._schedule()
 
-    def look_at_time(self) -> None:
-        """Sync the partitions that have waited for flush.ms."""
-        now = self._clock.monotonic()
-        for partition, since in list(self._timed.items()):
-            if now - since >= partition.log.config.flush_ms / 1000:
-                self._timed[partition] = now
-                if not partition.is_synced() and not partition.state.is_offline:
-                    self.want(partition)
+    def timed(self) -> Iterator[Partition]:
+        """The partitions that have a flush.ms."""
+        return iter(list(self._timed))
+
+    def look_at_time(self, partition: Partition) -> None:
+        """Sync a partition of these that has waited for its flush.ms."""
+        now, since = self._clock.monotonic(), self._timed.get(partition)
+        if since is not None and now - since >= partition.log.config.flush_ms / 1000:
+            self._timed[partition] = now
+            if not partition.is_synced() and not partition.state.is_offline:
+                self.want(partition)
 
     def hold_back(self, partition: Partition, calls: list[Callable[[ErrorCode], None]]) -> bool:
         """Whether these, who ask for what is written now, have to wait until it is on disk."""

@@ -91,6 +91,17 @@ def test_no_round_begins_before_the_last_has_ended():
     assert housekeeping._under_way == {}
 
 
+def test_those_with_a_time_to_be_synced_are_looked_at_in_a_round():
+    loop, _, partitions, housekeeping = start()
+    housekeeping._timers["flush"] = None
+    seen = []
+    housekeeping._replicas.syncs = SimpleNamespace(timed=lambda: iter(partitions), look_at_time=seen.append)
+    housekeeping._look_at_time_in_slices()
+    assert len(seen) < COUNT
+    loop.turns()
+    assert seen == partitions
+
+
 def test_a_round_ends_when_everything_stops():
     loop, _, partitions, housekeeping = start()
     seen = []
