@@ -373,6 +373,7 @@ class Broker:
         )
         self.config = replace(self.config, settings=self.layers.effective)
         self.replicas.configuration.take_settings(self.config)
+        self.slices.run("", self.replicas.configuration.all_anew())
         self.controller.take_rules(self._rules_of_the_controller())
 
     def _rules_of_the_controller(self) -> Rules:

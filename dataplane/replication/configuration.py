@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.cluster.topic_policy import policy_of
 from dataplane.cluster.topic_settings import min_insync_replicas
+from dataplane.records.steps import Pace
 from dataplane.replication.replica.partition_state import PartitionSettings
 from dataplane.replication.upkeep.syncing import flush_after, is_durable
 from dataplane.storage.config import LogConfig
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dataplane.config import BrokerConfig, Settings
+    from dataplane.records.steps import Steps
     from dataplane.replication.replica.partition import Partition
     from dataplane.replication.replica_registry import ReplicaRegistry
     from dataplane.replication.throttling import Throttles
     from dataplane.replication.upkeep.syncing import Syncs
+
+
+_CONFIGURED_US = 25
 
 
 class TopicOverrides(Protocol):
@@ -92,12 +97,19 @@ class Configuration:
         )
 
     def take_settings(self, config: BrokerConfig) -> None:
-        """The broker's own settings have changed: every topic takes its defaults anew."""
+        """The broker's own settings have changed; then `all_anew`."""
         self.config = config
         self._log_defaults = LogConfig.from_settings(config.settings)
         self._throttles.take_settings(config)
+
+    def all_anew(self) -> Steps[None]:
+        """Every topic takes the broker's defaults anew."""
+        pace = Pace()
         for partition in self._registry.partitions():
-            self.configure(partition)
+            if pace.over(_CONFIGURED_US):
+                yield None
+            if self._registry.get(partition.topic, partition.index) is partition:  # still
+                self.configure(partition)
 
     def take_largest_batch(self, key: str, size: int | None) -> None:
         """What an instance says of its topics that do not say themselves; None: as the broker."""
