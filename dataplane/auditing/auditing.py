@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from dataplane.tenancy.session import Session
 
 EVERY_S = 1.0
-PORTION = 64
 _TRAILS_AT_ONCE = 4
 """Each of them may begin to write: a tenth of a millisecond or more."""
+PORTION = 64
 """Records in one request. Of the largest that clients can cause (256 characters outside the BMP in each text that they choose)
 these are less than `message.max.bytes`: what is larger would never be taken, and nothing behind it written."""
 MOST_OF_A_REQUEST = 20

@@ -6,6 +6,7 @@ of it is one value for each replica, `PartitionSettings`, and the configuration 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.cluster.topic_policy import policy_of
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _CONFIGURED_US = 25
+
+_log = logging.getLogger(__name__)
 
 
 class TopicOverrides(Protocol):
@@ -97,7 +100,7 @@ class Configuration:
         )
 
     def take_settings(self, config: BrokerConfig) -> None:
-        """The broker's own settings have changed; then `all_anew`."""
+        """The broker's own settings have changed; call `all_anew` next."""
         self.config = config
         self._log_defaults = LogConfig.from_settings(config.settings)
         self._throttles.take_settings(config)
@@ -108,8 +111,12 @@ class Configuration:
         for partition in self._registry.partitions():
             if pace.over(_CONFIGURED_US):
                 yield None
-            if self._registry.get(partition.topic, partition.index) is partition:  # still
+            if self._registry.get(partition.topic, partition.index) is not partition:  # it has gone meanwhile
+                continue
+            try:
                 self.configure(partition)
+            except Exception:  # noqa: BLE001 - the others take theirs
+                _log.exception("%r keeps its settings", partition)
 
     def take_largest_batch(self, key: str, size: int | None) -> None:
         """What an instance says of its topics that do not say themselves; None: as the broker."""

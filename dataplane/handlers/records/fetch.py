@@ -63,7 +63,7 @@ _API = APIS[ApiKey.FETCH]
 _FIRST_WITH_THROTTLE_TIME = 1
 _NAME_US, _SIZE_US, _READ_US = 1, 1, 16
 _SHORT = 64
-"""Partitions of a session that are looked at in one go, or topics for which access is asked: a millisecond."""
+"""Partitions of a session that are looked at in one go: a millisecond."""
 
 
 def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
@@ -323,7 +323,7 @@ class _FullFetch(_Fetch):
         session = self._begin() if self._request.session_epoch == INITIAL_EPOCH else None
         if session is None:
             return NO_SESSION
-        session.begin(found, self._wanted)
+        session.begin(found, self._wanted, is_late=self._ctx.is_long)
         session.access = self._access
         self._pool.touch(session)
         return session.id
@@ -351,6 +351,8 @@ class _InSteps(_Fetch):
 
     def _again(self, *, is_last: bool) -> None:
         look = self._ctx.broker.slices.run(self._ctx.owner, self._looked(is_last=is_last))
+        if not look.done:
+            self.answer.stop = look.give_up
         look.then(lambda done: None if done.error is None else self.answer.fail(done.error))
 
     def _looked(self, *, is_last: bool) -> Steps[None]:
@@ -438,7 +440,7 @@ class _SessionFetch(_InSteps):
         """Whether so much has to be looked at that it is done in steps."""
         session = self._session
         asks = session.access != self._ctx.session.access_generation
-        return len(session.due) > _SHORT or (asks and session.topics > _SHORT)
+        return len(session.due) > _SHORT or (asks and session.size > _SHORT)
 
     def start(self) -> None:
         if self.is_long:
@@ -468,10 +470,13 @@ class _SessionFetch(_InSteps):
         return self._session.epoch == self._next_epoch
 
     def _may_wait(self, _found: Found) -> bool:
-        return True
+        return self._is_current() and not self._session.is_closed
 
     def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
         session = self._session
+        if session.has_stirred(found):
+            self._again(is_last=False)
+            return
         waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken, self._ctx.owner)
         session.wait(waiter, found)
         self.answer.look = self._look_again
@@ -488,9 +493,8 @@ class _SessionFetch(_InSteps):
         session, access = self._session, self._ctx.session.access_generation
         if not self._is_current() or session.waiter is None:
             return
-        if session.topics > _SHORT or session.allow(
-            access, self._reader.is_refused
-        ):  # of many it asks when it looks again
+        # Of very many it is asked when it looks again.
+        if session.size > _SHORT or session.allow(access, self._reader.is_refused):
             session.wake()
 
     def _woken(self) -> None:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 Done = Callable[[ErrorCode], None]
 
 
+def _nothing() -> None:
+    """Instead of what was called."""
+
+
 class Watcher(Protocol):
     """What hangs on a partition because it reads from it."""
 
@@ -91,12 +95,17 @@ class ReadWaiter(Waiter):
     def lost(self) -> None:
         """It answers with what there is."""
         self.cancel()
-        self.wake()
+        self._wake_once()
 
     def expired(self) -> None:
         """It answers with what there is."""
         self.leave()
-        self.wake()
+        self._wake_once()
+
+    def _wake_once(self) -> None:
+        """What was woken may be called in another turn, and until then partitions of a session tell their waiter again."""
+        wake, self.wake = self.wake, _nothing
+        wake()
 
 
 class LowWatermarkWaiter(Waiter):

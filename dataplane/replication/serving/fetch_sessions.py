@@ -131,6 +131,10 @@ class SessionPartition:
             self._place = place
             place[self] = None
 
+    def has_stirred(self, reading: Reading) -> bool:
+        """Whether something has happened since this look, after which it hung where more is heard of."""
+        return reading.place is not None and self._place is not reading.place
+
     def unhang(self) -> None:
         """Hear nothing any more."""
         if self._place is not None:
@@ -254,8 +258,13 @@ class FetchSession:
         rows = self._topics.get(topic)
         return None if rows is None else rows.get(index)
 
-    def begin(self, found: Found, wanted: Iterable[tuple[str | UUID, FetchPartition]]) -> None:
-        """Remember what a full fetch wanted and what it was told."""
+    def begin(
+        self, found: Found, wanted: Iterable[tuple[str | UUID, FetchPartition]], *, is_late: bool = False
+    ) -> None:
+        """Remember what a full fetch wanted and what it was told. `is_late`: it was looked at in earlier turns, too.
+
+        Then something may have happened meanwhile, and the next request looks at all of it.
+        """
         served = []
         for (topic, partition), (_, _, reading) in zip(wanted, found.rows, strict=True):
             row = self._want(topic, partition)
@@ -266,6 +275,8 @@ class FetchSession:
                 self._settle(row, reading)
         for row, reading in served:
             self._settle(row, reading)  # behind all the others
+        if is_late:
+            self.due.update(dict.fromkeys(self.partitions()))
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool) -> ErrorCode:
         """The next request of the session: take over what it changes. Or why not."""
@@ -285,14 +296,17 @@ class FetchSession:
         return ErrorCode.NONE
 
     def update(self, request: FetchRequest, most: int | None = None) -> Steps[None]:
-        """Take over what a request changes. Ends early where the session has gone, or has more than `most` partitions."""
-        pace = Pace()
+        """Take over what a request changes.
+
+        Ends early where the session has gone, or its next request has come, or it has more than `most` partitions.
+        """
+        pace, epoch = Pace(), self.epoch
         for topic in request.topics:
             name = self.name_of(topic)
             for wanted in topic.partitions:
                 if pace.over(_WANT_US):
                     yield None
-                if self.is_closed or (most is not None and self.size > most):
+                if self.is_closed or self.epoch != epoch or (most is not None and self.size > most):
                     return
                 self.due[self._want(name, wanted)] = None
         for gone in request.forgotten_topics_data:
@@ -301,6 +315,8 @@ class FetchSession:
             for index in gone.partitions:
                 if pace.over(_WANT_US):
                     yield None
+                if self.is_closed or self.epoch != epoch:
+                    return
                 row = rows.pop(index, None)
                 if row is not None:
                     self.size -= 1
@@ -330,11 +346,6 @@ class FetchSession:
                 any_refused = True
         return any_refused
 
-    @property
-    def topics(self) -> int:
-        """How many."""
-        return len(self._topics)
-
     def name_of(self, topic: FetchTopic | ForgottenTopic) -> str | UUID:
         """How this session's requests name a topic."""
         return topic.topic_id if self.uses_topic_ids else topic.topic
@@ -358,7 +369,7 @@ class FetchSession:
         return run_through(self.look_in_steps(read, max_bytes, _never))
 
     def look_in_steps(self, read: Read, max_bytes: int, is_over: Callable[[], bool]) -> Steps[Found]:
-        """The same with pauses; at its end all that is due then was looked at. It ends early once `is_over`."""
+        """The same with pauses. It ends early once `is_over`; `has_stirred` says what it may have missed."""
         found, pace = Found(), Pace()
         seen: dict[SessionPartition, bool] = {}  # those looked at; whether they were idle then
         rows = list(self.due)
@@ -374,6 +385,8 @@ class FetchSession:
                 reading = read(row.topic, row.wanted, max(0, left), found.size == 0)
                 if row.has_news(reading):
                     found.add(row, row.topic, reading)
+                    if reading.place is not None:
+                        row.hang(reading.place)
                 else:
                     self._settle(row, reading)
                 seen[row] = row not in self.due
@@ -390,9 +403,15 @@ class FetchSession:
         for row, _, reading in found.rows:
             if pace.over(_WANT_US):
                 yield None
-            if row is not None:
-                row.told(reading.data)
+            if row is None or self.partition(row.topic, row.wanted.partition) is not row:  # forgotten meanwhile
+                continue
+            row.told(reading.data)
+            if not row.has_stirred(reading):
                 self._settle(row, reading)
+
+    def has_stirred(self, found: Found) -> bool:
+        """Whether something has happened at one of these partitions since it was looked at."""
+        return any(row is not None and row.has_stirred(reading) for row, _, reading in found.rows)
 
     def expects_only(self, row: SessionPartition, epoch: int, access: int) -> bool:
         """Whether a request with this epoch is the next, none waits, and no other partition may have something to tell."""

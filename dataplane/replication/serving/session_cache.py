@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 EVICTION_S = 120.0
 MOST_REMEMBERED = 4_000
-"""Partitions of a session: they are let go of in one go, and what a full request names of them is taken over so."""
+"""A session's partitions at most: to close it, and to remember a full request, are one go each."""
 FIRST_VERSION_WITH_IDS = 13
 
 
@@ -148,14 +148,19 @@ class SessionPool:
         code = session.next_request(request, uses_topic_ids=version >= FIRST_VERSION_WITH_IDS)
         if code:
             return code
-        yield from session.update(request, MOST_REMEMBERED)
-        if session.is_closed:  # meanwhile
+        epoch = session.epoch
+        try:
+            yield from session.update(request, MOST_REMEMBERED)
+        finally:  # also where its client has gone meanwhile
+            if not session.is_closed:
+                self.touch(session)
+        if session.is_closed:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if not session.size:
             self.remove(session)
             return None
-        if not self.touch(session):
-            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         return session
 
 

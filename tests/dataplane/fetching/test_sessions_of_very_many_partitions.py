@@ -170,3 +170,72 @@ def test_what_a_client_may_no_longer_read_is_told_also_where_that_is_asked_in_st
     answer = client.told(run(client.steps()))
     assert sorted(rows(answer)) == list(range(MANY))
     assert {row.error_code for row in rows(answer).values()} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+# --- what happens while it is looked at -----------------------------------------------------------------------------------
+
+
+def long_session(count=100):
+    """One whose partitions are all there, each with a record that its reader has not got yet."""
+    client = Client(single(count), dict.fromkeys(range(count), 0))
+    for index in range(count):
+        client.cluster.produce(1, "x", acks=1, index=index)
+    client.cluster.run(0.01)
+    return client
+
+
+def produce(client, index):
+    client.cluster.produce(1, "y", acks=1, index=index)
+    client.cluster.run(0.01)
+
+
+def test_what_arrives_where_something_was_found_already_is_told_next():
+    """A record there was no news of would be left until something else happens."""
+    client = long_session()
+    steps = client.steps(dict.fromkeys(range(100), 1), is_long=True)  # there is nothing but other high watermarks
+    answer = client.told(run(steps, lambda number: number == 15 and produce(client, 0)))
+    assert (len(rows(answer)), rows(answer)[0].high_watermark) == (100, 1)
+    again = client.told(run(client.steps(is_long=True)))
+    assert list(rows(again)) == [0]
+    assert rows(again)[0].high_watermark == 2
+
+
+def test_what_arrives_where_too_little_was_found_is_looked_at_again_and_not_waited_for():
+    client = long_session()
+    size = sum(len(row.records) for row in rows(client.told(run(client.steps()))).values())
+    reply = run(
+        client.steps(dict.fromkeys(range(100), 0), is_long=True, min_bytes=size + 1, max_wait_ms=60_000),
+        lambda number: number == 10 and produce(client, 0),
+    )
+    assert reply.done
+    assert sum(len(row.records) for row in rows(client.told(reply)).values()) > size
+
+
+def test_one_that_is_overtaken_does_not_wait():
+    def overtake(number):
+        if number == 3:
+            assert client.pool.resume(client.request(), "User:one@127.0.0.1", VERSION) is client.fetch_session
+
+    client = long_session()
+    run(client.steps())
+    reply = run(client.steps(dict.fromkeys(range(100), 1), is_long=True, max_wait_ms=60_000), overtake)
+    assert client.told(reply).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_session_that_begins_with_a_look_in_many_turns_looks_at_all_of_it_again():
+    client = long_session()
+    client.pool.remove(client.fetch_session)
+    client.epoch = -1
+    steps = client.steps(dict.fromkeys(range(100), 1), is_long=True)
+    answer = client.told(run(steps, lambda number: number == 20 and produce(client, 0)))
+    client.session_id = answer.session_id
+    assert client.session_id
+    assert list(rows(client.told(run(client.steps())))) == [0]
+
+
+def test_partitions_are_counted_also_where_their_client_has_gone_in_the_midst(client):
+    steps = client.steps(dict.fromkeys(range(1_000, 2_000), 0), is_long=True)
+    for _ in range(20):
+        next(steps)
+    steps.close()
+    assert client.pool.partitions == client.fetch_session.size > MANY
