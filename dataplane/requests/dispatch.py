@@ -393,13 +393,13 @@ class ClientConnection:
         Its copy counts as held until then, or until what is taken from it no longer needs it (`Later.held_until`).
         """
         names, size = self.session.names, len(frame)
-        needed_until: Future[Any] | None = None
+        answer: Outcome | None = None
         make = decoder_in_steps if self._may_be_of_any_length(header) else limited_decoder_in_steps
         try:
             request = (yield from make(row.api.request, header.api_version)(frame, header.position, names))[0]
             debt = None if is_let_in else self._debt(header, request)
             if debt is not None:
-                return self._when_paid(row, ctx, request, debt, self._decoded_bytes(header, len(frame)))
+                return self._when_paid(row, ctx, request, debt, self._decoded_bytes(header, size), size)
             if header.api_key in STORED_BY_GROUPS:
                 self.turnstile.charge_groups(header, request, len(frame))
             # no name here for what it lets go
@@ -413,13 +413,17 @@ class ClientConnection:
             except GeneratorExit:  # the connection has gone, and has not heard of what it would give up
                 _give_up(answer)
                 raise
-            needed_until = answer.held_until if isinstance(answer, Later) else None
             return answer
         finally:
-            if needed_until is None or needed_until.done:
-                self._connection.hold(-size)
-            else:
-                needed_until.then(lambda _: self._connection.hold(-size))
+            self._let_go_of(size, answer)
+
+    def _let_go_of(self, size: int, answer: Outcome | None) -> None:
+        """A frame is held no longer than this answer needs it."""
+        until = answer.held_until if isinstance(answer, Later) else None
+        if until is None or until.done:
+            self._connection.hold(-size)
+        else:
+            until.then(lambda _: self._connection.hold(-size))
 
     async def _until_released(self, ctx: RequestContext, reply: Awaitable[Now], request: list[Any], size: int) -> Now:
         """What a handler says that waits for others, the request taking its room for so long.
@@ -434,9 +438,13 @@ class ClientConnection:
         finally:
             self.broker.decoded.give_back(ctx.owner, size)
 
-    async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
+    async def _when_paid(
+        self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int, frame_bytes: int
+    ) -> Any:
         """As `turnstile.keep_until_paid`: what is kept takes room of this size until then, or the connection is gone."""
         paid: Future[None] = Future()
+        answer: Outcome | None = None
+        self._connection.hold(frame_bytes)
         self.broker.decoded.take(ctx.owner, size)
         try:
             waiting = self.broker.debt_queues.join(
@@ -450,9 +458,11 @@ class ClientConnection:
             finally:
                 self._paying = None
                 waiting.give_up()
-            return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+            answer = await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+            return answer
         finally:
             self.broker.decoded.give_back(ctx.owner, size)
+            self._let_go_of(frame_bytes, answer)
 
     def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Outcome]) -> Outcome:
         """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""

@@ -26,7 +26,7 @@ from dataplane.protocol.messages.groups import HeartbeatResponse
 from dataplane.protocol.release import ELEMENTS_PER_STEP
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
-from dataplane.tasks import Future, Later, resolved
+from dataplane.tasks import Future, Later, Task, resolved
 from dataplane.tenancy.session import Session
 from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
@@ -233,14 +233,14 @@ def test_what_is_known_of_the_request_that_began_last_outlives_a_wait_that_ends(
 # --- long requests ----------------------------------------------------------------------------------------------------
 
 
-def long_steps(world, handle, elements=5_000):
+def long_steps(world, handle, elements=5_000, *, is_let_in=True):
     """The steps of a long request that `handle` replies to, and its context."""
     row = SimpleNamespace(api=APIS[ApiKey.METADATA], handle=handle)
     request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=f"topic-{n}") for n in range(elements)))
     frame = memoryview(bytearray(encode_request(row.api, 9, 7, "client", request)[SIZE_BYTES:]))
     world.socket.hold(len(frame))
     ctx = RequestContext(world.broker, world.session, row.api.key, 9, 7, None, len(frame), True)
-    return world.client._long(row, ctx, parse_request_header(frame), frame, is_let_in=True), ctx
+    return world.client._long(row, ctx, parse_request_header(frame), frame, is_let_in=is_let_in), ctx
 
 
 def test_a_reply_that_comes_later_is_given_up_where_its_long_request_is_still_being_let_go():
@@ -264,6 +264,33 @@ def test_a_long_request_counts_as_held_until_nothing_of_it_is_needed():
     size = world.socket.held
     for _ in steps_of_it:
         assert world.socket.held == size
+    assert world.socket.held == size
+    reply.resolve(MESSAGE)
+    assert world.socket.held == 0
+
+
+def test_one_that_meets_a_debt_counts_as_held_while_it_waits_and_until_nothing_of_it_is_needed(monkeypatch):
+    world, reply, pays = World(), Held(), []
+    monkeypatch.setattr(ClientConnection, "_debt", lambda *_: "a debt")
+    world.broker.decoded = SimpleNamespace(take=lambda *_: None, give_back=lambda *_: None)
+
+    def join(_debt, _who, _size, paid):
+        pays.append(paid)
+        return SimpleNamespace(give_up=lambda: None)
+
+    world.broker.debt_queues = SimpleNamespace(join=join)
+    steps_of_it, _ = long_steps(world, lambda _ctx, _request: reply, is_let_in=False)
+    size = world.socket.held
+    answer = None
+    while answer is None:
+        try:
+            next(steps_of_it)
+        except StopIteration as stop:
+            answer = Task(stop.value)
+    assert (world.socket.held, answer.done) == (size, False)
+    pays[0]()
+    world.run()
+    assert answer.result() is reply
     assert world.socket.held == size
     reply.resolve(MESSAGE)
     assert world.socket.held == 0
