@@ -12,7 +12,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -85,6 +85,8 @@ class World:
     victim: Address
     tenants: dict[str, Tenant] | None = None
     turns: Path | None = None
+    noted: dict[str, int] = field(default_factory=dict)
+    """What the preparation of a row has to tell those who make its frames."""
 
     @property
     def is_ours(self) -> bool:

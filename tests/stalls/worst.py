@@ -215,6 +215,23 @@ def _sessions(world: World) -> list[bytes]:
     return [framed(_fetch(world, session_epoch=0), 12)]
 
 
+def _begin_session(world: World) -> None:
+    """One of as many partitions as a broker remembers of a session. They are not there, and have that to tell each time."""
+    with Wire(world.doors[TENANT], timeout_s=60) as wire:
+        partitions = tuple(FetchPartition(200 + number, partition_max_bytes=1) for number in range(3_900))
+        topics = (FetchTopic(world.known[TENANT].sink, partitions=partitions),)
+        answer = wire.call(FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=1, session_epoch=0, topics=topics), 12)
+    assert answer.session_id, answer.error_code
+    world.noted["session"] = answer.session_id
+
+
+def _resumed(world: World) -> list[bytes]:
+    """Its next requests, which name nothing."""
+    session = world.noted.get("session", 1)
+    request = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=1, session_id=session)
+    return [framed(replace(request, session_epoch=epoch), 12) for epoch in range(1, 2_000)]
+
+
 def _fetch(world: World, session_epoch: int) -> FetchRequest:
     known = world.known[TENANT]
     partition = (FetchPartition(0, partition_max_bytes=MIB),)
@@ -341,6 +358,15 @@ def worst() -> list[Attack]:
         row(either, "FETCH", 12, "a thousand that wait for all topics", frames=_parked, connections=1_000),
         row(
             either, "FETCH", 12, "a thousand with a new session each time", frames=_sessions, connections=1_000, depth=2
+        ),
+        row(
+            either,
+            "FETCH",
+            12,
+            "a session of 3,900 partitions that are not there",
+            frames=_resumed,
+            before=_begin_session,
+            resets=False,
         ),
         row(
             ours,
