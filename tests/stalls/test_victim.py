@@ -16,6 +16,7 @@ from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchRespo
 from dataplane.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from tests.stalls.pauses import Pause, Pauses
 from tests.stalls.victim import Victim, Wait, Window
+from tests.support.waiting import wait_for
 
 
 class Broker:
@@ -26,6 +27,7 @@ class Broker:
         self.grown = threading.Condition()
         self.log = []
         self.error = 0
+        self.refused = 0
         self.sockets = []
 
     def serve(self, sock):
@@ -61,6 +63,7 @@ class Broker:
             with self.grown:
                 self.log.append(offset.to_bytes(8) + bytes(data.records)[8:])
                 self.grown.notify_all()
+        self.refused += bool(self.error)
         one = PartitionProduceResponse(data.index, self.error, offset)
         return ProduceResponse((TopicProduceResponse("victim", (one,)),))
 
@@ -136,7 +139,7 @@ def test_it_is_quiet_again_after_a_stall_and_not_during_one(broker, victim):
 def test_what_a_broker_refuses_is_an_error(broker, victim):
     def refuse():
         broker.error = 6
-        time.sleep(0.3)
+        wait_for(lambda: broker.refused > 12, 30, "some requests to be refused")
         broker.error = 0
 
     window = watched(victim, 0.6, refuse)
