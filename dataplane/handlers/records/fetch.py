@@ -434,12 +434,13 @@ class _SessionFetch(_InSteps):
         super().__init__(ctx, request)
         self._session = session
         self._next_epoch = next_epoch(request.session_epoch)
+        self._has_asked = False  # which topics are refused now
 
     @property
     def is_long(self) -> bool:
         """Whether so much has to be looked at that it is done in steps."""
         session = self._session
-        asks = session.access != self._ctx.session.access_generation
+        asks = not self._has_asked and session.access != self._access
         return len(session.due) > _SHORT or (asks and session.size > _SHORT)
 
     def start(self) -> None:
@@ -452,14 +453,19 @@ class _SessionFetch(_InSteps):
         session = self._session
         if not self._is_current():
             return Found()
-        session.allow(self._ctx.session.access_generation, self._reader.is_refused)
+        run_through(self._ask())
         return session.look(self._reader.read, max_bytes)
+
+    def _ask(self) -> Steps[None]:
+        if not self._has_asked:
+            self._has_asked = True
+            yield from self._session.allow_in_steps(self._access, self._reader.is_refused)
 
     def _look_in_steps(self, max_bytes: int) -> Steps[Found]:
         session, cold = self._session, self._reader.cold
         if not self._is_current():
             return Found()
-        yield from session.allow_in_steps(self._ctx.session.access_generation, self._reader.is_refused)
+        yield from self._ask()
 
         def is_over() -> bool:
             return cold.missing is not None or not self._is_current()
@@ -493,8 +499,10 @@ class _SessionFetch(_InSteps):
         session, access = self._session, self._ctx.session.access_generation
         if not self._is_current() or session.waiter is None:
             return
-        # Of very many it is asked when it looks again.
-        if session.size > _SHORT or session.allow(access, self._reader.is_refused):
+        if session.size > _SHORT:  # it asks when it looks again
+            self._access, self._has_asked = access, False
+            session.wake()
+        elif session.allow(access, self._reader.is_refused):
             session.wake()
 
     def _woken(self) -> None:
