@@ -54,8 +54,7 @@ from dataplane.throttle.mutations import Toll
 
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
-_TRIM_S = 10.0
-"""An instance may change hundreds of settings in a second, and brokers read the names of all notifications there are."""
+_TRIM_S = 60.0
 _CREATED_PER_TRIM = 250
 _DELETED_TOGETHER = 100
 _ADDED_PER_TURN = 100

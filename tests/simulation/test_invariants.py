@@ -16,8 +16,10 @@ def cluster():
     made = SimulatedCluster(5)
     made.until(made.up)
     made.create_topic(TOPIC, 1, min_insync_replicas="2")
-    on_disk = made.client.sleep(SOON_S)  # else a power cut takes the replica itself, and not what it has
-    made.until(lambda: on_disk.done)
+    created = made.client.sleep(SOON_S)
+    made.until(lambda: created.done)
+    for broker in made.brokers.values():
+        broker.logs.get(PHYSICAL, 0).founding.settle()  # else a power cut takes the replica itself, and not what it has
     return made
 
 
