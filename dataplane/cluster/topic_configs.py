@@ -32,8 +32,6 @@ _NOTHING: Mapping[str, str] = {}
 _TOPIC = topic_entity("")
 _READ_AT_ONCE = 128
 """Entities: about a millisecond of the loop."""
-
-
 _REST_S = 0.1
 """Between two readings of all notifications, of which each new topic makes one."""
 

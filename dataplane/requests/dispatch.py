@@ -419,7 +419,7 @@ class ClientConnection:
 
     def _let_go_of(self, size: int, answer: Outcome | None) -> None:
         """A frame is held no longer than this answer needs it."""
-        until = answer.held_until if isinstance(answer, Later) else None
+        until = _held_until(answer)
         if until is None or until.done:
             self._connection.hold(-size)
         else:
@@ -516,7 +516,7 @@ class ClientConnection:
             task = Task(reply, row.api.key.name)
             self._take_later(row, ctx, task, slot, task if ctx.is_long else None)  # much waits with it: one at a time
         elif isinstance(reply, Future):
-            self._take_later(row, ctx, reply, slot, reply.held_until if isinstance(reply, Later) else None)
+            self._take_later(row, ctx, reply, slot, _held_until(reply))
         else:
             self._fill(slot or self.answers.reserve(), row, ctx, reply)
 
@@ -612,6 +612,10 @@ def _told_ms(row: Handler, answer: Any) -> int:
 def decoded_bytes(size: int, most_elements: int = MAX_ELEMENTS) -> int:
     """What a long request of `size` bytes takes in memory when it is decoded, about, and rather more."""
     return DECODED_TIMES * size + ELEMENT_BYTES * min(most_elements, size // LEAST_ELEMENT_BYTES)
+
+
+def _held_until(reply: Outcome | None) -> Future[Any] | None:
+    return reply.held_until if isinstance(reply, Later) else None
 
 
 def _give_up(reply: Outcome) -> None:

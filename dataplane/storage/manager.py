@@ -70,8 +70,9 @@ class LogManager:
         self._removals = Unhurried(background, later, _RESTING_REMOVALS)  # of whole directories, which take longer
         self._settling = Unhurried(background, later)
         self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
-        self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
-        self.checkpoints.on_unfounded = self._settle
+        self.checkpoints = CheckpointSchedule(
+            files, background, self._directories, self._logs, self._directory_failed, self._settle
+        )
         self.unclean_loss = UncleanLoss(files, config.data_dirs)
 
     # --- start and stop -----------------------------------------------------------------------------------------------

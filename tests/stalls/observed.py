@@ -62,7 +62,7 @@ class Turn(NamedTuple):
 class WrittenDown(Turns):
     """Turns as the loop counts them; the longer ones, and those in which the processor was taken away, in a file."""
 
-    __slots__ = ("_ended_s", "_gave_way", "_ran_s", "_read_in")
+    __slots__ = ("_ended_s", "_gave_way", "_ran_s")
     path = Path()
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -74,12 +74,11 @@ class WrittenDown(Turns):
         ran_s = time.thread_time() - self._ran_s
         if seconds > LONGER_THAN_S or seconds - ran_s > TAKEN_S:
             slept = now - seconds - self._ended_s > _POLLED_S
-            waited = slept + _read_in() - self._read_in
             turn = (
                 f"{now:.6f}",
                 f"{seconds * 1e3:.3f}",
                 f"{ran_s * 1e3:.3f}",
-                f"{max(0, _gave_way() - self._gave_way - waited)}",
+                f"{max(0, _gave_way() - self._gave_way - slept)}",
                 most.name if most else "",
             )
             with self.path.open("a") as file:
@@ -89,17 +88,13 @@ class WrittenDown(Turns):
         super().ended(now, seconds, most)
 
     def _go_on(self) -> None:
-        self._ran_s, self._gave_way, self._read_in = time.thread_time(), _gave_way(), _read_in()
+        self._ran_s, self._gave_way = time.thread_time(), _gave_way()
 
 
 def _gave_way() -> int:
-    """How often this thread has, since it began."""
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
-
-
-def _read_in() -> int:
-    """How often this thread has waited for memory to be read in, since it began."""
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
+    """How often this thread has, since it began. Waits for memory to be read in do not count."""
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return used.ru_nvcsw - used.ru_majflt
 
 
 def turns_since(path: Path, since_s: float) -> list[Turn]:

@@ -46,12 +46,11 @@ class Checkpointed(NamedTuple):
         return LastKnown(*(offsets.get(key, 0) for offsets in self))
 
 
-def _nothing(_: Log) -> None:
-    """Until somebody wants to hear."""
-
-
 class CheckpointSchedule:
-    """Of the logs in `logs`, which others change. `failed` hears of a directory that refuses."""
+    """Of the logs in `logs`, which others change.
+
+    `failed` hears of a directory that refuses, `unfounded` of a log that has had records and whose own is not on disk yet.
+    """
 
     def __init__(
         self,
@@ -60,16 +59,14 @@ class CheckpointSchedule:
         directories: Directories,
         logs: Mapping[Key, Log],
         failed: Callable[[str, OSError], None],
+        unfounded: Callable[[Log], None],
     ) -> None:
         self._files, self._background, self._directories = files, background, directories
-        self._logs, self._failed = logs, failed
+        self._logs, self._failed, self._unfounded = logs, failed, unfounded
         self._positions = {home: CheckpointRows(files, home) for home, _ in directories.all()}
         self._high_watermarks: dict[Key, int] = {}
         self._namesakes: set[Key] = set()
         self._leaving: set[Key] = set()  # and those that what is being written will make an end of
-        self.on_unfounded: Callable[[Log], None] = (
-            _nothing  # hears of logs that have had records and are not on disk yet
-        )
         self.marks_gone = 0  # the highest number that a mark of a log had that is not there any more
         self._writing: Future[None] | None = None
         self._settling: Future[None] | None = None
@@ -108,7 +105,7 @@ class CheckpointSchedule:
         if self._logs.get(key) is log:
             self._positions[home_of(log.directory)].note(key, log, high_watermark)
             if log.end_offset and not log.is_founded:
-                self.on_unfounded(log)
+                self._unfounded(log)
 
     def moved_away(self, log: Log) -> None:
         """The log has left this directory."""

@@ -16,16 +16,14 @@ from tests.dataplane.fetching.support import FETCH, KEY, NAME, Door, request, ro
 
 MANY = 300
 VERSION = 12
+PRINCIPAL = "User:one@127.0.0.1"
 
 
 class Slices:
     """Runs all steps at once."""
 
-    def __init__(self):
-        self.runs = 0
-
-    def run(self, _owner, steps):
-        self.runs += 1
+    @staticmethod
+    def run(_owner, steps):
         done: Future = Future()
         done.resolve(list(steps))
         return done
@@ -36,8 +34,7 @@ class Client(Door):
 
     def __init__(self, cluster, wanted):
         super().__init__(cluster)
-        self.slices = Slices()
-        self.broker.slices = self.slices
+        self.broker.slices = Slices()
         self.session_id, self.epoch = self.fetch(wanted, VERSION, session_epoch=0).session_id, 0
         assert self.session_id
 
@@ -47,7 +44,7 @@ class Client(Door):
 
     @property
     def fetch_session(self):
-        return self.pool.find(self.session_id, "User:one@127.0.0.1")
+        return self.pool.find(self.session_id, PRINCIPAL)
 
     def request(self, wanted=(), **members):
         self.epoch += 1
@@ -58,6 +55,11 @@ class Client(Door):
         """Of the session's next request."""
         ctx = RequestContext(self.broker, self.session, ApiKey.FETCH, VERSION, 7, "test", 100, is_long)
         return fetch.handle_fetch(ctx, self.request(wanted, **members))
+
+    def overtake(self, number):
+        """In one of the pauses the session's next request comes by another connection."""
+        if number == 3:
+            assert self.pool.resume(self.request(), PRINCIPAL, VERSION) is self.fetch_session
 
     def told(self, reply) -> FetchResponse:
         """What a reply says, which is there."""
@@ -77,6 +79,20 @@ def run(steps, meanwhile=lambda number: None):
             return stop.value
         meanwhile(number)
         number += 1
+
+
+def long_session(count=100):
+    """One whose partitions are all there, each with a record that its reader has not got yet."""
+    client = Client(single(count), dict.fromkeys(range(count), 0))
+    for index in range(count):
+        client.cluster.produce(1, "x", acks=1, index=index)
+    client.cluster.run(0.01)
+    return client
+
+
+def produce(client, index):
+    client.cluster.produce(1, "y", acks=1, index=index)
+    client.cluster.run(0.01)
 
 
 @pytest.fixture
@@ -101,12 +117,7 @@ def test_few_are_looked_at_between_two_pauses(client, monkeypatch):
 
 
 def test_what_arrives_where_nothing_was_while_others_are_looked_at_is_told(client):
-    def produce(number):
-        if number == 3:
-            client.cluster.produce(1, "x", acks=1, index=1)
-            client.cluster.run(0.01)
-
-    answer = client.told(run(client.steps(), produce))
+    answer = client.told(run(client.steps(), lambda number: number == 3 and produce(client, 1)))
     assert rows(answer)[1].high_watermark == 1
     assert len(rows(answer)[1].records) > 0
 
@@ -118,11 +129,7 @@ def test_what_is_forgotten_is_not_told(client):
 
 
 def test_one_that_is_overtaken_says_so(client):
-    def overtake(number):
-        if number == 3:
-            assert client.pool.resume(client.request(), "User:one@127.0.0.1", VERSION) is client.fetch_session
-
-    answer = client.told(run(client.steps(), overtake))
+    answer = client.told(run(client.steps(), client.overtake))
     assert (answer.error_code, rows(answer)) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, {})
 
 
@@ -142,15 +149,11 @@ def test_one_whose_session_goes_meanwhile_is_answered(client):
 
 def test_one_that_finds_nothing_waits_and_is_woken():
     count = 80
-    client = Client(single(count), dict.fromkeys(range(count), 0))
-    for index in range(count):
-        client.cluster.produce(1, "x", acks=1, index=index)
-    client.cluster.run(0.01)
+    client = long_session(count)
     assert len(rows(client.told(run(client.steps())))) == count
     reply = run(client.steps(dict.fromkeys(range(count), 1), is_long=True, max_wait_ms=5_000))
     assert not reply.done
-    client.cluster.produce(1, "y", acks=1, index=7)
-    client.cluster.run(0.01)
+    produce(client, 7)
     assert list(rows(client.told(reply))) == [7]
 
 
@@ -173,20 +176,6 @@ def test_what_a_client_may_no_longer_read_is_told_also_where_that_is_asked_in_st
 
 
 # --- what happens while it is looked at -----------------------------------------------------------------------------------
-
-
-def long_session(count=100):
-    """One whose partitions are all there, each with a record that its reader has not got yet."""
-    client = Client(single(count), dict.fromkeys(range(count), 0))
-    for index in range(count):
-        client.cluster.produce(1, "x", acks=1, index=index)
-    client.cluster.run(0.01)
-    return client
-
-
-def produce(client, index):
-    client.cluster.produce(1, "y", acks=1, index=index)
-    client.cluster.run(0.01)
 
 
 def test_what_arrives_where_something_was_found_already_is_told_next():
@@ -212,13 +201,9 @@ def test_what_arrives_where_too_little_was_found_is_looked_at_again_and_not_wait
 
 
 def test_one_that_is_overtaken_does_not_wait():
-    def overtake(number):
-        if number == 3:
-            assert client.pool.resume(client.request(), "User:one@127.0.0.1", VERSION) is client.fetch_session
-
     client = long_session()
     run(client.steps())
-    reply = run(client.steps(dict.fromkeys(range(100), 1), is_long=True, max_wait_ms=60_000), overtake)
+    reply = run(client.steps(dict.fromkeys(range(100), 1), is_long=True, max_wait_ms=60_000), client.overtake)
     assert client.told(reply).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 

@@ -133,14 +133,20 @@ class Rests:
         self.wanted.append((delay_s, callback))
 
 
-def test_many_are_made_to_last_one_after_the_other_with_rests(files):
-    """Each takes the interpreter from the loop some sixteen times, and thousands may be made at once."""
-    jobs, rests = Jobs(Random(1)), Rests()
+def with_rests(files, jobs, rests, count):
+    """A manager that takes rests, and so many logs with a record each."""
     manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
     manager.open_all()
-    logs = [manager.create("t", index, ONE) for index in range(5)]
+    logs = [manager.create("t", index, ONE) for index in range(count)]
     for log in logs:
         append(log, "a")
+    return manager, logs
+
+
+def test_many_are_made_to_last_one_after_the_other_with_rests(files, jobs):
+    """Each takes the interpreter from the loop some sixteen times, and thousands may be made at once."""
+    rests = Rests()
+    manager, logs = with_rests(files, jobs, rests, 5)
     for settled in range(1, 6):
         manager.checkpoints.write({})  # what waits already does not wait twice
         jobs.all()
@@ -153,13 +159,9 @@ def test_many_are_made_to_last_one_after_the_other_with_rests(files):
     assert not rests.wanted
 
 
-def test_those_that_are_settled_otherwise_or_deleted_meanwhile_need_no_rest(files):
-    jobs, rests = Jobs(Random(1)), Rests()
-    manager = LogManager(files, StoppedClock(), jobs, BROKER, rests)
-    manager.open_all()
-    logs = [manager.create("t", index, ONE) for index in range(4)]
-    for log in logs:
-        append(log, "a")
+def test_those_that_are_settled_otherwise_or_deleted_meanwhile_need_no_rest(files, jobs):
+    rests = Rests()
+    manager, logs = with_rests(files, jobs, rests, 4)
     manager.checkpoints.write({})
     flushing.flush(logs[1])
     manager.delete("t", 2)
