@@ -37,7 +37,7 @@ JARS = (
     "jline-2",
 )
 JVM_OPTIONS = (
-    "-Xmx96m",
+    "-Xmx256m",  # 96 were too few for 10,000 topics, with a broker that starts anew and reads them all
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Dzookeeper.admin.enableServer=false",
