@@ -24,6 +24,7 @@ counts as held memory; the next one of the connection waits for the same debt un
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dataplane.doors import Callback, Connection
@@ -221,8 +222,15 @@ class Turnstile:
         waiting = self._waiting = self._broker.debt_queues.join(bucket, sender, size, self.paid_for(go_on))
         if self._is_members and kind != BYTES_IN:
             patience_s = self._broker.config.settings.group_min_session_timeout_ms / 1000 / 2
-            is_fetch = kind == BYTES_OUT
-            self._broker.doors.loop.call_later(patience_s, lambda: self._lose_patience(waiting, is_fetch=is_fetch))
+            self._broker.doors.loop.call_later(
+                patience_s, partial(self._time_is_up, waiting, is_fetch=kind == BYTES_OUT)
+            )
+
+    def _time_is_up(self, waiting: Waiting, *, is_fetch: bool) -> None:
+        """In the account's time: a thousand connections that came together lose their patience together (27 ms in one turn)."""
+        lose = partial(self._lose_patience, waiting, is_fetch=is_fetch)
+        if self._waiting is waiting:
+            self._broker.doors.loop.when_due(self._session.account, lose)
 
     def _lose_patience(self, waiting: Waiting, *, is_fetch: bool) -> None:
         """Let it in, unless its turn has come. A fetch is answered, and brings nothing: it is not its turn."""

@@ -216,6 +216,24 @@ def test_a_member_waits_no_longer_than_half_of_the_shortest_session(world):
     assert client.begins(ApiKey.METADATA, 100)
 
 
+def test_members_that_lose_their_patience_together_are_let_in_in_their_accounts_time(monkeypatch):
+    """Each reads as much as one turn of it reads: a thousand of them took 27 ms together."""
+    world, patience_s = World(replace(LIMITS, requests_per_s=None)), Settings().group_min_session_timeout_ms / 1000 / 2
+    clients = [world.client() for _ in range(10)]
+    for client in clients:
+        client.begins(ApiKey.JOIN_GROUP, 0)
+    world.bucket("loop").charge(10**9, 0.0)
+    assert not any(client.begins(ApiKey.METADATA, 100) for client in clients)
+    due = []
+    monkeypatch.setattr(world.loop, "when_due", lambda account, callback: due.append((account, callback)))
+    world.loop.run_until(patience_s + 0.1)
+    assert not any(is_read(client) for client in clients)
+    assert {account for account, _ in due} == {clients[0]._session.account}
+    for _, callback in due:
+        callback()
+    assert all(is_read(client) for client in clients)
+
+
 @pytest.mark.parametrize("rate", [0, PRODUCE])
 def test_a_member_is_no_way_around_the_limit_of_what_is_produced(rate):
     """A JoinGroup costs nothing, and a thousand connections can say it: each would produce twice in a session's time."""
