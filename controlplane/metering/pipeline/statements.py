@@ -48,7 +48,7 @@ class Told(NamedTuple):
     hour: str = ""  # the last that is told; "": none
     gap: Statement | None = None  # the first behind it that does not count
     lost: tuple[str, ...] = ()  # boots for which that one does not account
-    accounted: frozenset[str] = frozenset()  # boots, by all statements that count
+    accounted: frozenset[str] = frozenset()  # boots, when the last that counts was said, by it and those before it
 
 
 def told(statements: Iterable[Statement], judged: Collection[str] = (), boots: Sequence[Boot] = ()) -> Told:
@@ -68,13 +68,13 @@ def told(statements: Iterable[Statement], judged: Collection[str] = (), boots: S
             accounted.update(concerned, (each.boot for each in boots if each.first_at_ms <= statement.said_at_ms))
         if not lost or statement.boot in judged:
             accounted |= known
-            found = Told(statement, hour)
+            found = Told(statement, hour, accounted=frozenset(accounted))
             continue
         unheard[statement.boot] = None
         accounted.discard(statement.boot)  # it was named before it spoke, and has counted since
         if found.gap is None:
             found = found._replace(gap=statement, lost=tuple(dict.fromkeys(lost)))
-    return found._replace(accounted=frozenset(accounted))
+    return found
 
 
 def _concerns(boot: Boot, statement: Statement, hour: str) -> bool:

@@ -79,6 +79,14 @@ class TestBootsThatNeverSpoke:
         assert told(statements, judged={"b"}, boots=[counted("n", 2, at=25)]).lost == ("n",), "what came later is not"
 
 
+def test_a_boot_that_speaks_later_was_accounted_for_all_the_same_when_others_spoke():
+    """By a judgement, which is dropped; what it says then counts for nothing, and takes nothing back."""
+    statements, boots = said(("c", 0), ("a", 0, "c"), ("b", 0)), [counted("b", 0, at=0)]
+    certain, ids = superseded(statements, 30, {"c"}, boots)
+    assert (certain.hour, certain.gap.boot, certain.accounted, ids) == ("h00", "b", {"a", "b", "c"}, [0])
+    assert told(statements[1:], {"c"}, []) == certain._replace(accounted=frozenset("ac"))
+
+
 BOOTS = "abcd"
 ROWS = st.lists(
     st.tuples(st.sampled_from(BOOTS), st.integers(0, 20), st.lists(st.sampled_from(BOOTS), max_size=2)), max_size=12
