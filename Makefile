@@ -18,7 +18,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold mirror partitions wheel crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold mirror lake partitions wheel crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes   (CLUSTERS=2: two physical clusters)"
@@ -26,6 +26,7 @@ help:  ## this list
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make mirror            a topic copied between Apache Kafka and ours, killed, beside MirrorMaker 2   (ARGS=\"--gigabytes 10 --kills 20 --directory var\")"
+	@echo "make lake              a topic loaded into a Delta table, killed and compared, beside a consumer and the disk   (ARGS=\"--gigabytes 10 --kills 20\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection|proxy|sasl|tls for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
 	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
@@ -73,6 +74,9 @@ wheel:
 
 mirror: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.benchmarks.mirror $(ARGS)
+
+lake: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.benchmarks.lake $(ARGS)
 
 partitions: venv-develop
 	@exec $(RUN) -m tests.benchmarks.partitions $(ARGS)
