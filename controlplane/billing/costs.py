@@ -22,6 +22,7 @@ from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.forecast import Recent, forecast_document, recent_window
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.rating import (
+    CREDIT,
     ELASTIC,
     PREPAID,
     RESERVED,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 REFRESHED_AFTER = timedelta(minutes=15)
 ROUND_S = 200.0
-ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC)
+ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC, CREDIT)
 _REASON = "costs of all organisations are computed"
 
 

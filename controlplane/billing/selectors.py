@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from controlplane.billing.exports.document import InvoiceDocument, Names, invoic
 from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, PrepaidEvent
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.pricing.credits import Missed, MissedDays, credits_of
 from controlplane.billing.pricing.elastic import elastic_of
 from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
@@ -29,6 +30,8 @@ from controlplane.instances.models import Instance, SpecChangeKind
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
 from controlplane.metering.elastic import elastic_hours
+from controlplane.metering.pipeline.quota_days import MINUTE_MS
+from controlplane.quotas.report import missed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,8 +163,19 @@ def inputs_of(
     hours, prepaid = hours_of(instance, month), paid_in_advance(instance)
     elastic = elastic_of(elastic_hours(instance=instance, start=month.start, end=month.end), terms, month)
     return documents.inputs_document(
-        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic
-    )
+        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic,
+        credits_=credits_of(missed_days(instance, month), month),
+    )  # fmt: skip
+
+
+def missed_days(instance: Instance, month: Month) -> MissedDays:
+    """Of a month, the days on which the bandwidth that was bought could not be had, as the quota report says."""
+    found: dict[date, list[Missed]] = {}
+    for row in missed(instance=instance, start=month.start, end=month.end):
+        found.setdefault(date.fromisoformat(row.day), []).append(
+            Missed(row.under_limit_ms or 0, row.minutes * MINUTE_MS)
+        )
+    return {day: tuple(sorted(each)) for day, each in found.items()}
 
 
 def paid_in_advance(instance: Instance) -> PaidInAdvance:

@@ -18,7 +18,7 @@ class LineSerializer(serializers.Serializer[Any]):
 
     item = serializers.CharField(
         help_text="bandwidth, disk or partitions; prepaid_bandwidth, prepaid_disk or prepaid_partitions; produced, consumed "
-        "or stored; elastic_produced or elastic_consumed"
+        "or stored; elastic_produced or elastic_consumed; guarantee_credit, which is negative"
     )
     quantity = serializers.CharField()
     unit = serializers.CharField()

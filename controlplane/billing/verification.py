@@ -14,13 +14,15 @@ from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import compared
+from controlplane.billing.pricing.credits import credit_terms_on, credits_in
 from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.money import text_of
-from controlplane.billing.pricing.plans import plan_version
+from controlplane.billing.pricing.plans import month_day, plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
-from controlplane.billing.selectors import invoice_list, late_usage, paid_in_advance, periods_of, terms_of
+from controlplane.billing.selectors import invoice_list, late_usage, missed_days, paid_in_advance, periods_of, terms_of
 from controlplane.metering.elastic import elastic_hours, is_kept
+from controlplane.quotas.report import is_reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 class Difference:
     """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
 
-    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, usage (the month looks
-    different).
+    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, guarantee, usage (the
+    month looks different).
     """
 
     invoice: str  # its number
@@ -127,6 +129,7 @@ def _today(invoice: Invoice) -> Iterator[Difference]:
         yield Difference(name, "sizes", "the sizes of the month are others today")
     yield from _prepaid(invoice, now)
     yield from _elastic(invoice, month)
+    yield from _guarantee(invoice, month)
     yield from _late(invoice)
 
 
@@ -158,6 +161,19 @@ def _elastic(invoice: Invoice, month: Month) -> Iterator[Difference]:
     hours = elastic_hours(instance=invoice.instance, start=month.start, end=month.end)
     if dict(sealed.hours) != hours:
         yield Difference(name, "elastic", "what was carried above the bought bandwidth is something else today")
+
+
+def _guarantee(invoice: Invoice, month: Month) -> Iterator[Difference]:
+    """Days on which the bandwidth that was bought could not be had, as the quota report has it by now. What came late stays so.
+
+    Of a month whose days are forgotten, or that has no terms, there is nothing to compare with.
+    """
+    if not is_reported(month.start) or credit_terms_on(month_day(month.start)) is None:
+        return
+    sealed = credits_in(invoice.inputs.get("guarantee"))
+    if dict(sealed.days) != missed_days(invoice.instance, month):
+        name = number_text(invoice.number)
+        yield Difference(name, "guarantee", "the days on which the guarantee was missed are others today")
 
 
 def _late(invoice: Invoice) -> Iterator[Difference]:

@@ -2,8 +2,9 @@
 
 A month is *due* CLOSE_AFTER after its end. Its invoices *wait* until metering has counted all usage up to the month's end
 and GRACE beyond it (metering.selectors.Completeness), so that a broker which was away at the end has come back and told
-what it had counted. Of an instance that is the metering of its cluster. An operator may *waive* that by name, for the
-month or for one instance: what comes after all is adjusted later.
+what it had counted; and until the quota report of the month's last day says what is to be given back (`pricing/credits.py`).
+Metering is that of the instance's cluster. An operator may *waive* all that by name, for the month or for
+one instance: usage that comes after all is adjusted later; for days that are not reported by then nothing is given back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, Exists, Min, OuterRef, Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver
+from controlplane.billing.pricing.credits import credit_terms_on
+from controlplane.billing.pricing.plans import month_day
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
@@ -65,11 +68,14 @@ def months_due(now: datetime) -> list[Month]:
 
 
 def why_waiting(month: Month, metered: Completeness) -> str:
-    """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted.
+    """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted, and its days are reported.
 
     `metered`: of the cluster that they are about.
     """
-    return metered.why_not(until=month.end + GRACE)
+    reasons = [metered.why_not(until=month.end + GRACE)]
+    if credit_terms_on(month_day(month.start)) is not None:
+        reasons.append(metered.why_unreported(until=month.end))
+    return "; ".join(filter(None, reasons))
 
 
 def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:

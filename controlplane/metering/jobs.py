@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering.models import JobRun
 from controlplane.metering.pipeline.quota_days import AGAIN_DAYS, can_be_made_again
-from controlplane.metering.pipeline.schedule import AHEAD_MS, JOBS, SILENT_MS, Job, Run, State, lag_ms, next_start
+from controlplane.metering.pipeline.schedule import (
+    AHEAD_MS,
+    DAY_MS,
+    JOBS,
+    SILENT_MS,
+    Job,
+    Run,
+    State,
+    lag_ms,
+    next_start,
+)
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,7 +37,7 @@ LOOKED_AT = 20
 """Of each job: as many as the runner looks at."""
 DIED = "died"
 """What a run is whose job gives no sign of life, until somebody has said so in its row."""
-RUNNER = "runner"
+RUNNER, QUOTA_REPORT = "runner", "quota_report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +163,17 @@ def _today(now: datetime) -> date:
     return now.astimezone(UTC).date()
 
 
+def reported_to(*, clock: Clock = SYSTEM_CLOCK) -> datetime | None:
+    """Up to when days have a quota report, as its runs have said; None: none was made, or not for so long that none will be.
+
+    The minutes of days that are longer ago are forgotten, so nothing waits for their reports.
+    """
+    now_ms = int(clock.now().timestamp() * 1000)
+    rows = JobRun.objects.filter(job=QUOTA_REPORT, state=State.SUCCEEDED, done_to_ms__lte=now_ms)
+    done_to_ms: int | None = rows.aggregate(newest=Max("done_to_ms"))["newest"]
+    return None if done_to_ms is None or now_ms - done_to_ms > (AGAIN_DAYS + 1) * DAY_MS else _known(done_to_ms)
+
+
 def _job(job: Job, now: datetime) -> JobShown:
     now_ms = int(now.timestamp() * 1000)
     begun = JobRun.objects.filter(job=job.name, started_at_ms__isnull=False).order_by("-started_at_ms", "-pk")
@@ -178,7 +200,7 @@ def _done_to_ms(job: Job, believed: QuerySet[JobRun], now_ms: int) -> int | None
     if said is None or job.is_daily:
         return None if said is None else said.done_to_ms
     live = rows.filter(state=State.RUNNING, seen_at_ms__gte=now_ms - SILENT_MS).values_list("done_to_ms", flat=True)
-    return min(live, default=said.done_to_ms)
+    return min((done_to_ms for done_to_ms in live if done_to_ms is not None), default=said.done_to_ms)
 
 
 def _failures(job: Job, rows: list[RunShown]) -> int:

@@ -20,6 +20,7 @@ from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
 from controlplane.metering.elastic import unread_since
+from controlplane.metering.jobs import reported_to
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
@@ -347,6 +348,7 @@ class Completeness:
     brokers: list[finality.BrokerHours]
     unread: Mapping[int, datetime | None]  # masters whose journals are, and since when (`elastic.unread_since`)
     is_retired: bool = False  # its meter is off for good: nothing more will come
+    reported_to: datetime | None = None  # up to when days have a quota report; None: none was ever made
 
     def why_not(self, *, until: datetime) -> str:
         """Why usage before a moment may still change, in a sentence for operators; empty: it is complete.
@@ -366,6 +368,12 @@ class Completeness:
         if self.loss:
             return f"{self.loss}; an operator has to judge it"
         return finality.why_not_final(self.brokers, until=until) or self._why_unread(until)
+
+    def why_unreported(self, *, until: datetime) -> str:
+        """Why it is not known yet whether the bandwidth that was bought could be had; empty: it is known, or never will be."""
+        if self.is_retired or self.absent or self.reported_to is None or self.reported_to >= until:
+            return ""
+        return f"the quota report has come to {self.reported_to:%Y-%m-%d}; it must come to {until:%Y-%m-%d}"
 
     def _why_unread(self, until: datetime) -> str:
         for master, since in self.unread.items():
@@ -397,6 +405,7 @@ def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
         loss.sentence if loss else "",
         finality.broker_hours(read_to, cluster),
         unread_since(cluster),
+        reported_to=reported_to(),
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from django.db.models import F, Max, Q
 
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances.models import Instance
-from controlplane.metering.pipeline.quota_days import Guarantee
+from controlplane.metering.pipeline.quota_days import KEPT_DAYS, Guarantee
 from controlplane.quotas.models import QuotaDay
 
 if TYPE_CHECKING:
@@ -104,6 +105,21 @@ def report_days(
         day, resource = after
         rows = rows.filter(Q(day__lt=day) | Q(day=day, resource__gt=resource))
     return [row_of(row) for row in rows.order_by("-day", "resource")[:limit]]
+
+
+def missed(*, instance: Instance, start: datetime, end: datetime) -> QuerySet[QuotaDay]:
+    """Its rows of the days in [start, end) on which the guarantee was missed.
+
+    The caller has the instance from a selector within its organisation.
+    """
+    return QuotaDay.objects.filter(
+        instance=instance.pk, day__gte=_text(start), day__lt=_first_from(end), guarantee=Guarantee.MISSED
+    )
+
+
+def is_reported(start: datetime, *, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Whether all reports from then on are still kept."""
+    return start >= clock.now() - timedelta(days=KEPT_DAYS)
 
 
 def newest_day() -> str | None:

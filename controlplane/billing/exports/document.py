@@ -32,6 +32,7 @@ TITLES: Mapping[str, str] = {
     "stored": "Storage used",
     "elastic_produced": "Produced above the bought bandwidth",
     "elastic_consumed": "Consumed above the bought bandwidth",
+    "guarantee_credit": "Credit: bandwidth that could not be had",
 }
 """The items of a bill in words; the console says the same."""
 CHARGED: Mapping[str, str] = {
@@ -45,6 +46,7 @@ UNITS: Mapping[str, str] = {
     "hour": "hours",
     "100 GB hour": "x 100 GB-hours",
     "100 partitions hour": "x 100 partition-hours",
+    "day": "days",
     "month": "months",
     "100 GB month": "x 100 GB-months",
     "100 partitions month": "x 100 partition-months",

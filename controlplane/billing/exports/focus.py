@@ -34,6 +34,7 @@ from enum import StrEnum
 
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
+from controlplane.billing.pricing.rating import CREDIT
 from controlplane.core.text import cell_text, second_text
 
 VERSION = "1.2"
@@ -123,9 +124,12 @@ UNITS: Mapping[str, Unit] = {
     "month": Unit("Months", "Months"),
     "100 GB month": Unit("100 GB-Months", "GB-Months", 100),
     "100 partitions month": Unit("100 Partition-Months", "Partition-Months", 100),
+    "day": Unit("Days", "Days"),
     "GB": Unit("GB", "GB"),
     "GB hour": Unit("GB-Hours", "GB-Hours"),
 }
+
+USAGE = "Usage"
 
 
 def focus_csv(document: InvoiceDocument) -> bytes:
@@ -176,10 +180,10 @@ def _charged(charge: Charge) -> dict[str, Value]:
         "EffectiveCost": charge.amount,
         "ListCost": exact,
         "ContractedCost": exact,
-        "ChargeCategory": "Usage" if charge.charged is None else "Purchase",
+        "ChargeCategory": _category(charge),
         "ChargeClass": None if adjusts is None else "Correction",
         "ChargeDescription": _description(charge),
-        "ChargeFrequency": "Usage-Based" if charge.charged is None else "One-Time",
+        "ChargeFrequency": "Usage-Based" if _category(charge) == USAGE else "One-Time",
         "ChargePeriodStart": charge.start,
         "ChargePeriodEnd": charge.end,
         "x_AdjustedInvoiceId": adjusts.invoice if adjusts else None,
@@ -191,13 +195,13 @@ def _charged(charge: Charge) -> dict[str, Value]:
 def _priced(charge: Charge) -> dict[str, Value]:
     """How much of what, and at which price."""
     unit, price = UNITS[charge.unit], text_of(charge.unit_price)
-    is_bought = charge.charged is not None  # and not consumed: the specification wants null then
+    is_consumed = _category(charge) == USAGE  # the specification wants null where it is not
     return {
         "PricingCategory": "Standard",
         "PricingQuantity": charge.quantity,
         "PricingUnit": unit.pricing,
-        "ConsumedQuantity": None if is_bought else product_of(charge.quantity, Decimal(unit.times)),
-        "ConsumedUnit": None if is_bought else unit.consumed,
+        "ConsumedQuantity": product_of(charge.quantity, Decimal(unit.times)) if is_consumed else None,
+        "ConsumedUnit": unit.consumed if is_consumed else None,
         "ListUnitPrice": charge.unit_price,
         "ContractedUnitPrice": charge.unit_price,
         "SkuId": charge.item,
@@ -205,6 +209,12 @@ def _priced(charge: Charge) -> dict[str, Value]:
         "SkuPriceId": f"{charge.plan}.{charge.plan_version}.{charge.item}.{price}",
         "SkuPriceDetails": json.dumps({"x_Plan": charge.plan, "x_PlanVersion": str(charge.plan_version)}),
     }
+
+
+def _category(charge: Charge) -> str:
+    if charge.item == CREDIT:
+        return "Credit"
+    return USAGE if charge.charged is None else "Purchase"
 
 
 def _description(charge: Charge) -> str:

@@ -4,8 +4,8 @@
 and the moment; its canonical JSON (sorted, no spaces) has a SHA-256. The same document gives the same lines on any
 machine, which is how an invoice is checked years later.
 
-Version 2; 3 where something was paid in advance, or bandwidth was elastic: then the events of the one and the hours of the
-other are in it too, with their price lists. Version 1 had
+Version 2; 3 where something was paid in advance, bandwidth was elastic, or its guarantee was missed: then the events, the hours
+and the days of these are in it too, with their price lists and terms. Version 1 had
 one plan for the month and the month's usage as one sum, and its lines did not name their plan; invoices that were closed
 with it are still read and give the lines that they gave.
 """
@@ -21,6 +21,7 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.billing.pricing.adjustments import Late, adjustments
+from controlplane.billing.pricing.credits import NO_CREDITS, Credits, credit_lines, credits_document, credits_in
 from controlplane.billing.pricing.elastic import NOT_ELASTIC, Elastic, elastic_document, elastic_in, elastic_lines
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import Band, Plan
@@ -42,10 +43,12 @@ def inputs_document(
     waived: bool = False,
     prepaid: Prepaid = BY_THE_HOUR,
     elastic: Elastic = NOT_ELASTIC,
+    credits_: Credits = NO_CREDITS,
 ) -> dict[str, Any]:
     """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
     more: dict[str, Any] = {"prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
     more |= {"elastic": elastic_document(elastic)} if elastic.hours else {}
+    more |= {"guarantee": credits_document(credits_)} if credits_.days else {}
     more |= {"version": VERSION_WITH_MORE} if more else {}
     return {
         "version": VERSION,
@@ -78,7 +81,8 @@ def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     terms = terms_in(inputs)
     own = rate(terms, periods, month, now, hours_in(inputs), paid)
     above = elastic_lines(elastic_in(inputs.get("elastic")), terms, month)
-    return (*own, *above, *(line for late in late_in(inputs) for line in adjustments(late)))
+    back = credit_lines(credits_in(inputs.get("guarantee")), terms, periods, month, now)
+    return (*own, *above, *back, *(line for late in late_in(inputs) for line in adjustments(late)))
 
 
 def line_documents(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:

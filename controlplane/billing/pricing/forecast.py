@@ -6,8 +6,8 @@ month's end, uses as much as the average of the counted hours of that time. An h
 uses no less than that. An instance that is younger is judged by the hours that it has; one without a counted hour, or that
 is gone, is expected to use nothing more.
 
-What was paid in advance, and what was carried above the bought bandwidth, is taken as it is: a renewal that is still to come,
-and a peak, are in no forecast.
+What was paid in advance, what was carried above the bought bandwidth, and what is given back where it could not be had, is
+taken as it is: a renewal that is still to come, a peak, and a bad day are in no forecast.
 
 A forecast is an inputs document like that of a bill (documents.py), rated by the same `rate`: it can be computed again from
 its inputs, is never below the bill so far, and is the bill once every hour of the month has been counted.
@@ -20,6 +20,7 @@ from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from controlplane.billing.pricing.credits import credits_in
 from controlplane.billing.pricing.documents import (
     hours_in,
     inputs_document,
@@ -72,6 +73,7 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
         late=late_in(inputs),
         prepaid=prepaid_in(inputs),
         elastic=elastic_in(inputs.get("elastic")),
+        credits_=credits_in(inputs.get("guarantee")),
     )
 
 

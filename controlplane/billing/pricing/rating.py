@@ -42,6 +42,8 @@ PREPAID = ("prepaid_bandwidth", "prepaid_disk", "prepaid_partitions")
 """What is reserved, where it is paid in advance."""
 ELASTIC = ("elastic_produced", "elastic_consumed")
 """What was carried above the bandwidth that was bought (elastic.py)."""
+CREDIT = "guarantee_credit"
+"""What is given back of days on which the bandwidth that was bought could not be had (credits.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,19 @@ def slots_of(periods: Sequence[Period], month: Month, now: datetime) -> dict[dat
             slots[slot] = period.size.or_larger(slots.get(slot, period.size))
             slot += HOUR
     return dict(sorted(slots.items()))
+
+
+def priced_slots(
+    item: str, terms: Sequence[Term], periods: Sequence[Period], month: Month, now: datetime
+) -> dict[datetime, Hourly]:
+    """What each billed hour of the month costs of one of RESERVED, paid in advance or not; hours in which it is sold."""
+    slots = slots_of(periods, month, now)
+    found = {}
+    for span in spans_of(terms, month):
+        sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
+        prices = {size: _priced(span.plan, size) for size in set(sizes.values())}
+        found.update({slot: prices[size][item] for slot, size in sizes.items() if item in prices[size]})
+    return found
 
 
 def floored(moment: datetime) -> datetime:

@@ -9,6 +9,7 @@ produced, consumed     the topic's bytes produced, or consumed
 stored, disk           what the topic stored, times how long
 bandwidth              the topic's bytes produced and consumed together
 elastic_produced, …    the topic's bytes produced, or consumed
+guarantee_credit       as bandwidth
 =====================  ===============================================
 
 What cannot be shared stands in lines of its own: partitions, which are not metered by topic; an item of hours in which
@@ -29,7 +30,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from controlplane.billing.pricing.money import CENT, total_of
-from controlplane.billing.pricing.rating import PREPAID, Line, Span, Used
+from controlplane.billing.pricing.rating import CREDIT, PREPAID, Line, Span, Used
 
 NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE = "not_metered", "no_usage", "adjustment", "in_advance"
 REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE)
@@ -121,7 +122,7 @@ def _reason(item: str, *, has_span: bool) -> str:
 
 
 def _weight(item: str, used: Used) -> int:
-    if item == "bandwidth":
+    if item in ("bandwidth", CREDIT):
         return used.produced_bytes + used.consumed_bytes
     return used.of("stored" if item == "disk" else item.removeprefix("elastic_"))
 

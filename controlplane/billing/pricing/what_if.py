@@ -4,6 +4,7 @@ Rule. The instance would have been there in the same hours, with the members of 
 others as they were; it would have used what it used, and what was paid in advance would have been paid for that size.
 What was carried above the bought bandwidth stays as it was, too: of an hour it is known how much that was, and not how fast,
 so what another bandwidth would have left of it cannot be told (`is_elastic_known`).
+Days on which the guarantee was missed are as they were, at the price of the other size.
 Adjustments of earlier months are left out of both sides: they are no matter of this month's size. Like a forecast it is an
 inputs document, rated by the same `rate`; asked for what it was, it gives what it cost.
 """
@@ -16,6 +17,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from controlplane.billing.pricing.credits import credits_in
 from controlplane.billing.pricing.documents import (
     hours_in,
     inputs_document,
@@ -64,6 +66,7 @@ def what_if_document(
         hours_in(inputs),
         prepaid=prepaid_in(inputs),
         elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
+        credits_=credits_in(inputs.get("guarantee")),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from django.conf import settings
@@ -11,14 +12,17 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from controlplane.accounts.models import User
-from controlplane.billing import closing, selectors, services
+from controlplane.billing import closing, selectors, services, verification, waiting
 from controlplane.billing.models import Invoice
+from controlplane.billing.pricing import credits as credit_rules
+from controlplane.billing.pricing.plans import FROM_THE_BEGINNING
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
-from controlplane.metering.models import Boot, Progress
+from controlplane.metering.models import Boot, JobRun, Progress
+from controlplane.quotas.models import QuotaDay
 from tests.controlplane.conftest import WANTED, Person
 from tests.controlplane.console.conftest import text_of
 from tests.controlplane.fakes import ManualClock
@@ -58,6 +62,12 @@ def metrics(client, tmp_path, monkeypatch):
     return lambda: client.get("/metrics", headers={"Authorization": "Bearer token"}).content.decode().splitlines()
 
 
+@pytest.fixture
+def guaranteed(monkeypatch):
+    """Terms are in force in the months of these tests."""
+    monkeypatch.setattr(credit_rules, "CREDIT_EDITIONS", ((FROM_THE_BEGINNING, credit_rules.GUARANTEE),))
+
+
 def clock_at(day: int, hour: int, month: int = 6) -> ManualClock:
     clock = ManualClock()
     clock.time = datetime(2026, month, day, hour, tzinfo=UTC)
@@ -70,6 +80,28 @@ def close(day: int, hour: int, month: int = 6) -> int:
 
 def at(monkeypatch, *moment: int) -> None:
     monkeypatch.setattr(type(selectors.SYSTEM_CLOCK), "now", lambda _self: datetime(*moment, tzinfo=UTC))
+
+
+def reported(to: datetime) -> None:
+    """The quota report has been made for all days up to a midnight."""
+    at_ms = int(to.timestamp() * 1000)
+    JobRun.objects.create(
+        job="quota_report",
+        state="succeeded",
+        asked_at_ms=at_ms,
+        started_at_ms=at_ms,
+        ended_at_ms=at_ms,
+        done_to_ms=at_ms,
+    )
+
+
+def day_of(instance: str, day: str, resource: str, **columns: object) -> QuotaDay:
+    """A day of the quota report of which every minute was seen."""
+    told: dict[str, object] = {
+        "limit_in_force": 20 << 20, "p50": 0, "p95": 0, "p99": 0, "most": 0, "used_permille": 0, "minutes": 1440,
+        "throttled_minutes": 0, "throttled_ms": 0,
+    }  # fmt: skip
+    return QuotaDay(instance=instance, day=day, resource=resource, **told, **columns)
 
 
 def invoices() -> list[str]:
@@ -102,6 +134,67 @@ class TestMetering:
         assert close(2, 6, month=12) == 14
         rows = Invoice.objects.unscoped("a test").filter(instance=billed).order_by("number")
         assert [invoice.month for invoice in rows] == [f"2026-{month:02}" for month in range(5, 12)]
+
+    def test_it_waits_for_the_quota_report_of_its_last_day_where_there_are_reports(
+        self, billed, guaranteed, monkeypatch
+    ):
+        at(monkeypatch, 2026, 6, 1, 7)
+        usage_complete(datetime(2026, 6, 1, 5, tzinfo=UTC))
+        reported(datetime(2026, 5, 31, tzinfo=UTC))
+        assert close(1, 6) == 0
+        (waits, *_) = waiting.waiting(datetime(2026, 6, 1, 6, tzinfo=UTC))
+        assert waits.why == "the quota report has come to 2026-05-31; it must come to 2026-06-01"
+        reported(datetime(2026, 6, 1, tzinfo=UTC))
+        assert close(1, 7) == 2
+
+    def test_it_waits_for_no_report_where_none_was_made_for_so_long_that_none_can_be(
+        self, billed, guaranteed, monkeypatch
+    ):
+        usage_complete(datetime(2026, 6, 20, tzinfo=UTC))
+        reported(datetime(2026, 5, 31, tzinfo=UTC))
+        at(monkeypatch, 2026, 6, 14, 7)
+        assert close(14, 7) == 0
+        at(monkeypatch, 2026, 6, 16, 7)
+        assert close(16, 7) == 2
+
+    def test_a_report_of_days_to_come_was_made_by_a_clock_that_was_ahead(self, billed, guaranteed, monkeypatch):
+        at(monkeypatch, 2026, 6, 1, 7)
+        usage_complete(datetime(2026, 6, 1, 5, tzinfo=UTC))
+        reported(datetime(2026, 5, 31, tzinfo=UTC))
+        reported(datetime(2026, 7, 31, tzinfo=UTC))
+        assert close(1, 7) == 0
+
+    def test_days_on_which_the_guarantee_was_missed_are_credited(self, billed, guaranteed):
+        QuotaDay.objects.bulk_create(
+            day_of(billed.id, day, resource, **columns)
+            for day, resource, columns in (
+                ("2026-05-03", "produce", {"under_limit_ms": 864_000, "guarantee": "missed"}),
+                ("2026-05-03", "consume", {"under_limit_ms": 4_321_000, "guarantee": "missed"}),
+                ("2026-05-04", "produce", {"under_limit_ms": 10, "guarantee": "kept"}),
+                ("2026-06-01", "produce", {"under_limit_ms": 86_400_000, "guarantee": "missed"}),
+            )
+        )
+        usage_complete(datetime(2026, 6, 1, 5, tzinfo=UTC))
+        assert close(1, 6) == 2
+        invoice = Invoice.objects.unscoped("a test").get(instance=billed)
+        (credit,) = (line for line in invoice.lines if line["item"] == "guarantee_credit")
+        (bandwidth,) = (line for line in invoice.lines if line["item"] == "bandwidth")
+        day = 24 * Decimal(bandwidth["unit_price"])
+        assert (credit["quantity"], Decimal(credit["unit_price"]), Decimal(credit["amount"])) == ("-1", day, -day)
+        assert invoice.total == sum(Decimal(line["amount"]) for line in invoice.lines)
+        assert verification.invoice_verify(invoice=invoice) == []
+        QuotaDay.objects.filter(instance=billed.id, day="2026-05-03").update(guarantee="kept")
+        assert [found.code for found in verification.invoice_verify(invoice=invoice)] == ["guarantee"]
+
+    def test_an_invoice_of_a_month_without_terms_has_no_credit_and_is_not_said_to_lack_it(self, billed):
+        QuotaDay.objects.bulk_create(
+            [day_of(billed.id, "2026-05-03", "produce", under_limit_ms=10**7, guarantee="missed")]
+        )
+        usage_complete(datetime(2026, 6, 1, 5, tzinfo=UTC))
+        assert close(1, 6) == 2
+        invoice = Invoice.objects.unscoped("a test").get(instance=billed)
+        assert "guarantee" not in invoice.inputs
+        assert verification.invoice_verify(invoice=invoice) == []
 
     def test_the_closer_says_in_the_log_what_waits_and_why(self, billed, caplog):
         usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))

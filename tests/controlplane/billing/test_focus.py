@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from controlplane.billing.costs import ITEMS
 from controlplane.billing.exports.document import TITLES, Names
 from controlplane.billing.exports.focus import COLUMNS, UNITS, Kind, focus_csv
 from controlplane.billing.pricing.money import amount_of
 from controlplane.billing.pricing.plans import EDITIONS, PRO, TRAFFIC, hourly
 from controlplane.billing.pricing.prepaid_prices import PREPAID_EDITIONS, monthly
-from controlplane.billing.pricing.rating import ELASTIC, Adjusts, Line, Used
+from controlplane.billing.pricing.rating import CREDIT, ELASTIC, Adjusts, Line, Used
 from controlplane.core.text import FORMULA
 
 from .bills import rate_under
@@ -83,6 +84,20 @@ class TestTheWorkedBill:
         }  # fmt: skip
 
 
+def test_what_is_given_back_is_a_credit_that_consumed_nothing():
+    start = datetime(2025, 5, 3, tzinfo=UTC)
+    price = Decimal("188.64")
+    back = Line(
+        CREDIT, Decimal("-0.25"), "day", price, Decimal("-47.16"), start, start + timedelta(days=1), "guarantee", 1
+    )
+    (row,) = read(invoice([back]))
+    assert [row[name] for name in ("ChargeCategory", "ChargeClass", "ChargeFrequency", "BilledCost", "PricingQuantity")] == [
+        "Credit", "", "One-Time", "-47.16", "-0.25",
+    ]  # fmt: skip
+    assert (row["PricingUnit"], row["ConsumedQuantity"], row["ConsumedUnit"]) == ("Days", "", "")
+    assert row["ChargeDescription"] == "Credit: bandwidth that could not be had"
+
+
 def test_an_adjustment_is_a_correction_that_names_what_it_corrects():
     start = datetime(2025, 4, 3, 7, tzinfo=UTC)
     late = Line(
@@ -132,8 +147,12 @@ def test_every_unit_and_item_on_sale_has_its_words():
     ]
     entries = [*entries, *months]
     used = [line for edition in EDITIONS for line in rate_under(edition.plan, [SMALL], MAY, ISSUED, Used(1, 1, 10**12))]
-    assert {entry.unit for entry in entries} | {line.unit for line in used} == set(UNITS)
-    assert {entry.item for entry in entries} | {line.item for line in used} | set(ELASTIC) == set(TITLES)
+    assert {entry.unit for entry in entries} | {line.unit for line in used} | {"day"} == set(UNITS)
+    assert (
+        {entry.item for entry in entries} | {line.item for line in used} | {*ELASTIC, CREDIT}
+        == set(TITLES)
+        == set(ITEMS)
+    )
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "=cmd|' /C calc'!A0", "＝1"])  # noqa: RUF001
