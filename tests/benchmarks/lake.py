@@ -56,7 +56,8 @@ COMMITS = 60
 """Of the load that is killed: a kill costs what was read since the last one."""
 _POOL_BYTES = 2**20
 _DISK_BYTES = 10**9
-_LOOK_S = 0.1
+_LOOK_S, _BATCH_S = 0.1, 0.1
+_SILENT_S = 30.0
 _SAY_S = 15.0
 _LOAD_WITHIN_S = 3600.0
 
@@ -126,6 +127,9 @@ class _Bench:
                 self._send(producer, TOPIC, number % PARTITIONS, number, None)
                 number += 1
             if number // TRANSACTION % ABORTED_EACH == 0:
+                producer.flush(
+                    60
+                )  # else what has not been sent yet is thrown away, and the topic has nothing to be left out
                 producer.abort_transaction(60)
                 continue
             producer.commit_transaction(60)
@@ -191,10 +195,11 @@ class _Bench:
             began = time.monotonic()
             reader.assign([TopicPartition(TOPIC, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
             ended: set[int] = set()
-            count = 0
+            count, heard_s = 0, began
             while len(ended) < PARTITIONS:
-                messages = reader.consume(10_000, 10)
-                if not messages:
+                messages = reader.consume(1000, _BATCH_S)  # it waits for so many, or so long
+                heard_s = time.monotonic() if messages else heard_s
+                if time.monotonic() - heard_s > _SILENT_S:
                     raise AssertionError(f"the topic does not answer, after {count:,} records")
                 for message in messages:
                     if message.error() is None:
