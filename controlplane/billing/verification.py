@@ -14,10 +14,10 @@ from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import compared
-from controlplane.billing.pricing.credits import credit_terms_on, credits_in
+from controlplane.billing.pricing.credits import credit_terms_of, credits_in
 from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.money import text_of
-from controlplane.billing.pricing.plans import month_day, plan_version
+from controlplane.billing.pricing.plans import plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
 from controlplane.billing.selectors import invoice_list, late_usage, missed_days, paid_in_advance, periods_of, terms_of
@@ -168,7 +168,7 @@ def _guarantee(invoice: Invoice, month: Month) -> Iterator[Difference]:
 
     Of a month whose days are forgotten, or that has no terms, there is nothing to compare with.
     """
-    if not is_reported(month.start) or credit_terms_on(month_day(month.start)) is None:
+    if not is_reported(month.start) or credit_terms_of(month) is None:
         return
     sealed = credits_in(invoice.inputs.get("guarantee"))
     if dict(sealed.days) != missed_days(invoice.instance, month):

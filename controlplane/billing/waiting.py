@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, Exists, Min, OuterRef, Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver
-from controlplane.billing.pricing.credits import credit_terms_on
-from controlplane.billing.pricing.plans import month_day
+from controlplane.billing.pricing.credits import credit_terms_of
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
@@ -73,7 +72,7 @@ def why_waiting(month: Month, metered: Completeness) -> str:
     `metered`: of the cluster that they are about.
     """
     reasons = [metered.why_not(until=month.end + GRACE)]
-    if credit_terms_on(month_day(month.start)) is not None:
+    if credit_terms_of(month) is not None:
         reasons.append(metered.why_unreported(until=month.end))
     return "; ".join(filter(None, reasons))
 

@@ -348,7 +348,9 @@ class Completeness:
     brokers: list[finality.BrokerHours]
     unread: Mapping[int, datetime | None]  # masters whose journals are, and since when (`elastic.unread_since`)
     is_retired: bool = False  # its meter is off for good: nothing more will come
-    reported_to: datetime | None = None  # up to when days have a quota report; None: none was ever made
+    reported_to: datetime | None = (
+        None  # up to when days have a quota report; None: nothing waits for one (`jobs.reported_to`)
+    )
 
     def why_not(self, *, until: datetime) -> str:
         """Why usage before a moment may still change, in a sentence for operators; empty: it is complete.
@@ -398,6 +400,10 @@ class Completeness:
 
 def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
     """How it is now, of usage on a cluster."""
+    return _completeness(cluster, reported_to())
+
+
+def _completeness(cluster: str, reported: datetime | None) -> Completeness:
     read_to, loss = complete_to(cluster), losses_open(cluster).first()
     return Completeness(
         settings.ENVIRONMENT.metering_absent,
@@ -405,7 +411,7 @@ def completeness(cluster: str = DEFAULT_CLUSTER) -> Completeness:
         loss.sentence if loss else "",
         finality.broker_hours(read_to, cluster),
         unread_since(cluster),
-        reported_to=reported_to(),
+        reported_to=reported,
     )
 
 
@@ -414,8 +420,9 @@ def completeness_by_cluster() -> dict[str, Completeness]:
 
     A cluster is retired when every invoice of its instances is written; what these still get are adjustments.
     """
+    reported = reported_to()  # one report is of all clusters
     return {
-        cluster.name: replace(completeness(cluster.name), is_retired=cluster.state == ClusterState.RETIRED)
+        cluster.name: replace(_completeness(cluster.name, reported), is_retired=cluster.state == ClusterState.RETIRED)
         for cluster in clusters_known()
     }
 

@@ -228,8 +228,8 @@ class Turnstile:
 
     def _time_is_up(self, waiting: Waiting, *, is_fetch: bool) -> None:
         """In the account's time: a thousand connections that came together lose their patience together (27 ms in one turn)."""
-        lose = partial(self._lose_patience, waiting, is_fetch=is_fetch)
         if self._waiting is waiting:
+            lose = partial(self._lose_patience, waiting, is_fetch=is_fetch)
             self._broker.doors.loop.when_due(self._session.account, lose)
 
     def _lose_patience(self, waiting: Waiting, *, is_fetch: bool) -> None:

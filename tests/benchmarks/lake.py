@@ -38,6 +38,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from controlplane.env import ROOT
 from controlplane.stack.process import dies_with_parent
 from tests.benchmarks.mirror import kill_points
+from tests.benchmarks.numbered import NumberedRecords, produce
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
 
@@ -54,7 +55,6 @@ RANGE_SHARE = 0.1
 NOTHING = "nothing to load: the table has all that the topic has"
 COMMITS = 60
 """Of the load that is killed: a kill costs what was read since the last one."""
-_POOL_BYTES = 2**20
 _DISK_BYTES = 10**9
 _LOOK_S, _BATCH_S = 0.1, 0.1
 _SILENT_S = 30.0
@@ -93,6 +93,7 @@ class _Bench:
         self._rig, self._options, self._say = rig, options, say
         self._lake = rig.directory / "lake"
         self._lake.mkdir()
+        self._records = NumberedRecords(RECORD_BYTES)
         self._count = max(TRANSACTION, int(options.gigabytes * 1e9) // RECORD_BYTES // TRANSACTION * TRANSACTION)
 
     def run(self) -> dict[str, Any]:
@@ -127,9 +128,8 @@ class _Bench:
                 self._send(producer, TOPIC, number % PARTITIONS, number, None)
                 number += 1
             if number // TRANSACTION % ABORTED_EACH == 0:
-                producer.flush(
-                    60
-                )  # else what has not been sent yet is thrown away, and the topic has nothing to be left out
+                # What has not been sent yet would be thrown away, and the topic have nothing that is to be left out.
+                producer.flush(60)
                 producer.abort_transaction(60)
                 continue
             producer.commit_transaction(60)
@@ -160,15 +160,7 @@ class _Bench:
         return Producer({**common, "queue.buffering.max.messages": "200000", **settings})
 
     def _send(self, producer: Producer, topic: str, partition: int, number: int, key: bytes | None) -> None:
-        head = b"%016d" % number
-        start = number * 7919 % (_POOL_BYTES - RECORD_BYTES)
-        value = head + _POOL[start : start + RECORD_BYTES - len(head)]
-        while True:
-            try:
-                producer.produce(topic, value, key, partition)
-                break
-            except BufferError:
-                producer.poll(0.05)
+        produce(producer, topic, self._records.value(number), key, partition)
         if number % 1000 == 0:
             producer.poll(0)
 
@@ -216,11 +208,8 @@ class _Bench:
     def _loaded(self, topic: str, name: str, size: int, *words: str) -> dict[str, Any]:
         """One load to its end, and compared."""
         began = time.monotonic()
-        process = self._started(topic, name, *words)
-        said, _ = process.communicate(timeout=_LOAD_WITHIN_S)
+        said = self._to_its_end(self._started(topic, name, *words), name)
         took_s = time.monotonic() - began
-        if process.returncode:
-            raise AssertionError(f"the load ended with status {process.returncode}; see {self._log(name)}")
         found = {"took_s": round(took_s, 1), "said": said.strip().splitlines()[-1], **self._compared(topic, name)}
         if size:
             found["mb_per_s"] = round(size / 1e6 / took_s, 1)
@@ -241,19 +230,17 @@ class _Bench:
     def _killed(self, size: int) -> dict[str, Any]:
         """Into a table of its own, killed at random shares of its way."""
         points = kill_points(self._options.kills, random.Random(self._options.seed))
-        commit = max(1000, self._count // COMMITS)
+        words = (TOPIC, "killed", "--offsets-a-commit", str(max(1000, self._count // COMMITS)))
         began = time.monotonic()
-        process = self._started(TOPIC, "killed", "--offsets-a-commit", str(commit))
+        process = self._started(*words)
         for number, point in enumerate(points, start=1):
             self._until_share("killed", point, process)
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             self._say(f"killed {number} of {len(points)} times, at {self._share('killed'):.0%}")
-            process = self._started(TOPIC, "killed", "--offsets-a-commit", str(commit))
-        process.communicate(timeout=_LOAD_WITHIN_S)
+            process = self._started(*words)
+        self._to_its_end(process, "killed")
         took_s = time.monotonic() - began
-        if process.returncode:
-            raise AssertionError(f"the load ended with status {process.returncode}; see {self._log('killed')}")
         return {
             "kills": len(points),
             "points": [round(point, 3) for point in points],
@@ -261,6 +248,13 @@ class _Bench:
             "mb_per_s": round(size / 1e6 / took_s, 1),
             **self._compared(TOPIC, "killed"),
         }
+
+    def _to_its_end(self, process: subprocess.Popen[str], name: str) -> str:
+        """What it said."""
+        said, _ = process.communicate(timeout=_LOAD_WITHIN_S)
+        if process.returncode:
+            raise AssertionError(f"the load ended with status {process.returncode}; see {self._log(name)}")
+        return said
 
     def _until_share(self, name: str, share: float, process: subprocess.Popen[str]) -> None:
         """So much of the topic is in the table, and a moment more: a kill falls between two commits, or into one."""
@@ -324,9 +318,6 @@ class _Bench:
 
     def _opened(self, name: str) -> Any:
         return self._log(name).open("ab")
-
-
-_POOL = os.urandom(_POOL_BYTES)
 
 
 def _within(words: str) -> str:

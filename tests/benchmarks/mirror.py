@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import random
 import shutil
 import statistics
@@ -33,6 +32,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.mirror_copies import PARTITIONS, TOPIC, Copy, MirrorMakerCopy, OurCopy
+from tests.benchmarks.numbered import NumberedRecords, number_text, produce
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import Server
@@ -47,7 +47,6 @@ LAST_POINT = 0.95
 _LOOK_S = 0.05
 _SAY_S = 10.0
 _STANDS_STILL_S = 180.0
-_POOL_BYTES = 2**20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,7 +129,7 @@ class _Way:
 
     def _fill(self) -> None:
         """Each value begins with its number, and is random behind it; every tenth message has a header."""
-        pool = os.urandom(_POOL_BYTES)
+        records = NumberedRecords(RECORD_BYTES)
         refused: list[str] = []
         producer = Producer(
             {
@@ -143,23 +142,16 @@ class _Way:
         )
         said = time.monotonic()
         for number in range(self._count):
-            head = b"%016d" % number
-            start = number * 7919 % (_POOL_BYTES - RECORD_BYTES)
-            value = head + pool[start : start + RECORD_BYTES - len(head)]
-            headers = [("number", head)] if number % 10 == 0 else None
-            while True:
-                try:
-                    producer.produce(
-                        TOPIC,
-                        value,
-                        head,
-                        number % PARTITIONS,
-                        on_delivery=lambda error, _: refused.append(str(error)) if error else None,
-                        headers=headers,
-                    )
-                    break
-                except BufferError:
-                    producer.poll(0.05)
+            key = number_text(number)
+            produce(
+                producer,
+                TOPIC,
+                records.value(number),
+                key,
+                number % PARTITIONS,
+                on_delivery=lambda error, _: refused.append(str(error)) if error else None,
+                headers=[("number", key)] if number % 10 == 0 else None,
+            )
             if number % 1_000 == 0:
                 producer.poll(0)
                 if time.monotonic() - said > _SAY_S:

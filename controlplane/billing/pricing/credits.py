@@ -73,9 +73,9 @@ CREDIT_EDITIONS: tuple[tuple[date, CreditTerms], ...] = ((date(2026, 12, 1), GUA
 """Since when each is in force. In months before the first nothing is given back."""
 
 
-def credit_terms_on(day: date) -> CreditTerms | None:
-    """Those of a month that begins on this day."""
-    editions = [edition for edition in CREDIT_EDITIONS if edition[0] <= day]
+def credit_terms_of(month: Month) -> CreditTerms | None:
+    """Those that a month's first day found; None: nothing is given back in it."""
+    editions = [edition for edition in CREDIT_EDITIONS if edition[0] <= month_day(month.start)]
     return max(editions, key=lambda edition: (edition[0], edition[1].version))[1] if editions else None
 
 
@@ -92,7 +92,7 @@ NO_CREDITS = Credits()
 
 def credits_of(days: MissedDays, month: Month) -> Credits:
     """With the terms of the month, if it has any."""
-    terms = credit_terms_on(month_day(month.start))
+    terms = credit_terms_of(month)
     return Credits(days, terms) if days and terms is not None else NO_CREDITS
 
 

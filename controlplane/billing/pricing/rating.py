@@ -233,9 +233,7 @@ def rate(
     slots = {slot: size for slot, size in slots_of(periods, month, now).items() if not paid.covers(slot)}
     reserved = []
     for span in spans:
-        sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
-        prices = {size: _priced(span.plan, size) for size in set(sizes.values())}  # a month has few of them
-        priced = {slot: prices[size] for slot, size in sizes.items()}
+        priced = _priced_within(span, slots)
         reserved += [line for item in RESERVED for line in _runs(item, span.plan, priced)]
     reserved.sort(key=lambda line: (line.start, RESERVED.index(line.item)))
     return (*reserved, *paid.within(month), *traffic(spans, now, hours))
@@ -279,12 +277,8 @@ def priced_slots(
 ) -> dict[datetime, Hourly]:
     """What each billed hour of the month costs of one of RESERVED, paid in advance or not; hours in which it is sold."""
     slots = slots_of(periods, month, now)
-    found = {}
-    for span in spans_of(terms, month):
-        sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
-        prices = {size: _priced(span.plan, size) for size in set(sizes.values())}
-        found.update({slot: prices[size][item] for slot, size in sizes.items() if item in prices[size]})
-    return found
+    priced = (each for span in spans_of(terms, month) for each in _priced_within(span, slots).items())
+    return {slot: by_item[item] for slot, by_item in priced if item in by_item}
 
 
 def floored(moment: datetime) -> datetime:
@@ -296,6 +290,13 @@ def ceiled(moment: datetime) -> datetime:
     """The next full hour; of a full hour itself."""
     begun = floored(moment)
     return begun if begun == moment else begun + HOUR
+
+
+def _priced_within(span: Span, slots: Mapping[datetime, Size]) -> dict[datetime, dict[str, Hourly]]:
+    """Those of a span, in order, with what each costs by item."""
+    sizes = {slot: size for slot, size in slots.items() if span.start <= slot < span.end}
+    prices = {size: _priced(span.plan, size) for size in set(sizes.values())}  # a month has few of them
+    return {slot: prices[size] for slot, size in sizes.items()}
 
 
 def _priced(plan: Plan, size: Size) -> dict[str, Hourly]:
