@@ -50,6 +50,11 @@ METRICS_URL           where tenants' Prometheus reads their figures, if that is 
                       REST tell it. Without both, the address by which they are asked
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
+SLUICE_LAKE_FOLDERS   URI below which loads of topics have folders, for each organisation its own:  empty
+                      ``file:/lake``, ``hdfs://…``, ``s3a://…``. Empty: loads have no folders (docs/subsystems/loads.md)
+SLUICE_LAKE_BUCKETS   ``aws``, or the endpoint of the store in which tenants have buckets of their own:  empty
+                      ``https://s3.example.com``. Empty: loads go to no buckets
+SLUICE_LAKE_LOADS_AT_ONCE  loads that one runner runs at the same time                     ``1``
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, who comes by  ``0``
                       http is sent to https, browsers are told to stay there (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both, drop
@@ -140,6 +145,9 @@ class Environment:
     console_url: str  # without a slash at its end; empty: no links by e-mail
     metrics_url: str  # likewise; empty: console_url
     webhook_networks: str  # read by alarms/delivery/posting.py
+    lake_folders: str  # read by loads/installed.py, as the next two
+    lake_buckets: str
+    lake_loads_at_once: int
     tls: bool
     debug: bool
     rest_limits: Mapping[str, int]  # every one of REST_LIMITS; 0: none
@@ -184,6 +192,9 @@ class Environment:
             console_url=_base_url(variables, "SLUICE_CONSOLE_URL"),
             metrics_url=_base_url(variables, "METRICS_URL"),
             webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
+            lake_folders=variables.get("SLUICE_LAKE_FOLDERS", "").strip().rstrip("/"),
+            lake_buckets=variables.get("SLUICE_LAKE_BUCKETS", "").strip().rstrip("/"),
+            lake_loads_at_once=_positive(variables, "SLUICE_LAKE_LOADS_AT_ONCE", 1),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             rest_limits=_rest_limits(variables.get("SLUICE_REST_LIMITS", "")),

@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "controlplane.billing",
     "controlplane.budgets",
     "controlplane.policies",
+    "controlplane.loads",
     "drf_spectacular_sidecar",
     "controlplane.console",
     "controlplane.stack",

@@ -25,6 +25,7 @@ from controlplane.health import api as health
 from controlplane.history import api as history
 from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates, elastic, prepaid, scheduled
+from controlplane.loads import api as loads
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.mirrors import api as mirrors
@@ -204,6 +205,10 @@ urlpatterns = [
     path(f"{INSTANCE}/refused-connections", connections.RefusedConnectionsApi.as_view()),
     path(f"{INSTANCE}/talkers", connections.TalkersApi.as_view()),
     path(f"{INSTANCE}/mirrors", mirrors.MirrorsApi.as_view()),
+    path(f"{INSTANCE}/lake-loads", loads.LoadsApi.as_view()),
+    path(f"{INSTANCE}/lake-loads/<id:load_id>", loads.LoadApi.as_view()),
+    path(f"{INSTANCE}/lake-loads/<id:load_id>/runs", loads.LoadRunsApi.as_view()),
+    path(f"{INSTANCE}/lake-loads/<id:load_id>/stop", loads.LoadStopApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
     path(f"{INSTANCE}/hanging-transactions", transactions.HangingTransactionsApi.as_view()),

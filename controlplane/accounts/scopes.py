@@ -8,7 +8,7 @@ scope      what a key with it does
 read       looks at everything but messages, costs, audit trails, members and keys; changes nothing
 instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes, paying in advance
 topics     topics, consumer groups, transactions
-messages   what stands in topics: looking, sending, deleting
+messages   what stands in topics: looking, sending, deleting, loading into a lake
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
 billing    costs, bills, invoices, budgets
@@ -72,6 +72,7 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/groups", TOPICS),
     (f"{_INSTANCE}/transactions", TOPICS),
     (f"{_INSTANCE}/mirrors", TOPICS),
+    (f"{_INSTANCE}/lake-loads", MESSAGES),  # they take messages elsewhere
     (f"{_INSTANCE}/hanging-transactions", TOPICS),
     (f"{_INSTANCE}/whitelist", ACCESS),
     (f"{_INSTANCE}/routes", ACCESS),

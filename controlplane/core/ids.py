@@ -17,6 +17,7 @@ prefix    names                               letters
 ``mail-`` an e-mail of the service itself         12
 ``bud-``  a budget of an organisation              12
 ``reb-``  a proposal to rebalance a cluster       12
+``load-`` a load of a topic into a lake           12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -116,3 +117,8 @@ def scheduled_change_id(source: RandomSource) -> str:
 def rebalance_id(source: RandomSource) -> str:
     """Such as ``reb-8zk2m4x0q1ab``."""
     return "reb-" + letters(source, 12)
+
+
+def load_id(source: RandomSource) -> str:
+    """Such as ``load-8zk2m4x0q1ab``."""
+    return "load-" + letters(source, 12)

@@ -7,6 +7,7 @@
     topic       Kafka's side: options, offsets, records
     columns     from records to rows: raw columns, typed ones, totals
     progress    a line now and then
+    report      what is done, and how it went, for a program that has started a load
 
     planning    which offsets, in which steps (pure, as what follows)
     manifest    what stands in a commit beside its data

@@ -28,11 +28,13 @@ from controlplane.java import JavaNotFoundError
 from controlplane.lake.errors import LakeError
 from controlplane.lake.loading import Load, Summary
 from controlplane.lake.progress import Say
+from controlplane.lake.report import Reporter
 from controlplane.lake.request import Request
 from controlplane.spark.archive import archive_write
 from controlplane.spark.delta import OPTIONS
 from controlplane.spark.errors import first_line
-from controlplane.spark.jars import DELTA, KAFKA_SOURCE
+from controlplane.spark.hadoop import is_bucket, use
+from controlplane.spark.jars import BUCKETS, DELTA, KAFKA_SOURCE
 from controlplane.spark.session import Setup, close_session, is_submitted, open_session
 from controlplane.spark.topics import TopicAwayError
 
@@ -47,16 +49,21 @@ ON_ONE_MACHINE = {
 FAILED = 1
 
 
-def setup(variables: Mapping[str, str]) -> Setup:
-    """What a load wants of Spark."""
+def setup(variables: Mapping[str, str], destination: str = "") -> Setup:
+    """What a load into this destination wants of Spark. Jars for buckets, which are large, are in a folder of their own."""
     home = Environment.read(variables).stack_dir / "lake-load"
-    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", PACKAGES, OPTIONS)
+    packages: tuple[str, ...] = PACKAGES
+    if is_bucket(destination):
+        home, packages = home / "buckets", (*PACKAGES, BUCKETS)
+    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", packages, OPTIONS)
     return replace(made, options={**OPTIONS, **ON_ONE_MACHINE}) if made.is_local else made
 
 
 def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary | None]:
     """The exit status, and what was loaded. Errors are said."""
     try:
+        if request.hadoop is not None:
+            use(spark, request.hadoop.read_text())
         return 0, Load(spark, request, say).run()
     except LakeError as error:
         say(str(error))
@@ -74,16 +81,19 @@ def main(words: Sequence[str]) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     log = logging.getLogger("sluice.lake")
     request = Request.read(words)
-    wanted = setup(os.environ)
+    wanted = setup(os.environ, request.destination)
+    reporter = Reporter(request.report, log.info)
     summaries = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the JVM inherits as standard output is not for its own words
     try:
         spark = open_session(wanted)
     except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
-        log.error("Spark does not run: %s", first_line(error))  # noqa: TRY400  # a page of Java says no more
+        reporter.say(f"Spark does not run: {first_line(error)}")
+        reporter.end(FAILED, None)
         return FAILED
     try:
-        status, summary = run(spark, request, log.info)
+        status, summary = run(spark, request, reporter.say)
+        reporter.end(status, summary)
         if summary is not None:
             summaries.writelines(f"{line}\n" for line in summary.lines())
             summaries.flush()

@@ -59,14 +59,23 @@ class Summary:
     def rows(self) -> int:
         return sum(commit.total.rows for commit in self.commits)
 
+    @property
+    def bytes(self) -> int:
+        """Of keys and values."""
+        return sum(commit.total.bytes for commit in self.commits)
+
+    @property
+    def problems(self) -> int:
+        """Rows that do not fit the schema."""
+        return sum(commit.problems for commit in self.commits)
+
     def lines(self) -> Iterator[str]:
         """For people."""
         if not self.commits:
             yield "nothing to load: the table has all that the topic has"
             return
-        totals = [commit.total for commit in self.commits]
         yield (
-            f"{self.rows:,} rows, {sum(total.bytes for total in totals):,} bytes of keys and values,"
+            f"{self.rows:,} rows, {self.bytes:,} bytes of keys and values,"
             f" {len(self.commits)} commits, {self.seconds:.1f} s; topic id {self.topic_id}"
         )
         for commit in self.commits:
@@ -78,9 +87,8 @@ class Summary:
                     )
             for gap in commit.gaps:
                 yield f"  {gap.sentence} expired before they were loaded"
-        problems = sum(commit.problems for commit in self.commits)
-        if problems:
-            yield f"  {problems:,} rows do not fit the schema: see the column `problem`"
+        if self.problems:
+            yield f"  {self.problems:,} rows do not fit the schema: see the column `problem`"
 
 
 class Load:
@@ -116,8 +124,8 @@ class Load:
                 f"{request.destination} is a table whose log does not say what was loaded into it: name what to load with"
                 " --offsets, which takes the place of what the table has of it"
             )
-        if known is not None and known.topic != request.topic:
-            raise RequestError(f"the table was loaded from the topic {known.topic}, not {request.topic}")
+        if known is not None and known.topic != request.topic_named:
+            raise RequestError(f"the table was loaded from the topic {known.topic}, not {request.topic_named}")
         now = topic.look(self._topic)
         starts = None
         if request.from_time_ms is not None:
@@ -129,7 +137,7 @@ class Load:
         schema = self._schema(known, planned.spans)
         if known is None:
             nothing = Loaded(planned.topic_id, {})
-            last = Manifest(self._request.topic, nothing, schema, table=str(uuid.uuid4()))
+            last = Manifest(self._request.topic_named, nothing, schema, table=str(uuid.uuid4()))
             planned = dataclasses.replace(planned, replaces=self._table.exists)
         else:
             last = known.for_topic(planned.topic_id)

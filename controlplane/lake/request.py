@@ -26,9 +26,17 @@ class Request:
     offsets: Spans = field(default_factory=dict)
     schema: str | None = None  # "raw", "inferred", a file; None: as the table has it, else raw
     properties: Path | None = None
+    named: str = ""  # in the manifest; empty: as `topic`
     new_topic: bool = False
     skip_expired: bool = False
     offsets_a_commit: int = OFFSETS_A_COMMIT
+    hadoop: Path | None = None
+    report: Path | None = None
+
+    @property
+    def topic_named(self) -> str:
+        """The topic as the table's readers know it."""
+        return self.named or self.topic
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Request:
@@ -36,8 +44,9 @@ class Request:
         read = _parser().parse_args(words)
         return cls(
             brokers=read.brokers, topic=read.topic, destination=read.to, from_time_ms=read.from_time,
-            offsets=read.offsets or {}, schema=read.schema, properties=read.properties, new_topic=read.new_topic,
-            skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
+            offsets=read.offsets or {}, schema=read.schema, properties=read.properties, named=read.named,
+            new_topic=read.new_topic, skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
+            hadoop=read.hadoop, report=read.report,
         )  # fmt: skip
 
 
@@ -88,6 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--properties", type=Path, metavar="FILE", help="a Kafka client's own: security.protocol=…, sasl.…"
+    )
+    parser.add_argument(
+        "--hadoop", type=Path, metavar="FILE", help="options of the destination, name=value: fs.s3a.access.key=…"
+    )
+    parser.add_argument(
+        "--named", default="", metavar="TOPIC", help="the topic's name in the manifest, if it is another"
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="where to keep JSON with what is done, and in the end how it went"
     )
     parser.add_argument(
         "--new-topic", action="store_true", help="the topic was deleted and made again: load the new one"

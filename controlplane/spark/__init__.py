@@ -4,7 +4,9 @@
     jars      what comes from Maven Central, once
     archive   classes as the JVM has loaded them before, which makes starts quick
     errors    its errors in a line
+    identification   how Kafka's client in the JVM shows whose it is
     topics    what Kafka says of a topic, asked by the client in the JVM
+    hadoop    what file systems are told of a destination, keys of a bucket for example
     delta     Delta Lake tables: a session's options, whether a table is there, what its commits say
 
 The programs are `controlplane.metering.pipeline` (usage, reports) and `controlplane.lake` (topics into Delta tables). No Django

@@ -147,6 +147,7 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "SLUICE_BROKERS": internal_listeners(layout, 1),
         "SLUICE_BROKER_ROOM": environment.get("SLUICE_BROKER_ROOM") or broker_room(layout),
         "SLUICE_METERING_ABSENT": metering.absence(),
+        "SLUICE_LAKE_FOLDERS": environment.get("SLUICE_LAKE_FOLDERS") or f"file:{layout.directory}/lake/loads",
         "PYTHONUNBUFFERED": "1",
     }
 

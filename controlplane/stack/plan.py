@@ -161,6 +161,7 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
             yield Program(
                 name, program, answers, ("demo",), CONTROL, stop_patience_s=patience_s, environment=environment
             )
+        yield Program("loads", (*MANAGE, "lake_runner"), answers, ("demo",), CONTROL, stop_patience_s=patience_s)
         for number in layout.numbers[1:]:
             yield Program(
                 f"metering-{number}",

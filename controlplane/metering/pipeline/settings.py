@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.env import Environment, EnvironmentProblem
+from controlplane.spark.identification import by_certificate, by_credential
 from quota.contracts.identity import METERING
 from quota.tls.material import AUTHORITIES, COMBINED
 
@@ -77,22 +78,11 @@ class Settings:
         """
         folder = self._tls_folder()
         if folder is not None:
-            return {
-                "kafka.bootstrap.servers": self.brokers,
-                "kafka.security.protocol": "SSL",
-                "kafka.ssl.truststore.type": "PEM",
-                "kafka.ssl.truststore.location": str(folder / AUTHORITIES),
-                "kafka.ssl.keystore.type": "PEM",
-                "kafka.ssl.keystore.location": str(folder / COMBINED),
-            }
-        secret = (self.environment.keys().own(METERING) or "").replace("\\", "\\\\").replace('"', '\\"')
-        return {
-            "kafka.bootstrap.servers": self.brokers,
-            "kafka.security.protocol": "SASL_PLAINTEXT",
-            "kafka.sasl.mechanism": "PLAIN",
-            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            f'username="{USER}" password="{secret}";',
-        }
+            chosen = by_certificate(folder / AUTHORITIES, folder / COMBINED)
+        else:
+            chosen = by_credential(USER, self.environment.keys().own(METERING) or "")
+        chosen = {"bootstrap.servers": self.brokers, **chosen}
+        return {f"kafka.{name}": value for name, value in chosen.items()}
 
     def tls_files(self) -> tuple[bytes, ...] | None:
         """What is in the files of TLS now; None: there is none, or they cannot be read. Clients keep what they have read."""

@@ -1,0 +1,114 @@
+"""REST of loads into a lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import pagination
+from controlplane.loads import selectors, services
+from controlplane.loads.serializers import (
+    LoadChangeSerializer,
+    LoadCreateSerializer,
+    LoadPageSerializer,
+    LoadRunCreateSerializer,
+    LoadRunPageSerializer,
+    LoadRunSerializer,
+    LoadSerializer,
+    asked_of,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from controlplane.loads.models import Load
+
+TAGS = ["lake loads"]
+
+
+class LoadsApi(APIView):
+    """/api/v1/instances/{id}/lake-loads."""
+
+    @extend_schema(responses=LoadPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Loads of topics into Delta Lake tables, each with its last run."""
+        rows = selectors.load_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, sorted(rows, key=lambda load: load.pk), lambda load: load.pk)
+        return Response(pagination.body(_shown(page), following))
+
+    @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Set up a load of a topic into a table. What it reads is charged to the consume limit of the instance.
+
+        With `every_minutes` its first run begins at once, else when it is asked for. Where it goes can not be changed later.
+        """
+        body = LoadCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        load = services.load_create(**caller_of(request).place(instance_id), **body.validated_data)
+        return Response(_shown([load])[0], status=201)
+
+
+class LoadApi(APIView):
+    """/api/v1/instances/{id}/lake-loads/{load_id}."""
+
+    @extend_schema(responses=LoadSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """One load, with its last run."""
+        return Response(_shown([_load(request, instance_id, load_id)])[0])
+
+    @extend_schema(request=LoadChangeSerializer, responses=LoadSerializer, tags=TAGS)
+    def patch(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Another schedule, or another key of the bucket."""
+        body = LoadChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        place = caller_of(request).place(instance_id)
+        load = services.load_update(**place, load_id=load_id, changes=body.validated_data)
+        return Response(_shown([load])[0])
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Load no more. The table stays, and what is in it."""
+        services.load_delete(**caller_of(request).place(instance_id), load_id=load_id)
+        return Response(status=204)
+
+
+class LoadRunsApi(APIView):
+    """/api/v1/instances/{id}/lake-loads/{load_id}/runs."""
+
+    @extend_schema(responses=LoadRunPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Its runs, the newest first."""
+        rows = selectors.run_list(_load(request, instance_id, load_id))
+        page, following = pagination.newest_page(request, rows, moment="asked_at", key=int)
+        return Response(pagination.body(list(LoadRunSerializer(page, many=True).data), following))
+
+    @extend_schema(request=LoadRunCreateSerializer, responses={202: LoadRunSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Run it now: what the topic has new, or a time or offsets again in place of what the table has of them."""
+        body = LoadRunCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        place = caller_of(request).place(instance_id)
+        run = services.load_run(**place, load_id=load_id, asked=asked_of(body.validated_data))
+        return Response(LoadRunSerializer(run).data, status=202)
+
+
+class LoadStopApi(APIView):
+    """/api/v1/instances/{id}/lake-loads/{load_id}/stop."""
+
+    @extend_schema(request=None, responses={204: None}, tags=TAGS)
+    def post(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Stop the run that waits or is under way. What it has committed stays, and the next run goes on there."""
+        services.load_stop(**caller_of(request).place(instance_id), load_id=load_id)
+        return Response(status=204)
+
+
+def _load(request: Request, instance_id: str, load_id: str) -> Load:
+    return selectors.load_get(organisation=caller_of(request).organisation, instance_id=instance_id, load_id=load_id)
+
+
+def _shown(loads: list[Load]) -> list[Any]:
+    return list(LoadSerializer(loads, many=True, context={"latest": selectors.latest_of(loads)}).data)

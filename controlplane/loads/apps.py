@@ -1,0 +1,18 @@
+"""Django's entry for this app."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+from controlplane.loads import installed
+
+
+class LoadsConfig(AppConfig):
+    """Found by Django through INSTALLED_APPS; settings that make no sense stop the start."""
+
+    name = "controlplane.loads"
+    label = "loads"
+
+    def ready(self) -> None:
+        """A setting that makes no sense stops the process, with a sentence."""
+        installed.check()

@@ -1,0 +1,1 @@
+"""`manage.py lake_runner`."""

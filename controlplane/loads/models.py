@@ -1,0 +1,116 @@
+"""Loads that tenants have set up, and their runs."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from django.db import models
+
+from controlplane.core.errors import Unavailable
+from controlplane.core.scope import TenantManager
+from controlplane.core.sealed import opened
+from controlplane.loads.destinations import Kind, bucket_uri
+from controlplane.sealing.fields import SealedField
+
+
+class RunState(models.TextChoices):
+    """Of a run."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+UNDER_WAY = (RunState.WAITING, RunState.RUNNING)
+
+
+class Load(models.Model):
+    """One topic of an instance into one table. What it has loaded stands in the table itself."""
+
+    id = models.CharField(primary_key=True, max_length=20)
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    topic = models.CharField(max_length=249)
+    kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in Kind])
+    folder = models.CharField(max_length=500, blank=True, default="")  # URI, of kind folder: the root may change later
+    bucket = models.CharField(max_length=63, blank=True, default="")
+    path = models.CharField(max_length=500, blank=True, default="")
+    region = models.CharField(max_length=32, blank=True, default="")
+    access_key = models.CharField(max_length=200, blank=True, default="")
+    secret_key = SealedField(default=b"", owner=("id",))
+    schema = models.TextField(default="raw")  # "raw", "inferred", or Spark's DDL or JSON; read at the first load
+    every_minutes = models.PositiveIntegerField(null=True)  # null: only when somebody asks
+    scheduled_at = models.DateTimeField()  # when it was given that schedule
+    enabled = models.BooleanField(default=True)  # the schedule
+    skip_expired = models.BooleanField(default=False)  # go on behind records that expired, and note the gap
+    next_start_at = models.DateTimeField(null=True, db_index=True)
+    failures = models.PositiveIntegerField(default=0)  # runs in vain since the last that succeeded
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=320)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """Two loads into one table would overtake each other."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["instance", "bucket", "path"], condition=~models.Q(bucket=""), name="one_load_a_bucket_path"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic} of {self.instance_id} into {self.uri}"
+
+    @property
+    def uri(self) -> str:
+        """The table."""
+        return self.folder if self.kind == Kind.FOLDER else bucket_uri(self.bucket, self.path)
+
+    def secret_opened(self) -> str:
+        """The key's secret. Raises Unavailable."""
+        lost = Unavailable("the secret key of this load cannot be read any more: give it again")
+        return opened(self, "secret_key", lost).decode()
+
+
+class LoadRun(models.Model):
+    """One run of a load, from the moment that it was asked for. Written by services, then by the runner alone."""
+
+    load = models.ForeignKey(Load, models.CASCADE, related_name="+")
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance_id = models.CharField(max_length=20)  # as the load has it, for the list of what waits
+    state = models.CharField(max_length=10, choices=RunState, default=RunState.WAITING)
+    asked_by = models.CharField(max_length=320)  # empty: the schedule
+    asked = models.JSONField(default=dict)  # ranges.Asked
+    asked_at = models.DateTimeField()
+    due_at = models.DateTimeField(null=True)  # of the schedule
+    started_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)  # the runner's last sign of life
+    ended_at = models.DateTimeField(null=True)
+    runner = models.CharField(max_length=40, blank=True, default="")  # who runs it
+    stop_asked = models.BooleanField(default=False)
+    says = models.TextField(blank=True, default="")  # what is done now; in the end the summary, or why not
+    exit_status = models.IntegerField(null=True)
+    topic_id = models.CharField(max_length=32, blank=True, default="")
+    row_count = models.BigIntegerField(default=0)
+    byte_count = models.BigIntegerField(default=0)  # of keys and values
+    commits = models.IntegerField(default=0)
+    problems = models.BigIntegerField(default=0)  # rows that do not fit the schema
+    gaps = models.JSONField(default=list)  # sentences: what had expired
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """A load has one run at a time: a second would be overtaken, or find nothing to do."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["load"], condition=models.Q(state__in=["waiting", "running"]), name="one_run_a_load"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["state", "asked_at"], name="load_runs_by_state")]
+
+    def __str__(self) -> str:
+        return f"run {self.pk} of {self.load_id}, {self.state}"

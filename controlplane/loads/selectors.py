@@ -1,0 +1,43 @@
+"""Reading loads and their runs, within an organisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.core.errors import NotFound
+from controlplane.instances.selectors import instance_get
+from controlplane.loads.models import Load, LoadRun
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from controlplane.tenants.models import Organisation
+
+
+def load_list(*, organisation: Organisation, instance_id: str) -> list[Load]:
+    """All of an instance, by topic. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    return list(Load.objects.for_organisation(organisation).filter(instance=instance).order_by("topic", "pk"))
+
+
+def load_get(*, organisation: Organisation, instance_id: str, load_id: str) -> Load:
+    """One of them. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    rows = Load.objects.for_organisation(organisation).select_related("instance__cluster", "organisation")
+    load = rows.filter(instance=instance, pk=load_id).first()
+    if load is None:
+        raise NotFound(f"no load {load_id}")
+    return load
+
+
+def run_list(load: Load) -> QuerySet[LoadRun]:
+    """Its runs, the newest first."""
+    return LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load).order_by("-pk")
+
+
+def latest_of(loads: list[Load]) -> dict[str, LoadRun]:
+    """The newest run of each load that has one, by the load's id."""
+    rows = LoadRun.objects.unscoped("the loads were found within their organisation")
+    newest = rows.filter(load__in=loads)
+    keys = dict(newest.order_by("load", "pk").values_list("load_id", "pk"))  # of each load the last one stays
+    return {run.load_id: run for run in rows.filter(pk__in=keys.values())}

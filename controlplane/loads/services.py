@@ -1,0 +1,238 @@
+"""Loads are set up, changed and deleted; runs are asked for and stopped. The runner does the work (`runner`).
+
+Deleting a load leaves its table as it is: what was loaded is the tenant's.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+
+from controlplane.core import audit, ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import AlreadyExists, Conflict, FieldProblem, Invalid, LimitReached, NotFound
+from controlplane.core.sealed import sealed
+from controlplane.instances.selectors import instance_running_get
+from controlplane.kafka import topics
+from controlplane.loads import installed, ranges, schedule
+from controlplane.loads.destinations import DEFAULT_REGION, Kind, folder_uri, problems
+from controlplane.loads.models import UNDER_WAY, Load, LoadRun, RunState
+from controlplane.loads.ranges import Asked
+from controlplane.loads.selectors import load_get
+from quota.contracts.namespace import topic_name_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
+
+MOST_LOADS = 20
+"""Of an instance."""
+MOST_RUNS_KEPT = 200
+"""Of a load: older ones are forgotten when a new one is asked for."""
+LONGEST_SCHEMA = 64 * 1024
+CHANGEABLE = ("region", "access_key", "secret_key", "every_minutes", "enabled", "skip_expired")
+
+
+def load_create(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    topic: str,
+    kind: str,
+    bucket: str = "",
+    path: str = "",
+    region: str = DEFAULT_REGION,
+    access_key: str = "",
+    secret_key: str = "",
+    schema: str = "raw",
+    every_minutes: int | None = None,
+    skip_expired: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Load:
+    """Set one up; with a schedule its first run waits at once. Raises NotFound, Invalid, Conflict, LimitReached, Unavailable."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_place(kind, bucket=bucket, path=path, region=region, access_key=access_key, secret_key=secret_key)
+    _check(topic, schema, every_minutes)
+    _check_there(instance, topic)
+    load_id, now = ids.load_id(random.SystemRandom()), clock.now()
+    load = Load(
+        id=load_id, organisation=organisation, instance=instance, topic=topic, kind=kind, schema=schema,
+        every_minutes=every_minutes, scheduled_at=now, next_start_at=schedule.first(every_minutes, now),
+        created_at=now, created_by=actor, skip_expired=skip_expired,
+    )  # fmt: skip
+    if kind == Kind.FOLDER:
+        load.folder = folder_uri(installed.folders(), organisation.pk, instance.pk, load_id)
+    else:
+        load.bucket, load.path, load.region, load.access_key = bucket, path, region, access_key
+        load.secret_key = sealed(Load, "secret_key", secret_key.encode(), id=load_id)
+    try:
+        with transaction.atomic():
+            rows = Load.objects.for_organisation(organisation).filter(instance=instance)
+            if rows.count() >= MOST_LOADS:
+                raise LimitReached(f"an instance has at most {MOST_LOADS} loads", code="too_many_loads")
+            load.save(force_insert=True)
+            _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
+    except IntegrityError as error:
+        raise AlreadyExists("another load of this instance goes to the same place", code="load_exists") from error
+    return load
+
+
+@transaction.atomic
+def load_update(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    load_id: str,
+    changes: Mapping[str, Any],
+    clock: Clock = SYSTEM_CLOCK,
+) -> Load:
+    """Another schedule, or another key of the bucket. Raises NotFound, Invalid, Unavailable."""
+    if not changes:
+        raise Invalid("nothing to change: give one of " + ", ".join(CHANGEABLE))
+    load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    keys = [name for name in ("region", "access_key", "secret_key") if name in changes]
+    if keys and load.kind != Kind.BUCKET:
+        raise Invalid.field(keys[0], "a load into a folder has no key")
+    if "access_key" in changes and "secret_key" not in changes:
+        raise Invalid.field("secret_key", "a new access key needs its secret")
+    if keys:
+        present = {"bucket": load.bucket, "path": load.path, "region": load.region, "access_key": load.access_key}
+        given = {name: changes[name] for name in keys}
+        _refuse(problems(**{**present, "secret_key": "kept", **given}))
+    _check(load.topic, load.schema, changes.get("every_minutes", load.every_minutes))
+    before = {name: getattr(load, name) for name in CHANGEABLE if name != "secret_key"}
+    for name, value in before.items():
+        setattr(load, name, changes.get(name, value))
+    if "secret_key" in changes:
+        load.secret_key = sealed(Load, "secret_key", changes["secret_key"].encode(), id=load.pk)
+    after = {name: getattr(load, name) for name in before}
+    if any(after[name] != before[name] for name in ("every_minutes", "enabled")):
+        load.scheduled_at = clock.now()
+        load.next_start_at = schedule.first(load.every_minutes, load.scheduled_at) if load.enabled else None
+    elif keys and load.failures and load.every_minutes is not None and load.enabled:
+        load.next_start_at = clock.now()  # it may have failed for the key's sake
+    load.save(force_update=True)
+    detail = audit.changed(before, after) | ({"secret_key": "given"} if "secret_key" in changes else {})
+    _audit(load, actor, "update", detail)
+    return load
+
+
+@transaction.atomic
+def load_delete(*, organisation: Organisation, actor: str, instance_id: str, load_id: str) -> None:
+    """It runs no more; its table stays. Raises NotFound, Conflict while a run is under way."""
+    load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
+    runs.filter(state=RunState.WAITING).delete()
+    if runs.filter(state=RunState.RUNNING).exists():
+        raise Conflict("a run of this load is under way: stop it first", code="load_running")
+    _audit(load, actor, "delete", {"topic": load.topic, "to": load.uri})
+    load.delete()
+
+
+@transaction.atomic
+def load_run(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    load_id: str,
+    asked: Asked = Asked(),  # noqa: B008  # it is frozen
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadRun:
+    """Ask for a run now. Raises NotFound, Invalid, Conflict: one waits or runs already, or the instance is not running."""
+    instance_running_get(organisation=organisation, instance_id=instance_id)
+    load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    _refuse(ranges.problems(asked))
+    run = run_ask(load, asked_by=actor, asked=asked, now=clock.now())
+    if run is None:
+        raise Conflict("a run of this load waits or is under way already", code="load_under_way")
+    _audit(load, actor, "run", {"run": run.pk, **asked.to_json()})
+    return run
+
+
+@transaction.atomic
+def load_stop(
+    *, organisation: Organisation, actor: str, instance_id: str, load_id: str, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Stop the run that waits or is under way; what it has committed stays. Raises NotFound, Conflict: there is none."""
+    load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
+    waiting = runs.filter(state=RunState.WAITING)
+    stopped = waiting.update(state=RunState.STOPPED, ended_at=clock.now(), says="stopped before it began")
+    if not stopped and not runs.filter(state=RunState.RUNNING).update(stop_asked=True):
+        raise Conflict("no run of this load is under way", code="load_not_running")
+    _audit(load, actor, "stop", {})
+
+
+def run_ask(load: Load, *, asked_by: str, asked: Asked, now: datetime, due: datetime | None = None) -> LoadRun | None:
+    """A run that waits; None: the load has one that waits or runs. The caller holds the lock on the load."""
+    runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
+    if runs.filter(state__in=UNDER_WAY).exists():
+        return None
+    kept = runs.order_by("-pk").values_list("pk", flat=True)[: MOST_RUNS_KEPT - 1]
+    runs.exclude(pk__in=list(kept)).delete()
+    run = LoadRun(
+        load=load, organisation_id=load.organisation_id, instance_id=load.instance_id, asked_by=asked_by,
+        asked=asked.to_json(), asked_at=now, due_at=due,
+    )  # fmt: skip
+    run.save(force_insert=True)
+    return run
+
+
+def _locked(load: Load) -> Load:
+    rows = Load.objects.unscoped("it was found within its organisation").select_for_update(of=("self",))
+    found = rows.select_related("instance__cluster", "organisation").filter(pk=load.pk).first()
+    if found is None:
+        raise NotFound(f"no load {load.pk}")
+    return found
+
+
+def _check_place(kind: str, *, secret_key: str, **place: str) -> None:
+    absent = installed.absence()
+    if absent:
+        raise Conflict(absent, code="loads_off")
+    if kind not in installed.kinds():
+        raise Invalid.field("kind", f"must be one of {', '.join(installed.kinds())}")
+    if kind == Kind.BUCKET:
+        _refuse(problems(**place, secret_key=secret_key))
+    elif given := [name for name in ("bucket", "path", "access_key") if place[name]]:
+        raise Invalid.field(given[0], "a load into a folder of the service has none")
+
+
+def _check_there(instance: Instance, topic: str) -> None:
+    try:
+        topics.get(instance.cluster.address, instance.id, topic)
+    except NotFound as error:
+        raise Invalid.field("topic", f"the instance has no topic {topic}") from error
+
+
+def _check(topic: str, schema: str, every_minutes: int | None) -> None:
+    found = {}
+    problem = topic_name_problem(topic)
+    if problem is not None:
+        found["topic"] = problem
+    if not schema or len(schema) > LONGEST_SCHEMA:
+        found["schema"] = f"raw, inferred, or Spark's DDL or JSON of at most {LONGEST_SCHEMA // 1024} KiB"
+    if every_minutes is not None and not schedule.LEAST_MINUTES <= every_minutes <= schedule.MOST_MINUTES:
+        found["every_minutes"] = f"{schedule.LEAST_MINUTES} to {schedule.MOST_MINUTES}, or null: only when asked for"
+    _refuse(found)
+
+
+def _refuse(found: Mapping[str, str]) -> None:
+    if found:
+        errors = [FieldProblem(name, sentence) for name, sentence in found.items()]
+        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in errors), errors=errors)
+
+
+def _audit(load: Load, actor: str, action: str, detail: dict[str, Any]) -> None:
+    audit.record(
+        organisation=load.organisation, actor=actor, action=f"load.{action}", target=f"{load.instance_id}/{load.pk}",
+        detail=detail,
+    )  # fmt: skip

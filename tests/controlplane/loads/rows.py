@@ -1,0 +1,24 @@
+"""A load of an instance, without a cluster that has its topic."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from controlplane.loads.models import Load
+
+if TYPE_CHECKING:
+    from controlplane.instances.models import Instance
+
+LONG_AGO = datetime(2026, 5, 2, tzinfo=UTC)
+
+
+def load_row(instance: Instance, load_id: str = "load-000000000001", **members: Any) -> Load:
+    """Into a folder, without a schedule."""
+    usual = {
+        "kind": "folder", "folder": f"file:/lake/{load_id}", "topic": "orders", "created_by": "alice",
+        "created_at": LONG_AGO, "scheduled_at": LONG_AGO,
+    }  # fmt: skip
+    row = Load(id=load_id, organisation=instance.organisation, instance=instance, **{**usual, **members})
+    row.save(force_insert=True)
+    return row

@@ -1,0 +1,284 @@
+"""A run as a process: its words and files, what it reports, and how the runner starts, watches and ends it.
+
+The program is a stand-in that the test tells what to do; the real one runs in tests/lake/test_loads_of_tenants.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from controlplane.clusters.coordination import LiveBroker
+from controlplane.clusters.identification import Identification
+from controlplane.core.errors import ClusterUnavailable
+from controlplane.core.sealed import sealed
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.lake.request import Request
+from controlplane.loads import claiming, running
+from controlplane.loads.models import Load, LoadRun, RunState
+from controlplane.loads.ranges import Asked
+from controlplane.loads.runner import Runner, work
+from controlplane.loads.services import run_ask
+from controlplane.spark.hadoop import properties_of
+from quota.contracts.namespace import instance_key
+from quota.contracts.on_behalf import CLIENT_ID
+from tests.controlplane.fakes import ManualClock
+from tests.support.waiting import wait_for
+
+from .rows import LONG_AGO, load_row
+
+PROGRAM = """\
+import json, os, pathlib, sys, time
+does = json.loads(pathlib.Path(sys.argv[1]).read_text())
+words = sys.argv[3:]
+report = pathlib.Path(words[words.index("--report") + 1])
+folder = report.parent
+files = {each.name: each.read_text() for each in folder.iterdir()}
+pathlib.Path(does["saw"]).write_text(json.dumps({"words": words, "files": files, "pid": os.getpid()}))
+for members in does["reports"]:
+    report.write_text(json.dumps(members))
+if does.get("hangs"):
+    time.sleep(60)
+os._exit(does["status"])
+"""
+DONE = {
+    "status": 0,
+    "says": "5 rows",
+    "topic_id": "abc",
+    "rows": 5,
+    "bytes": 70,
+    "commits": 1,
+    "problems": 2,
+    "gaps": ["a gap"],
+}
+
+
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch):
+    """Brokers and a credential, without a cluster."""
+    monkeypatch.setattr(running.brokers, "brokers", lambda _address: [LiveBroker(1, "10.0.0.1", 9000)])
+    monkeypatch.setattr(running, "to_brokers", lambda: Identification('cre"dential'))
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+class Stand:
+    """The runner with a program that does what it is told to."""
+
+    def __init__(self, folder: Path, clock: ManualClock) -> None:
+        self.home, self.clock = folder / "runs", clock
+        self._orders, self._saw = folder / "orders.json", folder / "saw.json"
+        program = folder / "program.py"
+        program.write_text(PROGRAM)
+        self.runner = self.another(program)
+        self.program = program
+
+    def another(self, program: Path | None = None) -> Runner:
+        submit = shlex.join([sys.executable, str(program or self.program), str(self._orders)])
+        return Runner(home=self.home, submit=submit, at_once=1)
+
+    def does(self, *reports, status=0, hangs=False) -> None:
+        self._saw.unlink(missing_ok=True)
+        members = {"reports": reports, "status": status, "hangs": hangs, "saw": str(self._saw)}
+        self._orders.write_text(json.dumps(members))
+
+    def saw(self):
+        wait_for(self._saw.exists, 20, "the program")
+        wait_for(lambda: self._saw.read_text().endswith("}"), 5, "its words")
+        return json.loads(self._saw.read_text())
+
+    def turn(self) -> None:
+        self.runner.turn(self.clock)
+
+    def until(self, ended) -> LoadRun:
+        def is_there() -> bool:
+            self.turn()
+            return last().state == ended
+
+        wait_for(is_there, 20, f"a run that has {ended}")
+        return last()
+
+
+@pytest.fixture
+def stand(tmp_path, clock, db):
+    made = Stand(tmp_path, clock)
+    made.does(DONE)
+    yield made
+    made.runner.close()
+
+
+def last() -> LoadRun:
+    return LoadRun.objects.unscoped("a test").order_by("-pk").first()
+
+
+def ask(load, asked=Asked(), *, at=LONG_AGO):  # noqa: B008  # it is frozen
+    return run_ask(load, asked_by="alice", asked=asked, now=at)
+
+
+# --- words and files ----------------------------------------------------------------------------------------------------
+
+
+def test_the_program_reads_on_behalf_of_the_tenant_and_no_secret_is_among_its_words(instance, stand):
+    ask(load_row(instance), Asked(offsets={0: (3, 9)}))
+    stand.turn()
+    saw = stand.saw()
+    request = Request.read(saw["words"])
+    assert request.topic == f"{instance_key(instance.id)}.orders"
+    assert (request.topic_named, request.brokers, request.schema) == ("orders", "10.0.0.1:9000", "raw")
+    assert {partition: (span.first, span.end) for partition, span in request.offsets.items()} == {0: (3, 9)}
+    properties = properties_of(saw["files"]["client.properties"])
+    assert properties["client.id"] == CLIENT_ID
+    assert 'password="cre\\\\"dential"' in properties["sasl.jaas.config"]
+    assert "dential" not in " ".join(saw["words"])
+    stand.until(RunState.SUCCEEDED)
+
+
+def test_a_bucket_s_key_is_in_a_file_that_nobody_else_reads(instance, stand):
+    secret = sealed(Load, "secret_key", b"very-secret", id="load-000000000002")
+    load = load_row(
+        instance, "load-000000000002", kind="bucket", folder="", bucket="events-1", path="lake/orders", region="eu-central-1",
+        access_key="AK", secret_key=secret, skip_expired=True, schema="id BIGINT",
+    )  # fmt: skip
+    stand.does(hangs=True)
+    ask(load)
+    stand.turn()
+    saw = stand.saw()
+    request = Request.read(saw["words"])
+    assert (request.destination, request.skip_expired) == ("s3a://events-1/lake/orders", True)
+    assert Path(request.schema).read_text() == "id BIGINT"
+    assert properties_of(saw["files"]["hadoop.properties"])["fs.s3a.bucket.events-1.secret.key"] == "very-secret"
+    assert "very-secret" not in " ".join(saw["words"])
+    assert stat.S_IMODE(request.hadoop.stat().st_mode) == 0o600
+    assert stat.S_IMODE(request.hadoop.parent.stat().st_mode) == 0o700
+    stand.runner.close()
+    assert not request.hadoop.parent.exists()
+
+
+# --- how it goes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ends_well_says_what_it_has_loaded(instance, stand):
+    ask(load_row(instance))
+    run = stand.until(RunState.SUCCEEDED)
+    assert (run.says, run.row_count, run.byte_count, run.commits, run.problems, run.gaps, run.topic_id) == (
+        "5 rows", 70 // 14, 70, 1, 2, ["a gap"], "abc",
+    )  # fmt: skip
+    assert list(stand.home.iterdir()) == []
+
+
+def test_progress_is_shown_while_it_runs_and_it_is_stopped_when_somebody_asks(instance, stand):
+    stand.does({"says": "commit 1 of 5: writing"}, hangs=True)
+    ask(load_row(instance))
+    stand.turn()
+    pid = stand.saw()["pid"]
+    wait_for(lambda: stand.turn() or last().says, 20, "progress")
+    assert (last().says, last().state) == ("commit 1 of 5: writing", RunState.RUNNING)
+    LoadRun.objects.unscoped("a test").update(stop_asked=True)
+    stand.turn()
+    assert last().state == RunState.STOPPED
+    assert "stopped" in last().says
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_why_it_failed_is_said_in_words_of_the_tenant(instance, stand):
+    physical = f"{instance_key(instance.id)}.orders"
+    stand.does({"status": 4, "says": f"{physical} at 10.0.0.1:9000: expired (--skip-expired goes on)"}, status=4)
+    ask(load_row(instance))
+    run = stand.until(RunState.FAILED)
+    assert (run.says, run.exit_status) == ("orders at the brokers: expired (skip_expired goes on)", 4)
+
+
+def test_a_program_that_dies_without_a_word_has_failed(instance, stand):
+    stand.does({"says": "commit 1 of 5"}, status=9)
+    ask(load_row(instance))
+    assert stand.until(RunState.FAILED).says == "the program ended with status 9, and did not say why"
+
+
+def test_one_that_takes_too_long_is_stopped_and_the_next_goes_on(instance, stand, monkeypatch):
+    monkeypatch.setattr(running, "LONGEST_S", 0.0)
+    stand.does(hangs=True)
+    ask(load_row(instance))
+    stand.turn()
+    stand.saw()
+    stand.turn()
+    assert (last().state, last().says) == (
+        RunState.STOPPED, "stopped after 0 hours; the next run goes on where the table is",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", [InstanceState.ISOLATED, InstanceState.DELETING])
+def test_of_an_instance_that_does_not_run_nothing_is_loaded(instance, stand, state):
+    ask(load_row(instance))
+    Instance.objects.unscoped("a test").update(state=state)
+    assert stand.until(RunState.FAILED).says == f"the instance is {state}, not running"
+
+
+def test_brokers_that_are_away_fail_the_run_and_not_the_runner(instance, stand, monkeypatch):
+    def away(_address):
+        raise ClusterUnavailable("no broker is running")
+
+    monkeypatch.setattr(running.brokers, "brokers", away)
+    ask(load_row(instance))
+    assert stand.until(RunState.FAILED).says == "no broker is running"
+    assert list(stand.home.iterdir()) == []
+
+
+# --- the runner ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_runs_no_more_at_once_than_it_may(instance, stand):
+    stand.does(hangs=True)
+    for number in range(3):
+        ask(load_row(instance, f"load-{number:012}"))
+    stand.turn()
+    stand.turn()
+    assert stand.runner.running == 1
+    states = LoadRun.objects.unscoped("a test").order_by("pk").values_list("state", flat=True)
+    assert list(states) == [RunState.RUNNING, RunState.WAITING, RunState.WAITING]
+
+
+def test_told_to_stop_it_leaves_its_run_to_the_next_runner(instance, stand):
+    stand.does(hangs=True)
+    ask(load_row(instance))
+    over = threading.Event()
+    turns = []
+
+    def waits(_s):
+        turns.append(stand.saw()["pid"])
+        over.set()
+
+    work(stand.runner, over, waits=waits)
+    assert (last().state, last().runner) == (RunState.WAITING, "")
+    assert not Path(f"/proc/{turns[0]}").exists()
+    stand.does(DONE)
+    stand.runner = stand.another()
+    assert stand.until(RunState.SUCCEEDED).row_count == 5
+
+
+def test_files_that_a_killed_runner_has_left_are_removed_but_for_those_of_runs_that_go_on(instance, stand):
+    ask(load_row(instance))
+    run = claiming.claim("elsewhere", LONG_AGO)
+    kept, left = running.folder_of(run, stand.home), stand.home / "999999-abc"
+    left.mkdir()
+    stand.another()
+    assert (kept.exists(), left.exists()) == (True, False)
+
+
+def test_of_a_run_that_was_taken_for_dead_the_program_ends(instance, stand):
+    stand.does(hangs=True)
+    ask(load_row(instance))
+    stand.turn()
+    pid = stand.saw()["pid"]
+    LoadRun.objects.unscoped("a test").update(state=RunState.FAILED, says=claiming.DIED)
+    stand.turn()
+    assert not Path(f"/proc/{pid}").exists()
+    assert (last().state, last().says) == (RunState.FAILED, claiming.DIED)
