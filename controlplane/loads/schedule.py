@@ -1,7 +1,7 @@
 """When a load runs next. Pure; moments are aware datetimes.
 
 A load with a schedule runs every so many minutes, counted from when it was given that schedule. What was missed while nobody ran
-loads is run once. After a run in vain it is tried again after a minute, two, four, and so on, but no later than the schedule has it.
+loads is run once. After a run in vain it is tried again after a minute, two, four, and so on, no later than the schedule says.
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ from controlplane.lake.checksum import Total, record_total
 from controlplane.lake.load import PACKAGES
 from controlplane.spark.jars import fetched
 from controlplane.stack.process import dies_with_parent
+from quota.contracts.instance import Limits
 from tests.integration.clients import TIMEOUT_S, admin
 from tests.pipeline.stream import spark_home
 from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
-from tests.support.specs import Specs
+from tests.support.specs import UNLIMITED, Specs
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer, operator
 
@@ -111,7 +112,7 @@ class World:
     """The parts, and the tenant of the test that runs."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        self.folder = folder
+        self.home, self.folder = home, folder
         self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
         self._broker = broker_process(
             folder, 1, zookeeper=self._zookeeper.hosts, secrets=secrets_file(folder), settings=SETTINGS
@@ -126,9 +127,14 @@ class World:
         wait_for(self._broker.accepts, 30, "the broker")
         wait_for(lambda: self._client.exists("/controller"), 20, "a controller")
 
-    def new_tenant(self) -> None:
+    @property
+    def inside(self) -> int:
+        """The port of the broker's internal listener."""
+        return self._broker.ports["internal"]
+
+    def new_tenant(self, limits: Limits = UNLIMITED) -> None:
         """An instance without topics, and no tables: as each test finds it."""
-        self.tenant = Specs(self._client).create([1])
+        self.tenant = Specs(self._client).create([1], limits=limits)
 
     def stop(self) -> None:
         self.driver.kill()
