@@ -1,0 +1,24 @@
+"""Rows without the operations that bring them up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from controlplane.clusters.services import cluster_ensure
+from controlplane.instances.models import Instance, InstanceState
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+LONG_AGO = datetime(2026, 5, 2, tzinfo=UTC)
+
+
+def instance_row(organisation: Organisation, instance_id: str) -> Instance:
+    """Running, as far as the database knows."""
+    row = Instance(
+        id=instance_id, organisation=organisation, cluster=cluster_ensure(), name="events",
+        bandwidth_mib_per_s=5, storage_gib=10, partitions=60, state=InstanceState.RUNNING, created_at=LONG_AGO,
+    )  # fmt: skip
+    row.save(force_insert=True)
+    return row
