@@ -46,6 +46,8 @@ FETCH = {"fetch.max.bytes": str(8 * 2**20), "max.partition.fetch.bytes": str(2**
 """What one answer brings at most, and so what a limit is overdrawn by."""
 BY_NAME = ("raw", "inferred")
 _WORD = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+_CLASSES = re.compile(r"^(?:Caused by: |[\w.$]+(?:Error|Exception): )+")
+"""What Java and Python call an error, before what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Prepared:
         """Words of the program as a tenant reads them: their own topic's name, members of REST for options."""
         for hidden, shown in self.hidden.items():
             said = said.replace(hidden, shown)
+        said = _CLASSES.sub("", said)
         return _WORD.sub(lambda found: found[1].replace("-", "_"), said)[:LONGEST_TEXT]
 
 

@@ -197,6 +197,13 @@ def test_why_it_failed_is_said_in_words_of_the_tenant(instance, stand):
     assert (run.says, run.exit_status) == ("orders at the brokers: expired (skip_expired goes on)", 4)
 
 
+def test_names_that_java_gives_to_errors_are_not_shown(instance, stand):
+    says = "Py4JJavaError: Caused by: software.amazon.awssdk.services.s3.model.NoSuchBucketException: The bucket is not there"
+    stand.does({"status": 1, "says": says}, status=1)
+    ask(load_row(instance))
+    assert stand.until(RunState.FAILED).says == "The bucket is not there"
+
+
 def test_a_program_that_dies_without_a_word_has_failed(instance, stand):
     stand.does({"says": "commit 1 of 5"}, status=9)
     ask(load_row(instance))
