@@ -15,6 +15,7 @@ from controlplane.billing.metrics import billing_text
 from controlplane.billing.selectors import invoice_failures
 from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.loads.metrics import loads_text
 from controlplane.metering import selectors as metering
 from controlplane.metering.jobs import job_list
 from controlplane.metering.metrics import CONTENT_TYPE, jobs_text, metrics_text
@@ -41,5 +42,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
-    rest = clusters_text() + rebalancing_text() + rates.metrics_text()
+    rest = loads_text(now) + clusters_text() + rebalancing_text() + rates.metrics_text()
     return HttpResponse(usage + jobs + bills + rest, content_type=CONTENT_TYPE)

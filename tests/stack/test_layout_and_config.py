@@ -143,7 +143,7 @@ def test_what_the_operator_says_brokers_have_is_not_replaced(layout):
 def test_everything_a_program_needs_is_in_the_plan(layout):
     programs = plan.programs(layout, Stores.of(layout, {}))
     names = [program.name for program in programs]
-    assert len(names) == len(set(names)) == 14
+    assert len(names) == len(set(names)) == 15
     assert all(need in names for program in programs for need in program.needs)
 
 
