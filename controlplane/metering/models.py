@@ -279,6 +279,9 @@ class Reconciliation(models.Model):
     compared = models.BigIntegerField()  # hours of a topic on a boot, and hours of invoices
     different = models.BigIntegerField()  # counters that are not the same
     raised = models.BigIntegerField()  # keys that were put into the database again
+    # Clusters that were left out, by name, since their table of raw records was not there, or begins after these hours.
+    gone = models.JSONField(default=list, db_default=[])
+    begins_later = models.JSONField(default=list, db_default=[])
 
     class Meta:
         """The last one first."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Sum
 
 from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list, clusters_known
@@ -465,9 +465,12 @@ def differences(*, reconciliation: int | None = None) -> QuerySet[Difference]:
 
 
 def differences_now() -> int:
-    """How many counters differed at the last run; 0 before the first."""
+    """How many counters differed at the last run, in all parts that it had; 0 before the first."""
     last = reconciliations().first()
-    return 0 if last is None else last.different
+    if last is None:
+        return 0
+    found: int = Reconciliation.objects.filter(at_ms=last.at_ms).aggregate(sum=Sum("different"))["sum"]
+    return found
 
 
 def hour_text(moment: datetime) -> str:

@@ -131,10 +131,18 @@ class ReconciliationSerializer(serializers.Serializer[Any]):
     hours_to = serializers.CharField(source="end_hour", help_text="not included")
     at = serializers.SerializerMethodField()
     compared = serializers.IntegerField(
-        help_text="hours of a topic on a broker's boot, and hours of invoices; 0: before the raw records begin"
+        help_text="hours of a topic on a broker's boot, and hours of invoices; 0: there are no raw records of these hours"
     )
     different = serializers.IntegerField(help_text="counters that were not the same")
     raised = serializers.IntegerField(help_text="rows that were put into the database again, where that was asked for")
+    gone = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="clusters that were left out: their raw records are not there. Days in which they have usage stay due",
+    )
+    begins_later = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="clusters that were left out for good: their raw records begin after these hours",
+    )
 
     @extend_schema_field({"type": "string", "format": "date-time"})
     def get_at(self, row: Any) -> str:

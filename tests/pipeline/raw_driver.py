@@ -4,9 +4,12 @@
 environment is that of the job.
 
 {"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7,
-    "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null}
+    "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null,
+    "cluster": "second" | null, the default one}
 {"held": topic id}
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
+{"run": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"] | null, "at": "2026-05-02T00:40:00+00:00"}
+    the job; null: what is due. Tables that are there have all hours, although they were made today
 {"sql": statement}              `usage_raw` and others by their names in braces: {usage_raw}
 """
 
@@ -18,18 +21,22 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
-from controlplane.metering.pipeline import session, transforms
+from controlplane.metering.pipeline import runs, session, transforms
+from controlplane.metering.pipeline.comparable import Part, Range
 from controlplane.metering.pipeline.jobs import reconcile
 from controlplane.metering.pipeline.jobs.usage import UsageJob
 from controlplane.metering.pipeline.raw_table import OvertakenError, RawTable, uri_of
-from controlplane.metering.pipeline.settings import Settings
+from controlplane.metering.pipeline.reconcile_tables import Compared
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.spark import delta
 
 SOURCE = StructType(
@@ -43,6 +50,7 @@ SOURCE = StructType(
 """The columns of Spark's Kafka source that the job reads."""
 KILLS = ("before the lake", "while it writes", "after the lake", "after the database")
 TOPIC_ID = "t1"
+FIRST = "2026-01-01T00:00:00Z"
 TABLES = ("usage_raw", *reconcile.ROLL_UPS)
 APPEND = RawTable.append
 TO_LAKE = UsageJob._to_lake
@@ -94,9 +102,14 @@ class Driver:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self._spark, self._settings = spark, settings
-        self._job = UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment))
-        self._job.topic_id = TOPIC_ID
-        self._job.sign_of_life(started=True)
+        self._jobs = {DEFAULT_CLUSTER: self._started(DEFAULT_CLUSTER)}
+
+    def _started(self, cluster: str) -> UsageJob:
+        settings = replace(self._settings, cluster=cluster)
+        job = UsageJob(settings, self._spark, RawTable(self._spark, settings.lake, settings.environment, cluster))
+        job.topic_id = TOPIC_ID if cluster == DEFAULT_CLUSTER else f"{TOPIC_ID}-{cluster}"
+        job.sign_of_life(started=True)
+        return job
 
     def take(self, order: dict[str, Any]) -> str:
         rows = [
@@ -104,9 +117,12 @@ class Driver:
             for value, partition, offset, at in order["take"]
         ]
         plant(order["kill"])
+        cluster = order.get("cluster") or DEFAULT_CLUSTER
+        if cluster not in self._jobs:
+            self._jobs[cluster] = self._started(cluster)
         parsed = transforms.parsed(self._spark.createDataFrame(rows, SOURCE)).persist()
         try:
-            self._job.take(parsed, query="0f3a77c2-query", number=order["batch"])
+            self._jobs[cluster].take(parsed, query="0f3a77c2-query", number=order["batch"])
         except OvertakenError:
             return "overtaken"
         finally:
@@ -117,10 +133,21 @@ class Driver:
         return dict(RawTable(self._spark, self._settings.lake, self._settings.environment).held(topic_id))
 
     def reconcile(self, order: dict[str, Any]) -> dict[str, Any]:
-        hours = reconcile.Range(*order["reconcile"])
+        part = Part(Range(*order["reconcile"]), (DEFAULT_CLUSTER,))
         now = datetime.now(UTC)
-        found = reconcile.reconcile(self._spark, self._settings, hours, now=now, raises=order["raises"])
-        return {**found._asdict(), "found": [each._asdict() for each in found.found]}
+        return shown(reconcile.reconcile(self._spark, self._settings, part, now=now, raises=order["raises"]))
+
+    def run(self, order: dict[str, Any]) -> dict[str, Any]:
+        """As the job does it, on the Spark that is there."""
+        asked = [] if order["run"] is None else [Range(*order["run"])]
+        run, now = runs.Current(0), datetime.fromisoformat(order["at"])
+        with (
+            patch.object(session, "open_batch_session", lambda *_, **__: self._spark),
+            patch.object(session, "close_session", lambda _: None),
+            patch.object(RawTable, "begins", lambda table: FIRST if delta.is_table(self._spark, table.uri) else None),
+        ):
+            done = reconcile.work(self._settings, asked, run, raises=False, now=now)
+        return {"done": list(map(shown, done)), "done_to_ms": run.done_to_ms}
 
     def sql(self, statement: str) -> list[list[Any]]:
         names = {name: delta.named(uri_of(self._settings.lake, name)) for name in TABLES}
@@ -128,6 +155,10 @@ class Driver:
         return [
             [str(value) if value is not None and not isinstance(value, int) else value for value in row] for row in rows
         ]
+
+
+def shown(compared: Compared) -> dict[str, Any]:
+    return {**compared._asdict(), "found": [each._asdict() for each in compared.found]}
 
 
 def main() -> None:
@@ -145,6 +176,8 @@ def main() -> None:
             answer = driver.held(order["held"])
         elif "reconcile" in order:
             answer = driver.reconcile(order)
+        elif "run" in order:
+            answer = driver.run(order)
         else:
             answer = driver.sql(order["sql"])
         session.archive_write(spark, settings.home)  # what kills follow starts in half of the time

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import raw_table, recompute, reconcile_tables
-from controlplane.metering.pipeline.jobs.reconcile import Range, _begins, _hour
+from controlplane.metering.pipeline import raw_table, recompute, reconcile_tables, runs, session
+from controlplane.metering.pipeline.comparable import Range
+from controlplane.metering.pipeline.jobs import reconcile
+from controlplane.metering.pipeline.jobs.reconcile import _hour
 from controlplane.metering.pipeline.reconcile_tables import KEPT_MS, Compared, Found, Reconciled
 from controlplane.metering.pipeline.tables import Database
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
@@ -159,7 +161,7 @@ def test_what_differs_is_kept_with_the_run_and_goes_with_it(database, reconciled
     assert list(database.read("SELECT against, recomputed, known FROM metering_difference")) == [
         ("database", str(10**25), "5")
     ]
-    assert reconciled.last_at_ms() == AT_MS
+    assert reconciled.last_at_ms("default") == AT_MS
     reconciled.note(Compared(START, END, 24, 0, 3), AT_MS + KEPT_MS + 1)
     assert list(database.read("SELECT different, raised FROM metering_reconciliation")) == [(0, 3)]
     assert list(database.read("SELECT known FROM metering_difference")) == []
@@ -227,44 +229,181 @@ def test_a_range_has_the_days_of_which_it_has_every_hour():
     assert Range(START, "2026-05-02T01:00:00Z").days == []
 
 
-def second_cluster_of(database, *instances: str):
+def second_cluster_of(database, *instances: str, state: str = "open"):
     """A cluster called second, whose stream has read something, with these instances."""
     with database.transaction() as cursor:
-        inserted = (
-            "INSERT INTO clusters_physicalcluster (name, state, capacity) VALUES ('second', 'open', 10) RETURNING id"
-        )
-        database.run(cursor, inserted)
+        inserted = "INSERT INTO clusters_physicalcluster (name, state, capacity) VALUES ('second', ?, 10) RETURNING id"
+        database.run(cursor, inserted, [state])
         (number,) = cursor.fetchone()
         rows = [(each, number) for each in instances]
         database.run_many(cursor, "INSERT INTO instances_instance (id, cluster_id) VALUES (?, ?)", rows)
     read_to(database, datetime(2026, 5, 20, tzinfo=UTC), "second")
 
 
-def begins_where(monkeypatch, environment, reconciled, tables: dict[str, str | None]):
-    monkeypatch.setattr(
-        raw_table,
-        "RawTable",
-        lambda _spark, _lake, _environment, cluster: SimpleNamespace(begins=lambda: tables[cluster]),
-    )
-    return _begins(None, SimpleNamespace(lake="", environment=environment), reconciled)
+def test_usage_and_instances_are_known_by_cluster(database, reconciled):
+    second_cluster_of(database, TWO, state="retired")
+    raised(database, row(ONE, "07", 5), row(TWO, "09", 5))
+    assert reconciled.used("second", Range("2026-05-01T09:00:00Z", "2026-05-01T10:00:00Z"))
+    assert not reconciled.used("second", Range("2026-05-01T00:00:00Z", "2026-05-01T09:00:00Z"))
+    assert not reconciled.used("default", Range(START, END))
+    assert reconciled.instances_on(["default", "second"]) == [TWO]
+    assert reconciled.instances_on([]) == []
+    assert reconciled.retired() == ["second"]
 
 
-def test_a_new_cluster_keeps_no_hour_of_the_others_from_being_recomputed(
-    monkeypatch, environment, database, reconciled
-):
-    read_to(database, datetime(2026, 5, 20, tzinfo=UTC))
+class Job:
+    """`work()` without Spark. `tables`: from which hour on each cluster's is there; `made`: what was compared, and of whom."""
+
+    NOW = datetime(2026, 5, 20, 0, 40, tzinfo=UTC)
+
+    def __init__(self, monkeypatch, environment) -> None:
+        self.tables: dict[str, str | None] = {"default": "2026-04-02T03:00:00Z", "second": "2026-04-02T03:00:00Z"}
+        self.made: list[tuple[str, str, tuple[str, ...]]] = []
+        self.late: dict[str, date] = {}
+        self._settings = SimpleNamespace(lake="", environment=environment)
+
+        def table(_spark, _lake, _environment, cluster):
+            return SimpleNamespace(begins=lambda: self.tables[cluster])
+
+        def late_from(_spark, _settings, _since_ms, before, clusters):
+            (cluster,) = clusters
+            return self.late.get(cluster) if self.late.get(cluster, before) < before else None
+
+        monkeypatch.setattr(raw_table, "RawTable", table)
+        monkeypatch.setattr(reconcile, "late_from", late_from)
+        monkeypatch.setattr(reconcile, "reconcile", self._reconcile)
+        monkeypatch.setattr(reconcile, "_tidy", lambda *_: None)
+        monkeypatch.setattr(session, "open_batch_session", lambda *_, **__: None)
+        monkeypatch.setattr(session, "close_session", lambda _: None)
+
+    def _reconcile(self, _spark, _settings, part, **_):
+        self.made.append((part.hours.start[5:13], part.hours.end[5:13], part.read))
+        return Compared(part.hours.start, part.hours.end, 24, 0, 0, (), part.gone, part.begins_later)
+
+    def __call__(self, *asked: Range) -> date:
+        """Up to which day it is done."""
+        self.made.clear()
+        run = runs.Current(0)
+        self.done = reconcile.work(self._settings, asked, run, raises=False, now=self.NOW)
+        return datetime.fromtimestamp((run.done_to_ms or 0) / 1000, UTC).date()
+
+
+@pytest.fixture
+def job(monkeypatch, environment, database, reconciled) -> Job:
+    """All days before the 18th are compared, the 18th and 19th are due; `second` has TWO, which has usage on the 18th."""
+    read_to(database, datetime(2026, 5, 20, 0, 30, tzinfo=UTC))
     second_cluster_of(database, TWO)
-    raised(database, row(ONE, "07", 5))
-    tables = {"default": "2026-04-02T03:00:00Z", "second": "2026-05-19T10:00:00Z"}
-    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["default"]
-    assert begins_where(monkeypatch, environment, reconciled, {**tables, "second": None}) is None
+    read_to(database, datetime(2026, 5, 20, 0, 30, tzinfo=UTC), "second")
+    used_on(database, 18)
+    reconciled.note(Compared("2026-05-01T00:00:00Z", "2026-05-18T00:00:00Z", 1, 0, 0), AT_MS)
+    return Job(monkeypatch, environment)
 
 
-def test_a_cluster_whose_earlier_usage_is_in_no_table_does(monkeypatch, environment, database, reconciled):
-    read_to(database, datetime(2026, 5, 20, tzinfo=UTC))
-    second_cluster_of(database, TWO)
-    raised(database, row(TWO, "07", 5))
-    tables = {"default": "2026-04-02T03:00:00Z", "second": "2026-05-19T10:00:00Z"}
-    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["second"]
-    tables["second"] = "2026-05-01T07:00:00Z"  # where its usage begins
-    assert begins_where(monkeypatch, environment, reconciled, tables) == tables["default"]
+def used_on(database, day: int):
+    raised(database, (TWO, "b1", "orders", f"2026-05-{day:02}T07:00:00Z", 1, 5, 7, 9, 3, 100))
+
+
+def noted(database) -> list[tuple]:
+    """After the first: hours, clusters that were gone, clusters that begin later."""
+    rows = database.read("SELECT start_hour, end_hour, gone, begins_later FROM metering_reconciliation ORDER BY id")
+    return [
+        (start[5:13], end[5:13], *map(reconcile_tables._names, names)) for start, end, *names in list(rows)[1:]
+    ]  # fmt: skip
+
+
+ALL = ("default", "second")
+
+
+def test_a_cluster_without_a_table_is_left_out_and_named_and_the_day_is_compared_again_when_it_is_back(job, database):
+    job.tables["second"] = None
+    assert job() == date(2026, 5, 18)
+    assert job.made == [("05-18T00", "05-20T00", ("default",))]
+    assert noted(database) == [("05-18T00", "05-20T00", ("second",), ())]
+    assert job() == date(2026, 5, 18), "the 18th stays due; on the 19th it has no usage"
+    assert job.made == [("05-18T00", "05-19T00", ("default",))]
+    job.tables["second"] = "2026-04-02T03:00:00Z"
+    assert job() == date(2026, 5, 20)
+    assert job.made == [("05-18T00", "05-19T00", ALL)]
+    assert noted(database)[-1] == ("05-18T00", "05-19T00", (), ())
+    assert (job(), job.made) == (date(2026, 5, 20), [])
+
+
+def test_one_that_comes_back_with_a_new_table_lacks_the_day_for_good(job, database):
+    job.tables["second"] = None
+    job()
+    job.tables["second"] = "2026-05-18T20:00:00Z"
+    assert job() == date(2026, 5, 20)
+    assert job.made == [("05-18T00", "05-19T00", ("default",))]
+    assert noted(database)[-1] == ("05-18T00", "05-19T00", (), ("second",))
+
+
+def test_a_retired_cluster_whose_table_is_gone_holds_up_nothing(job, database):
+    with database.transaction() as cursor:
+        database.run(cursor, "UPDATE clusters_physicalcluster SET state = 'retired' WHERE name = 'second'")
+        database.run(cursor, "DELETE FROM metering_usagemaximum")
+    job.tables["second"] = None
+    assert job() == date(2026, 5, 20)
+    assert noted(database) == [("05-18T00", "05-20T00", (), ())]
+
+
+def test_where_a_table_begins_later_each_day_is_compared_of_all_that_can_be(job, database):
+    used_on(database, 19)
+    job.tables["second"] = "2026-05-18T20:00:00Z"
+    assert job() == date(2026, 5, 20)
+    assert job.made == [("05-18T00", "05-19T00", ("default",)), ("05-19T00", "05-20T00", ALL)]
+    assert noted(database) == [("05-18T00", "05-19T00", (), ("second",)), ("05-19T00", "05-20T00", (), ())]
+
+
+def test_before_all_tables_a_day_is_done_with_nothing_compared(job, database):
+    job.tables = dict.fromkeys(ALL, "2026-05-18T20:00:00Z")
+    assert job() == date(2026, 5, 20)
+    assert job.made == [("05-19T00", "05-20T00", ALL)]
+    assert noted(database) == [("05-18T00", "05-19T00", (), ALL), ("05-19T00", "05-20T00", (), ())]
+
+
+def test_without_any_table_nothing_is_compared_and_days_with_usage_stay_due(job, database):
+    job.tables = dict.fromkeys(ALL)
+    assert job() == date(2026, 5, 18)
+    assert job.made == []
+    assert noted(database) == [(f"05-{day}T00", f"05-{day + 1}T00", ALL, ()) for day in (18, 19)]
+    job.tables = dict.fromkeys(ALL, "2026-04-02T03:00:00Z")
+    assert job() == date(2026, 5, 20)
+    assert job.made == [("05-18T00", "05-19T00", ALL)]
+
+
+def test_late_usage_of_one_cluster_has_its_days_compared_again(job):
+    job.late = {"second": date(2026, 5, 9)}
+    job()
+    assert job.made == [("05-09T00", "05-20T00", ALL)]
+
+
+class TestAsked:
+    MAY = Range("2026-05-01T00:00:00Z", "2026-05-11T00:00:00Z")
+
+    def test_a_range_is_cut_to_where_the_table_begins_and_that_is_said(self, job, database, caplog):
+        job.tables = {"default": "2026-05-04T05:00:00Z", "second": "2026-05-04T05:00:00Z"}
+        job(self.MAY)
+        assert job.made == [("05-05T00", "05-11T00", ALL)]
+        assert noted(database) == [("05-05T00", "05-11T00", (), ())]
+        said = (
+            "2026-05-01T00:00:00Z to 2026-05-05T00:00:00Z: left out, since usage_raw begins with 2026-05-04T05:00:00Z"
+        )
+        assert said in caplog.text
+        assert reconcile._status(job.done) == reconcile.NOT_ALL
+
+    def test_nothing_is_done_where_one_of_the_ranges_cannot_be_compared_at_all(self, job):
+        job.tables = {"default": "2026-05-12T05:00:00Z", "second": None}
+        with pytest.raises(
+            reconcile.NoTableError, match="usage_raw-second is not there, usage_raw begins with 2026-05-12T05"
+        ):
+            job(Range("2026-05-13T00:00:00Z", "2026-05-14T00:00:00Z"), self.MAY)
+        assert job.made == []
+
+    def test_a_cluster_that_is_gone_is_named(self, job, database):
+        job.tables["second"] = None
+        job(self.MAY)
+        assert noted(database) == [("05-01T00", "05-11T00", ("second",), ())]
+        assert reconcile._status(job.done) == reconcile.NOT_ALL
+        job.tables["second"] = "2026-04-02T03:00:00Z"
+        job(self.MAY)
+        assert reconcile._status(job.done) == reconcile.DONE

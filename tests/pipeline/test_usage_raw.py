@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.pipeline.stream import spark_home
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 ONE, TWO = "ins-aaaaaaaa", "ins-bbbbbbbb"
+THREE, FOUR = "ins-cccccccc", "ins-dddddddd"
 DAY, NEXT = "2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"
 
 
@@ -37,9 +39,12 @@ class Driver:
         self._process: subprocess.Popen[str] | None = None
         self._batch = 0
 
-    def take(self, records: list[tuple[bytes, int, int, str]], kill: str | None = None) -> None:
+    def take(
+        self, records: list[tuple[bytes, int, int, str]], kill: str | None = None, cluster: str | None = None
+    ) -> None:
         """One batch; where it comes to nothing, the same again."""
         order = {"take": [(value.decode(), *rest) for value, *rest in records], "batch": self._batch, "kill": kill}
+        order["cluster"] = cluster
         answer = self.ask(order)
         if kill is not None:
             assert answer == ("overtaken" if kill == "another job is first" else {"killed": kill})
@@ -52,6 +57,14 @@ class Driver:
 
     def reconcile(self, start: str = DAY, end: str = NEXT, *, raises: bool = False) -> dict[str, Any]:
         return self.ask({"reconcile": [start, end], "raises": raises})
+
+    def run(self, at: str) -> dict[str, Any]:
+        """The job at some moment, with what is due."""
+        return self.ask({"run": None, "at": at})
+
+    def table(self, cluster_table: str) -> Path:
+        """The folder of a table of raw records."""
+        return self._folder / "lake" / cluster_table
 
     def ask(self, order: dict[str, Any]) -> Any:
         process = self._process or self._start()
@@ -124,7 +137,7 @@ def changed(driver: Driver, statement: str, *values: Any) -> None:
     connection.close()
 
 
-def told(seed: int) -> list[tuple[bytes, int, int, str]]:
+def told(seed: int, instances: tuple[str, str] = (ONE, TWO), prefix: str = "b") -> list[tuple[bytes, int, int, str]]:
     """A day of two brokers: counters that grow, records that come twice and late, whole hours, instances, something broken."""
     dice = random.Random(seed)
     ends: dict[int, int] = defaultdict(int)
@@ -138,18 +151,20 @@ def told(seed: int) -> list[tuple[bytes, int, int, str]]:
 
     for hour in range(24):
         text, at = f"2026-05-01T{hour:02}:00:00Z", f"2026-05-01T{hour:02}:30:00+00:00"
-        for boot in ("b1", "b2"):
-            for instance in (ONE, TWO):
+        for boot in (f"{prefix}1", f"{prefix}2"):
+            for instance in instances:
                 for topic in ("orders", "clicks"):
                     key = (boot, instance, topic)
                     counters[key] = [value + dice.randint(0, 10**9) for value in counters[key]]
                     record = UsageRecord(int(boot[1]), boot, text, instance, topic, *counters[key], "uuid", "default")
                     for _ in range(dice.choice([1, 1, 2])):
                         write(record.value(), at)
-            write(InstanceRecord(int(boot[1]), boot, text, ONE, hour * 10, 0, hour, 0, 0, "default").value(), at)
+            write(
+                InstanceRecord(int(boot[1]), boot, text, instances[0], hour * 10, 0, hour, 0, 0, "default").value(), at
+            )
             write(HoursComplete(int(boot[1]), boot, text, (), "default").value(), at)
     write(b"broken", "2026-05-01T23:30:00+00:00")
-    late = UsageRecord(1, "b1", "2026-05-01T03:00:00Z", ONE, "orders", 1, 1, 1, "uuid", "default")
+    late = UsageRecord(1, f"{prefix}1", "2026-05-01T03:00:00Z", instances[0], "orders", 1, 1, 1, "uuid", "default")
     write(late.value(), "2026-05-01T23:40:00+00:00")
     return found
 
@@ -264,3 +279,51 @@ def test_a_new_table_begins_with_what_the_database_knew(driver):
     assert driver.sql("SELECT COUNT(*) FROM {usage_raw} WHERE kind = 'known'") == [[8]]
     compared = driver.reconcile("2026-05-01T12:00:00Z", NEXT)
     assert (compared["keys"], compared["differences"]) == (12 * 8, 0)
+
+
+@pytest.mark.long
+def test_a_cluster_whose_table_is_gone_is_left_out_on_both_sides_until_it_is_back(driver):
+    """The second table has what the database knew of the first cluster's instances when it was made: that counts for nothing."""
+    two_clusters(driver)
+    driver.take(told(12))
+    driver.take(told(13, (THREE, FOUR), "c"), cluster="second")
+    read_to = int(datetime(2026, 5, 2, 0, 30, tzinfo=UTC).timestamp() * 1000)
+    changed(driver, "UPDATE metering_progress SET complete_to_ms = ?", read_to)
+    whole = driver.run("2026-05-02T00:40:00+00:00")
+    assert only(whole) == (2 * 24 * 8, 0, [])
+    rolled_up = driver.sql("SELECT * FROM {usage_hourly} ORDER BY hour, instance, topic")
+    assert len(rolled_up) == 2 * 24 * 4
+
+    changed(driver, "DELETE FROM metering_reconciliation")
+    lake = driver.table("usage_raw")
+    away = lake.rename(lake.with_name("away"))
+    without = driver.run("2026-05-02T00:40:00+00:00")
+    assert only(without) == (24 * 8, 0, ["default"])
+    assert whole["done_to_ms"] - without["done_to_ms"] == 24 * 3_600_000, "the day stays due"
+    assert driver.sql("SELECT * FROM {usage_hourly} ORDER BY hour, instance, topic") == rolled_up
+    for name in ("usage_daily", "usage_instances_hourly"):
+        assert driver.sql(f"SELECT COUNT(DISTINCT instance) FROM {{{name}}} WHERE day = '2026-05-01'") > [[1]]
+
+    away.rename(lake)
+    assert driver.run("2026-05-03T00:10:00+00:00") == whole
+
+
+def two_clusters(driver: Driver) -> None:
+    """Each with two instances."""
+    connection = sqlite3.connect(driver.database)
+    for name, instances in (("default", (ONE, TWO)), ("second", (THREE, FOUR))):
+        made = connection.execute(
+            "INSERT INTO clusters_physicalcluster (name, zookeeper_hosts, state, capacity) VALUES (?, ?, 'open', 10)",
+            [name, name],
+        )
+        connection.executemany(
+            "INSERT INTO instances_instance VALUES (?, ?)", [(each, made.lastrowid) for each in instances]
+        )
+    connection.commit()
+    connection.close()
+
+
+def only(run: dict[str, Any]) -> tuple[int, int, list[str]]:
+    """Of a run that compared one range."""
+    (compared,) = run["done"]
+    return compared["keys"], compared["differences"], compared["gone"]

@@ -31,6 +31,7 @@ ends, once a day.
     raw_table         a batch into the table, each record once
     recompute         the SQL by which hours are recomputed (pure)
     billed            what invoices have billed, by the hour (pure)
+    comparable        which hours can be compared, and of which clusters (pure)
     reconcile_frames  recomputed hours, their roll-ups, and what differs, as DataFrames
     reconcile_tables  what executors read, and what the driver writes
     jobs/reconcile    the job: `python -m controlplane.metering.pipeline.jobs.reconcile`

@@ -20,6 +20,8 @@ from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from pyspark.sql import SparkSession
+
 DAY_LENGTH = len("2026-05-01")
 WHOLE = "decimal(38,0)"
 _COUNTED = [StructField(name, LongType()) for name in COUNTERS]
@@ -35,6 +37,21 @@ def records(raw: DataFrame, now: datetime, cluster: str | None = None) -> DataFr
     """All rows that count, those among them that an earlier release refused and this one knows. `cluster`: whose table it is."""
     counted = F.col("kind").isin(transforms.USAGE, transforms.KNOWN, INSTANCE)
     return raw.where(counted).unionByName(transforms.read_again(raw, now, cluster).where(counted))
+
+
+def instances(spark: SparkSession, names: Sequence[str]) -> DataFrame:
+    """Some instances by their ids, to be joined with."""
+    return F.broadcast(spark.createDataFrame([(name,) for name in names], "instance string"))
+
+
+def without(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """Rows of all instances but those."""
+    return rows.join(others, ["instance"], "left_anti").select(*rows.columns)
+
+
+def of_instances(rows: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Rows of those instances alone."""
+    return rows.join(wanted, ["instance"], "left_semi").select(*rows.columns)
 
 
 def of_hours(records_: DataFrame, start: str, end: str) -> DataFrame:

@@ -7,15 +7,18 @@ nothing else of them. What differs is written in one transaction with the row th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline import comparable
 from controlplane.metering.pipeline.billed import billed_hours
+from controlplane.metering.pipeline.comparable import Looked, Range
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
-from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.schedule import DAY_MS
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.tables import CAP_TABLE, MAXIMUM_TABLE, Database
@@ -54,6 +57,8 @@ class Compared(NamedTuple):
     differences: int
     raised: int  # keys that were put into the database again
     found: Sequence[Found] = ()
+    gone: Sequence[str] = ()  # clusters that were left out: see `comparable`
+    begins_later: Sequence[str] = ()
 
 
 def used_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
@@ -122,32 +127,37 @@ class Reconciled:
         rows = self._database.read(f"SELECT DISTINCT cluster FROM {PROGRESS_TABLE} WHERE next_offset > 0")  # noqa: S608
         return sorted(name for (name,) in rows) or [DEFAULT_CLUSTER]
 
-    def used_before(self, cluster: str, hour: str) -> bool:
-        """Whether the database has usage of a cluster's instances from before an hour."""
+    def retired(self) -> list[str]:
+        """Clusters that nobody reads any more."""
+        rows = self._database.read(f"SELECT name FROM {CLUSTER_TABLE} WHERE state = 'retired' ORDER BY name")  # noqa: S608
+        return [name for (name,) in rows]
+
+    def used(self, cluster: str, hours: Range) -> bool:
+        """Whether the database has usage of a cluster's instances in some hours."""
         statement = (
             f"SELECT 1 FROM {INSTANCE_TABLE} i JOIN {CLUSTER_TABLE} c ON c.id = i.cluster_id"  # noqa: S608
-            f" JOIN {MAXIMUM_TABLE} m ON m.instance = i.id WHERE c.name = ? AND m.hour < ? LIMIT 1"
+            f" JOIN {MAXIMUM_TABLE} m ON m.instance = i.id WHERE c.name = ? AND m.hour >= ? AND m.hour < ? LIMIT 1"
         )
-        return bool(list(self._database.read(statement, [cluster, hour])))
+        return bool(list(self._database.read(statement, [cluster, hours.start, hours.end])))
+
+    def instances_on(self, clusters: Sequence[str]) -> list[str]:
+        """All instances of some clusters, also those that are deleted."""
+        if not clusters:
+            return []
+        names = ", ".join("?" * len(clusters))
+        rows = self._database.read(
+            f"SELECT i.id FROM {INSTANCE_TABLE} i JOIN {CLUSTER_TABLE} c ON c.id = i.cluster_id WHERE c.name IN ({names})",  # noqa: S608
+            clusters,
+        )
+        return sorted(instance for (instance,) in rows)
 
     def caps(self) -> list[tuple[Any, ...]]:
         """(instance, boot, topic, counters): up to where counters are believed."""
         return list(self._database.read(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}"))  # noqa: S608
 
     def days_due(self) -> list[date]:
-        """Whole days of the last two weeks that the stream has read for certain and that no run has compared, oldest first.
-
-        Before the first run it is the last such day alone: what was there before can be asked for by name.
-        """
-        last = self.last_day()
-        if last is None:
-            return []
-        compared = self._compared()
-        if not compared:
-            return [last]
-        first = max(last - timedelta(days=AGAIN_DAYS - 1), min(date.fromisoformat(end[:10]) for _, end in compared))
-        days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-        return [day for day in days if not _covers(compared, day)]
+        """Whole days that the stream has read for certain and that no run has compared, oldest first: see `comparable`."""
+        return comparable.days_due(self.last_day(), self._looks(), cache(self.used))
 
     def done_to_ms(self) -> int | None:
         """Up to when every day that can be compared has been; None: none can be."""
@@ -156,20 +166,22 @@ class Reconciled:
             return None
         return _midnight_ms(due[0] if due else last + timedelta(days=1))
 
-    def last_at_ms(self) -> int | None:
-        """When something was compared last; None: never."""
-        (at_ms,) = next(self._database.read(f"SELECT MAX(at_ms) FROM {RECONCILIATION_TABLE}"))  # noqa: S608
-        return None if at_ms is None else int(at_ms)
+    def last_at_ms(self, cluster: str) -> int | None:
+        """When something was compared last while a cluster's table was there; None: never."""
+        return comparable.since_ms(self._looks(), cluster)
 
     def note(self, compared: Compared, at_ms: int) -> None:
         """What was compared, and what differed."""
         with self._database.transaction() as cursor:
             self._database.run(
                 cursor,
-                f"INSERT INTO {RECONCILIATION_TABLE} (start_hour, end_hour, at_ms, compared, different, raised)"  # noqa: S608
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-                [compared.start, compared.end, at_ms, compared.keys, compared.differences, compared.raised],
-            )
+                f"INSERT INTO {RECONCILIATION_TABLE} (start_hour, end_hour, at_ms, compared, different, raised, gone,"  # noqa: S608
+                " begins_later) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                [
+                    compared.start, compared.end, at_ms, compared.keys, compared.differences, compared.raised,
+                    json.dumps(list(compared.gone)), json.dumps(list(compared.begins_later)),
+                ],
+            )  # fmt: skip
             number = cursor.fetchone()[0]
             columns = ", ".join(Found._fields)
             self._database.run_many(
@@ -191,8 +203,9 @@ class Reconciled:
             return None
         return _day_of((read_to - TOLD_WITHIN_MS) // DAY_MS * DAY_MS) - timedelta(days=1)
 
-    def _compared(self) -> list[tuple[str, str]]:
-        return list(self._database.read(f"SELECT start_hour, end_hour FROM {RECONCILIATION_TABLE}"))  # noqa: S608
+    def _looks(self) -> list[Looked]:
+        rows = self._database.read(f"SELECT start_hour, end_hour, at_ms, gone FROM {RECONCILIATION_TABLE}")  # noqa: S608
+        return [Looked(start, end, int(at_ms), _names(gone)) for start, end, at_ms, gone in rows]
 
     def _read_to_ms(self) -> int | None:
         """Of all clusters that are not retired: nobody reads of those any more."""
@@ -204,14 +217,9 @@ class Reconciled:
         return int(least) if rows and rows == known else None
 
 
-def hour_of(day: date) -> str:
-    """The first hour of a day, as usage records write it."""
-    return f"{day.isoformat()}T00:00:00Z"
-
-
-def _covers(compared: Sequence[tuple[str, str]], day: date) -> bool:
-    start, end = hour_of(day), hour_of(day + timedelta(days=1))
-    return any(first <= start and end <= last for first, last in compared)
+def _names(document: Any) -> tuple[str, ...]:
+    """Of a JSON column: text in SQLite, and in PostgreSQL what its client has made of it."""
+    return tuple(json.loads(document) if isinstance(document, str | bytes) else document)
 
 
 def _day_of(at_ms: int) -> date:

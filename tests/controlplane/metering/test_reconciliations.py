@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection
+from django.db.models import F
 from django.test import Client
 
 from controlplane.accounts.models import User
@@ -46,7 +48,7 @@ def test_operators_read_runs_and_differences(alice, operator):
     assert [each["different"] for each in items] == [2, 0], "the last first"
     assert items[0] == {
         "id": run.pk, "hours_from": "2026-05-02T00:00:00Z", "hours_to": "2026-05-03T00:00:00Z",
-        "at": "2026-05-02T00:40:00Z", "compared": 480, "different": 2, "raised": 0,
+        "at": "2026-05-02T00:40:00Z", "compared": 480, "different": 2, "raised": 0, "gone": [], "begins_later": [],
     }  # fmt: skip
     found = operator.api.get("/api/v1/metering/differences").json()["items"]
     assert found[0] == {
@@ -90,11 +92,36 @@ def test_the_page_shows_them_once_there_are_any(operator):
     assert "ins-k3v9x2qa 2026-05-01T00:00:00Z Invoices produced_bytes 100000000000000000000 5" in page
 
 
+def test_clusters_that_were_left_out_are_named(operator):
+    run = compared(1)
+    run.gone, run.begins_later = ["second", "third"], ["fourth"]
+    run.save()
+    (item,) = operator.api.get("/api/v1/metering/reconciliations").json()["items"]
+    assert (item["gone"], item["begins_later"]) == (["second", "third"], ["fourth"])
+    browser = Client()
+    browser.force_login(operator.user)
+    page = text_of(browser.get("/fleet/metering"))
+    assert "second, third Raw records are not there fourth Raw records begin later" in page
+
+
+def test_rows_of_an_older_job_have_left_out_nobody(operator):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO metering_reconciliation (start_hour, end_hour, at_ms, compared, different, raised)"
+            " VALUES ('2026-05-01T00:00:00Z', '2026-05-02T00:00:00Z', 0, 1, 0, 0)"
+        )
+    (item,) = operator.api.get("/api/v1/metering/reconciliations").json()["items"]
+    assert (item["gone"], item["begins_later"]) == ([], [])
+
+
 def test_an_alarm_can_be_made_of_the_last_run():
     assert selectors.differences_now() == 0
     compared(1, "produced_bytes")
     assert selectors.differences_now() == 1
     text = metrics_text(selectors.status(), [], open_losses=0, now=AT, differences=selectors.differences_now())
     assert "# TYPE sluice_metering_differences gauge\nsluice_metering_differences 1\n" in text
+    compared(2)
+    assert selectors.differences_now() == 1, "a run may have several parts"
+    Reconciliation.objects.update(at_ms=F("at_ms") - 1)
     compared(2)
     assert selectors.differences_now() == 0

@@ -12,13 +12,18 @@ database's and with what invoices were computed from. What differs stands in the
 on standard output, a line each. Of whole days the roll-ups `usage_hourly`, `usage_daily` and `usage_instances_hourly` are
 written anew, in place of what they had of these days.
 
+Each cluster has a table of its own. Where one is not there, or begins later than some of the hours, its cluster is left out of
+them and named in what was compared; the others are compared all the same (comparable.py). Hours of which no table has anything
+are cut from ranges. Both are said on standard error.
+
 `--raise` puts the largest counters of these hours into the database as the stream does: it raises, and lowers nothing. For a
 database that was restored from a backup, and for records that an earlier release refused. Late usage of invoiced months becomes
 adjustment lines by itself.
 
 The exit status is 0; 1 where the database or Spark refuse; 2 for words that make no sense; 3 where hours were named that the
 stream has not read for certain yet; 4 where the run that was named has begun already, or another one is under way; 5 where there
-is no `usage_raw`, or it begins later than the hours that were named; 6 where something differs in hours that were named.
+is no `usage_raw`, or it begins later than the hours that were named; 6 where something differs in hours that were named; 7 where
+nothing does, but a part of them, or a cluster, could not be compared.
 """
 
 from __future__ import annotations
@@ -28,8 +33,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -37,8 +41,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from controlplane.metering.pipeline import raw_table, reconcile_frames, reconcile_tables, runs, session
-from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES, Compared, Found, Reconciled, hour_of
+from controlplane.metering.pipeline import comparable, raw_table, reconcile_frames, reconcile_tables, runs, session
+from controlplane.metering.pipeline.comparable import Part, Range, day_range, hour_of
+from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES, Compared, Found, Reconciled
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.spark import delta
 from controlplane.spark.errors import PlainError, said
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("sluice.reconcile")
 JOB, APP = "reconcile", "reconcile"
-DONE, FAILED, NOT_YET, TAKEN, NO_TABLE, DIFFERENT = 0, 1, 3, runs.TAKEN, 5, 6
+DONE, FAILED, NOT_YET, TAKEN, NO_TABLE, DIFFERENT, NOT_ALL = 0, 1, 3, runs.TAKEN, 5, 6, 7
 LATE_DAYS = 35
 """So far back records can be late: `__usage` keeps them no longer."""
 SLICES = 16
@@ -63,41 +68,31 @@ class NoTableError(PlainError):
     """The lake has no `usage_raw`, or none of these hours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Hours [start, end), as usage records write them."""
-
-    start: str
-    end: str
-
-    @property
-    def days(self) -> list[str]:
-        """The days of which it has all hours; empty where it begins or ends within one."""
-        if not (self.start.endswith("T00:00:00Z") and self.end.endswith("T00:00:00Z")):
-            return []
-        first, last = date.fromisoformat(self.start[:10]), date.fromisoformat(self.end[:10])
-        return [(first + timedelta(days=number)).isoformat() for number in range((last - first).days)]
-
-
 def reconcile(
-    spark: SparkSession, settings: Settings, hours: Range, *, now: datetime, raises: bool = False, rolls_up: bool = True
+    spark: SparkSession, settings: Settings, part: Part, *, now: datetime, raises: bool = False, rolls_up: bool = True
 ) -> Compared:
-    """One range: recomputed, rolled up, raised if that is asked for, and compared."""
-    environment = settings.environment
+    """Hours of the clusters that can be: recomputed, rolled up, raised if that is asked for, and compared.
+
+    Instances of the others are left out on both sides: a table begins with what the database knew of all clusters.
+    """
+    environment, hours = settings.environment, part.hours
     known = Reconciled(environment)
     try:
+        left_out = known.instances_on([name for name in known.clusters() if name not in part.read])
+        others = reconcile_frames.instances(spark, left_out) if left_out else None
         tables = (
-            reconcile_frames.records(raw_table.read(spark, settings.lake, [name]), now, name)
-            for name in known.clusters()
+            reconcile_frames.records(raw_table.read(spark, settings.lake, [name]), now, name) for name in part.read
         )
         read = reduce(DataFrame.unionByName, tables)
+        if others is not None:
+            read = reconcile_frames.without(read, others)
         records = reconcile_frames.of_hours(read, hours.start, hours.end).persist()
         recomputed = reconcile_frames.hours(records, known.caps(), hours.start, hours.end).persist()
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
         if rolls_up and hours.days:
             instances = reconcile_frames.instance_hours(records, hours.start, hours.end)
-            _roll_up(settings.lake, recomputed, instances, hours)
-        names = known.instances(hours.start, hours.end)
+            _roll_up(settings.lake, recomputed, instances, hours, others)
+        names = sorted({*known.instances(hours.start, hours.end)} - {*left_out})
         used = _read(spark, partial(reconcile_tables.used_read, environment, hours.start, hours.end), names)
         billed = _read(spark, partial(reconcile_tables.billed_read, environment, hours.start, hours.end), names)
         with_database = reconcile_frames.against_database(
@@ -117,6 +112,8 @@ def reconcile(
             differing.count(),
             raised,
             [Found(*row) for row in first.collect()],
+            part.gone,
+            part.begins_later,
         )
     finally:
         spark.catalog.clearCache()
@@ -146,24 +143,31 @@ def _read(spark: SparkSession, read: Callable[[str], Iterable[Any]], names: Sequ
 def _raise(environment: Any, maxima: DataFrame, now: datetime) -> int:
     """Of one boot and topic all rows in one task: two of them would wait for each other's locks."""
     rows = maxima.repartition(SLICES, "instance", "boot", "topic").rdd.map(tuple)
-    return int(rows.mapPartitions(partial(_raise_some, environment, int(now.timestamp() * 1000))).sum())
+    return int(rows.mapPartitions(partial(_raise_some, environment, _ms(now))).sum())
 
 
 def _raise_some(environment: Any, now_ms: int, rows: Iterable[Sequence[Any]]) -> Iterable[int]:
     return reconcile_tables.maxima_raise(environment, now_ms, rows)
 
 
-def _roll_up(lake: str, recomputed: DataFrame, instances: DataFrame, hours: Range) -> None:
-    """In place of what the tables had of these days; again, if need be: the same ends in the same."""
+def _roll_up(lake: str, recomputed: DataFrame, instances: DataFrame, hours: Range, others: DataFrame | None) -> None:
+    """In place of what the tables had of these days; again, if need be: the same ends in the same.
+
+    What they had of instances that are left out (`others`) stays: it was recomputed while their cluster's table was there.
+    """
     hourly = reconcile_frames.hourly(recomputed)
     tables = (hourly, reconcile_frames.daily(hourly), reconcile_frames.instances_hourly(instances))
     replaced = f"day >= '{hours.days[0]}' AND day <= '{hours.days[-1]}'"
     for name, rows in zip(ROLL_UPS, tables, strict=True):
+        spark, uri = rows.sparkSession, raw_table.uri_of(lake, name)
+        options = {}
+        if delta.is_table(spark, uri):
+            options["replaceWhere"] = replaced
+            if others is not None:
+                had = spark.read.format("delta").load(uri).where(replaced).select(*rows.columns)
+                rows = rows.unionByName(reconcile_frames.of_instances(had, others))  # noqa: PLW2901  # the same, and those
         writer = rows.repartition(1, "day").write.format("delta").mode("overwrite").partitionBy("day")
-        uri = raw_table.uri_of(lake, name)
-        if delta.is_table(rows.sparkSession, uri):
-            writer = writer.option("replaceWhere", replaced)
-        writer.save(uri)
+        writer.options(**options).save(uri)
 
 
 def _tidy(spark: SparkSession, lake: str, clusters: Sequence[str]) -> None:
@@ -201,24 +205,25 @@ def _make(
 ) -> list[Compared]:  # fmt: skip
     spark = session.open_batch_session(settings, APP, with_delta=True)
     try:
-        begins = _begins(spark, settings, known)
-        for hours in asked:
-            if begins is None or hours.start < begins:
-                raise NoTableError(
-                    f"{hours.start} cannot be recomputed: {raw_table.NAME}"
-                    + (" is not there yet" if begins is None else f" begins with {begins}")
-                )
+        tables = _tables(spark, settings, known)
+        found = _asked_parts(known, asked, tables) if asked else _due_parts(spark, settings, known, due, tables)
         done = []
-        for hours in asked or _due_ranges(spark, settings, known, due, begins, now):
-            began = time.monotonic()
-            compared = reconcile(spark, settings, hours, now=now, raises=raises)
-            known.note(compared, int(now.timestamp() * 1000))
-            run.rows += compared.keys
+        for part in found:
+            hours, began = part.hours, time.monotonic()
+            if part.gone or part.begins_later:
+                LOG.warning("%s to %s: left out, since %s", hours.start, hours.end, _lacking(part, tables))
+            if part.read:
+                compared = reconcile(spark, settings, part, now=now, raises=raises)
+                known.note(compared, _ms(now))
+                run.rows += compared.keys
+                LOG.info(
+                    "%s to %s: %d keys compared, %d counters differ, %d raised, in %.1f s",
+                    hours.start, hours.end, compared.keys, compared.differences, compared.raised, time.monotonic() - began,
+                )  # fmt: skip
+            else:
+                compared = Compared(hours.start, hours.end, 0, 0, 0, (), part.gone, part.begins_later)
+                _note_days(known, compared, due, now)
             done.append(compared)
-            LOG.info(
-                "%s to %s: %d keys compared, %d counters differ, %d raised, in %.1f s",
-                hours.start, hours.end, compared.keys, compared.differences, compared.raised, time.monotonic() - began,
-            )  # fmt: skip
         if not asked:
             _tidy(spark, settings.lake, known.clusters())
         return done
@@ -226,52 +231,62 @@ def _make(
         session.close_session(spark)
 
 
-def _begins(spark: SparkSession, settings: Settings, known: Reconciled) -> str | None:
-    """From which hour on hours can be recomputed; None: a cluster has no table yet.
-
-    It is where the last table begins of those that lack earlier usage. A cluster that is new lacks none: its table begins with
-    its first record, and keeps no hour of the others from being recomputed.
-    """
-    found: dict[str, str] = {}
-    for cluster in known.clusters():
-        begins = raw_table.RawTable(spark, settings.lake, settings.environment, cluster).begins()
-        if begins is None:
-            return None
-        found[cluster] = begins
-    lacking = [begins for cluster, begins in found.items() if known.used_before(cluster, begins)]
-    return max(lacking, default=min(found.values()))
+def _tables(spark: SparkSession, settings: Settings, known: Reconciled) -> dict[str, str | None]:
+    """From which hour on each cluster's table has all that was told; None: it is not there."""
+    return {
+        cluster: raw_table.RawTable(spark, settings.lake, settings.environment, cluster).begins()
+        for cluster in known.clusters()
+    }
 
 
-def _due_ranges(
-    spark: SparkSession, settings: Settings, known: Reconciled, due: Sequence[date], begins: str | None, now: datetime
-) -> list[Range]:
-    """From the first day that something has come for to the last that is due; none where there is no table yet.
+def _asked_parts(known: Reconciled, asked: Sequence[Range], tables: Mapping[str, str | None]) -> list[Part]:
+    """Raises NoTableError where nothing can be compared of one of the ranges: nothing is done then."""
+    found = []
+    for hours in asked:
+        cut = comparable.parts(hours, tables, known.used, known.retired())
+        if not any(part.read for part in cut):
+            raise NoTableError(f"{hours.start} to {hours.end} cannot be recomputed: {_lacking(cut[0], tables)}")
+        found += cut
+    return found
 
-    Days before the table begins are noted as done, with nothing compared: they will never be.
-    """
-    if begins is None:
-        return []
-    since_ms = known.last_at_ms()
-    can_be = [day for day in due if hour_of(day) >= begins]
+
+def _due_parts(
+    spark: SparkSession, settings: Settings, known: Reconciled, due: Sequence[date], tables: Mapping[str, str | None]
+) -> list[Part]:
+    """From the first day that something has come for to the last that is due."""
+    late = (_late_from(spark, settings, known, cluster, due[0]) for cluster, begins in tables.items() if begins)
+    first = min((day for day in late if day is not None), default=due[0])
+    hours = Range(hour_of(first), hour_of(due[-1] + timedelta(days=1)))
+    return comparable.parts(hours, tables, known.used, known.retired())
+
+
+def _late_from(spark: SparkSession, settings: Settings, known: Reconciled, cluster: str, before: date) -> date | None:
+    since_ms = known.last_at_ms(cluster)
+    return None if since_ms is None else late_from(spark, settings, since_ms, before, [cluster])
+
+
+def _note_days(known: Reconciled, nothing: Compared, due: Sequence[date], now: datetime) -> None:
+    """Days that are due and of which no table has anything: compared with nothing, and so done, unless a table may come back."""
     for day in due:
-        if hour_of(day) < begins:
-            never = Compared(hour_of(day), hour_of(day + timedelta(days=1)), 0, 0, 0)
-            known.note(never, int(now.timestamp() * 1000))
-    if not can_be:
-        return []
-    first = can_be[0]
-    if since_ms is not None:
-        late = late_from(spark, settings, since_ms, first, known.clusters())
-        while late is not None and late < first and hour_of(late) < begins:
-            late += timedelta(days=1)
-        first = min(first, late or first)
-    return [Range(hour_of(first), hour_of(can_be[-1] + timedelta(days=1)))]
+        hours = day_range(day)
+        if nothing.start <= hours.start and hours.end <= nothing.end:
+            known.note(nothing._replace(start=hours.start, end=hours.end), _ms(now))
+
+
+def _lacking(part: Part, tables: Mapping[str, str | None]) -> str:
+    """Whose tables do not have some hours, and why."""
+    gone = [f"{raw_table.name_of(cluster)} is not there" for cluster in part.gone]
+    return ", ".join(gone + [f"{raw_table.name_of(each)} begins with {tables[each]}" for each in part.begins_later])
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _asked(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> list[Range]:
     if (parsed.start is None) != (parsed.end is None):
         parser.error("--from and --to go together")
-    days = [Range(hour_of(day), hour_of(day + timedelta(days=1))) for day in parsed.day]
+    days = [day_range(day) for day in parsed.day]
     if parsed.start is None:
         return days
     if parsed.start >= parsed.end:
@@ -320,7 +335,13 @@ def main(words: Sequence[str], *, clock: Callable[[], float] = time.time) -> int
     for compared in done:
         for found in compared.found:
             print(*found, sep="\t")  # noqa: T201  # what the program is for
-    return DIFFERENT if asked and parsed.run is None and any(each.differences for each in done) else DONE
+    return _status(done) if asked and parsed.run is None else DONE
+
+
+def _status(done: Sequence[Compared]) -> int:
+    if any(each.differences for each in done):
+        return DIFFERENT
+    return NOT_ALL if any(each.gone or each.begins_later for each in done) else DONE
 
 
 if __name__ == "__main__":
