@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.env import Environment
-from controlplane.metering.pipeline import runner, runs
+from controlplane.env import ROOT, Environment
+from controlplane.metering.pipeline import keeper, runner, runs
 from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS
 from controlplane.metering.pipeline.tables import Database
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 PATIENCE_S = 20
@@ -151,3 +155,102 @@ def test_a_job_that_does_well_says_so_itself(environment, database, rows):
 def test_how_long_a_job_may_take_is_said_in_hours():
     assert runner._span(6 * HOUR_MS) == "6 hours"
     assert runner._span(HOUR_MS) == "1 hour"
+
+
+class TestWhatAJobHasStarted:
+    """Each job writes who it is, and whom it has started, into files of the folder."""
+
+    LEAVES = "sleep 60 & echo $! > {folder}/child; "
+    LEAVES_DEEPER = "setsid sh -c 'trap \"\" TERM; echo $$ > {folder}/apart; sleep 60 & wait' & "
+
+    def numbers(self, folder: Path, *names: str) -> list[int]:
+        found = [number_in(folder / name) for name in names]
+        return [] if None in found else [number or 0 for number in found]
+
+    def test_what_a_job_leaves_behind_ends_with_it(self, environment, rows, tmp_path):
+        script = self.LEAVES + self.LEAVES_DEEPER + "while [ ! -s {folder}/apart ]; do sleep 0.02; done; exit 3"
+        work(environment, shell(script.format(folder=tmp_path)), lambda: has_ended(rows()))
+        assert rows() == [("failed", "the process ended with status 3, and did not say why")]
+        left = self.numbers(tmp_path, "child", "apart")
+        assert len(left) == 2
+        assert all(map(is_gone, left))
+
+    def test_a_job_that_is_killed_leaves_nothing(self, environment, rows, tmp_path):
+        script = (self.LEAVES + self.LEAVES_DEEPER + "echo $$ > {folder}/job; exec sleep 60").format(folder=tmp_path)
+        killed: list[int] = []
+
+        def until() -> bool:
+            found = self.numbers(tmp_path, "job", "child", "apart")
+            if found and not killed:
+                killed.extend(found)
+                os.kill(found[0], signal.SIGKILL)
+            return has_ended(rows())
+
+        work(environment, shell(script), until)
+        assert rows() == [("failed", "the process ended with status -9, and did not say why")]
+        assert all(map(is_gone, killed))
+
+    def test_a_job_that_does_not_listen_is_killed_with_what_it_has_started(
+        self, environment, rows, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(runner, "JOBS", {"quota_report": replace(JOBS["quota_report"], longest_ms=1000)})
+        monkeypatch.setattr(runner, "STOPS_WITHIN_S", 0.2)
+        script = ("trap '' TERM; " + self.LEAVES + "echo $$ > {folder}/job; exec sleep 60").format(folder=tmp_path)
+        work(environment, shell(script), lambda: has_ended(rows()))
+        assert rows() == [("failed", "stopped after 1 s")]
+        assert all(map(is_gone, self.numbers(tmp_path, "job", "child")))
+
+    def test_all_of_it_is_in_the_runners_process_group(self, environment, tmp_path):
+        """By it the local stack ends what is left."""
+        groups: dict[str, int] = {}
+
+        def until() -> bool:
+            for name, number in zip(("job", "child"), self.numbers(tmp_path, "job", "child"), strict=False):
+                groups[name] = os.getpgid(number)
+                groups["keeper"] = os.getpgid(parent_of(self.numbers(tmp_path, "job")[0]))
+            return bool(groups)
+
+        work(environment, shell((self.LEAVES + "echo $$ > {folder}/job; wait").format(folder=tmp_path)), until)
+        assert groups == dict.fromkeys(("job", "child", "keeper"), os.getpgid(0))
+
+    @pytest.mark.parametrize("victim", ["runner", "keeper"])
+    def test_where_the_runner_or_the_keeper_is_killed_the_job_ends(self, environment, tmp_path, victim):
+        script = f"echo $$ > {tmp_path}/job; exec sleep 60"
+        program = (
+            "import sys, time; from controlplane.env import Environment; from controlplane.metering.pipeline import runner;"
+            "environment = Environment.read({'DATABASE_URL': sys.argv[1]});"
+            "runner.work(environment, submit=sys.argv[2], pause=lambda _: time.sleep(1))"
+        )
+        url = f"sqlite:///{tmp_path / 'usage.sqlite3'}"
+        running = subprocess.Popen([sys.executable, "-c", program, url, shell(script)], cwd=ROOT)
+        try:
+            wait_for(lambda: self.numbers(tmp_path, "job"), PATIENCE_S, "the job to begin")
+            (job,) = self.numbers(tmp_path, "job")
+            keeping = parent_of(job)
+            assert parent_of(keeping) == running.pid
+            os.kill({"runner": running.pid, "keeper": keeping}[victim], signal.SIGKILL)
+            wait_for(lambda: has_died(job), PATIENCE_S, "the job to end")
+            wait_for(lambda: has_died(keeping), PATIENCE_S, "its keeper to end")
+        finally:
+            running.kill()
+            running.wait()
+
+    def test_systems_that_have_no_keeper_start_jobs_themselves(self, environment, rows, tmp_path, monkeypatch):
+        monkeypatch.setattr(keeper, "is_possible", lambda: False)
+        script = f"echo $PPID > {tmp_path}/parent; exit 5"
+        work(environment, shell(script), lambda: has_ended(rows()))
+        assert rows() == [("failed", "the process ended with status 5, and did not say why")]
+        assert self.numbers(tmp_path, "parent") == [os.getpid()]
+        work(environment, "no-such-program", some_turns_after(lambda: has_ended(rows())))
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def has_died(process: int) -> bool:
+    """Also where nobody has waited for it yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
