@@ -5,13 +5,16 @@ At 16x it is 500 instances with 100 topics on 3 brokers (`--instances`, `--topic
 work and no faster, and whether the driver's memory stays as it is, shows at 16x beside 1x.
 
 usage         records as the Kafka source hands them over, in batches as large as the stream's, through `UsageJob.take`: parsed,
-              checked, added up, raised in the database, written to the lake. Kafka itself is left out
+              checked, appended to `usage_raw`, added up, raised in the database, written to the lake. Kafka itself is left out
+reconcile     the day of these records, from the table that `usage` has just written: recomputed, compared with the database,
+              rolled up, through `reconcile`. Boots are no older than the day: of older ones it reads the days before as well
 quota_report  a day of minutes, one row for each instance and minute, and 27 days of reports before it, through `report`
 
-Each factor has a process, a JVM and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), so
-that the peaks of memory are its own: VmHWM of the JVM and of Python. Records are made by Spark while they are read;
-`generating_s` is what that alone costs. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and
-bytes in `__usage`, rows in the database, bytes in the lake.
+Each factor has a process and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), and each job
+of it a JVM with the job's options, so that the peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python.
+Records are made by Spark while they are read; `generating_s` is what that alone costs. Delta Lake's jars are those of the
+pipeline's tests. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and bytes in `__usage`, rows
+in the database, bytes in the lake, and how long the jobs would take.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -45,6 +48,7 @@ NOW = datetime(2026, 11, 21, 1, tzinfo=UTC)
 PARTITIONS = 8
 MINUTES_A_DAY, DAYS = 1440, 30
 ROWS_AT_ONCE = 5000
+JOBS = ("usage", "reconcile", "quota_report")
 TABLES = {
     "usage": "metering_usagemaximum",
     "quota_report": "quotas_quotaday",
@@ -93,8 +97,8 @@ def records(spark: SparkSession, part: Slice, first: int, end: int) -> DataFrame
     value = F.to_json(F.struct(*(F.expr(text).alias(name) for name, text in members.items())))
     return spark.range(first, end).select(
         value.cast("binary").alias("value"),
-        F.expr(f"CAST({key} % {PARTITIONS} AS INT)").alias("partition"),
-        F.col("id").alias("offset"),
+        F.expr(f"CAST(id % {PARTITIONS} AS INT)").alias("partition"),
+        F.expr(f"id div {PARTITIONS}").alias("offset"),  # without gaps
         F.expr(f"{begins} + INTERVAL 30 MINUTES").alias("timestamp"),
     )
 
@@ -103,9 +107,11 @@ def usage(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any
     """The stream's batches, one after the other."""
     from controlplane.metering.pipeline import transforms
     from controlplane.metering.pipeline.jobs.usage import UsageJob
+    from controlplane.metering.pipeline.raw_table import RawTable
     from controlplane.metering.pipeline.source import MOST_PER_BATCH
 
-    job = UsageJob(settings, spark)
+    job = UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment))
+    job.topic_id = "benchmark"
     job.sign_of_life(started=True)
     # Classes, and the first compilation.
     job.take(transforms.parsed(records(spark, part, 0, 100)), query="warm up", number=0)
@@ -128,13 +134,28 @@ def usage(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any
     }  # fmt: skip
 
 
+def reconcile(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any]:
+    """The day, once."""
+    from controlplane.metering.pipeline.comparable import Part, day_range
+    from controlplane.metering.pipeline.jobs.reconcile import reconcile as compare
+    from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+
+    day, next_day = (Part(day_range(DAY + timedelta(days=number)), (DEFAULT_CLUSTER,)) for number in range(2))
+    assert compare(spark, settings, next_day, now=NOW).keys == 0  # the same; a day without records
+    began = time.monotonic()
+    compared = compare(spark, settings, day, now=NOW)
+    took_s = time.monotonic() - began
+    assert (compared.keys, compared.differences) == (part.keys * part.hours, 0), compared
+    return {"rows": part.records, "keys": compared.keys, "took_s": took_s, "rows_per_s": part.records / took_s}
+
+
 def quota_report(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any]:
     """One day of the report."""
     from controlplane.metering.pipeline.jobs.quota_report import report
     from controlplane.metering.pipeline.quota_tables import StagingError
 
     minutes = _minutes_made(settings, part)
-    with contextlib.suppress(StagingError):  # the same; a day without minutes
+    with contextlib.suppress(StagingError):  # the same; a day without minutes has no report
         report(spark, settings.environment, DAY + timedelta(days=1), now=NOW)
     began = time.monotonic()
     rows = report(spark, settings.environment, DAY, now=NOW)
@@ -191,7 +212,7 @@ def _inserted(database: Any, table: str, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
-    """Both jobs on one slice, in this process."""
+    """All jobs on one slice, in this process."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
@@ -201,21 +222,40 @@ def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
     from controlplane.metering.pipeline.settings import Settings
     from controlplane.metering.pipeline.tables import Database
     from tests.pipeline.conftest import tables_make
+    from tests.pipeline.stream import spark_home
 
-    with tempfile.TemporaryDirectory() as name, _database(Path(name), postgresql=postgresql) as url:
+    jobs: dict[Any, Callable[[Settings], SparkSession]] = {
+        usage: session.open_session,
+        reconcile: lambda settings: session.open_batch_session(settings, "reconcile", with_delta=True),
+        quota_report: lambda settings: session.open_batch_session(settings, "quota-report"),
+    }
+    with (
+        spark_home() as home,
+        tempfile.TemporaryDirectory() as name,
+        _database(Path(name), postgresql=postgresql) as url,
+    ):
         tables_make(url)
-        settings = Settings.read({"SLUICE_STACK_DIR": name, "DATABASE_URL": url, "SPARK_MASTER": master})
-        spark = session.open_session(settings, with_kafka=False)
-        found: dict[str, Any] = {"slice": asdict(part)}
-        for job in (usage, quota_report):
-            found[job.__name__] = job(spark, settings, part) | _peaks(spark)
+        variables = {"SLUICE_STACK_DIR": str(home), "SLUICE_LAKE": f"{name}/lake", "DATABASE_URL": url}
+        settings = Settings.read(variables | {"SPARK_MASTER": master})
         database = Database(settings.environment)
+        _others_made(database)
+        found: dict[str, Any] = {"slice": asdict(part)}
+        for job, opened in jobs.items():
+            spark = opened(settings)
+            found[job.__name__] = job(spark, settings, part) | _peaks(spark)
+            session.close_session(spark)
         found["rows"] = {
             name: next(database.read(f"SELECT COUNT(*) FROM {table}"))[0] for name, table in TABLES.items()
         }
         database.close()
-        session.close_session(spark)
     return found
+
+
+def _others_made(database: Any) -> None:
+    """What the jobs read of other apps' tables."""
+    with database.transaction() as cursor:
+        database.run(cursor, "CREATE TABLE billing_invoice (instance_id VARCHAR(32), month VARCHAR(7), inputs JSONB)")
+        database.run(cursor, "CREATE TABLE instances_instance (id VARCHAR(32), cluster_id BIGINT)")
 
 
 def _peaks(spark: SparkSession) -> dict[str, float]:
@@ -261,6 +301,7 @@ def month_of(whole: Slice, largest: dict[str, Any]) -> dict[str, Any]:
         "lake_bytes": round(month.records * measured["lake_bytes"] / measured["records"]),
         "database_rows": month.keys * hours,
         "usage_takes_s": round(month.records / measured["records_per_s"]),
+        "reconcile_takes_s": round(month.records / largest["reconcile"]["rows_per_s"]),
         "quota_report_takes_s": round(
             DAYS * whole.instances * MINUTES_A_DAY / largest["quota_report"]["minutes_per_s"]
         ),
@@ -284,17 +325,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             [sys.executable, "-m", "tests.benchmarks.pipeline", *words], stdout=subprocess.PIPE, check=True, text=True
         )
         results[factor] = json.loads(done.stdout.splitlines()[-1])
-        streamed, report = results[factor]["usage"], results[factor]["quota_report"]
+        streamed, compared, report = (results[factor][job] for job in JOBS)
+        jvm = max(results[factor][job]["jvm_peak_mib"] for job in JOBS)
         say(
-            f"{factor}x: usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; quota report"
-            f" {report['minutes']:,} minutes, {report['minutes_per_s']:,.0f}/s; JVM {report['jvm_peak_mib']:.0f} MiB,"
-            f" Python {report['python_peak_mib']:.0f} MiB"
+            f"{factor}x: usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; reconcile"
+            f" {compared['rows']:,} rows, {compared['rows_per_s']:,.0f}/s; quota report {report['minutes']:,} minutes,"
+            f" {report['minutes_per_s']:,.0f}/s; JVM {jvm:.0f} MiB, Python {report['python_peak_mib']:.0f} MiB"
         )
     figures = {
         "master": options.master,
         "database": "postgresql" if options.postgresql else "sqlite",
         "factors": {f"{factor}x": each for factor, each in results.items()},
-        "growth": {job: growth(results, job) for job in ("usage", "quota_report")},
+        "growth": {job: growth(results, job) for job in JOBS},
         "30_days": month_of(whole, results[max(results)]),
     }
     print(json.dumps({name: figures[name] for name in ("growth", "30_days")}, indent=1))
