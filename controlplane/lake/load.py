@@ -33,8 +33,7 @@ from controlplane.lake.request import Request
 from controlplane.spark.archive import archive_write
 from controlplane.spark.delta import OPTIONS
 from controlplane.spark.errors import first_line
-from controlplane.spark.hadoop import is_bucket, use
-from controlplane.spark.jars import BUCKETS, DELTA, KAFKA_SOURCE
+from controlplane.spark.jars import DELTA, KAFKA_SOURCE
 from controlplane.spark.session import Setup, close_session, is_submitted, open_session
 from controlplane.spark.topics import TopicAwayError
 
@@ -49,21 +48,16 @@ ON_ONE_MACHINE = {
 FAILED = 1
 
 
-def setup(variables: Mapping[str, str], destination: str = "") -> Setup:
-    """What a load into this destination wants of Spark. Jars for buckets, which are large, are in a folder of their own."""
+def setup(variables: Mapping[str, str]) -> Setup:
+    """What a load wants of Spark."""
     home = Environment.read(variables).stack_dir / "lake-load"
-    packages: tuple[str, ...] = PACKAGES
-    if is_bucket(destination):
-        home, packages = home / "buckets", (*PACKAGES, BUCKETS)
-    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", packages, OPTIONS)
+    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", PACKAGES, OPTIONS)
     return replace(made, options={**OPTIONS, **ON_ONE_MACHINE}) if made.is_local else made
 
 
 def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary | None]:
     """The exit status, and what was loaded. Errors are said."""
     try:
-        if request.hadoop is not None:
-            use(spark, request.hadoop.read_text())
         return 0, Load(spark, request, say).run()
     except LakeError as error:
         say(str(error))
@@ -71,6 +65,9 @@ def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary |
     except TopicAwayError as error:
         say(str(error))
     except (PySparkException, Py4JError, OSError) as error:
+        say(f"{type(error).__name__}: {first_line(error)}")
+    except Exception as error:  # whoever has started it has to hear of that, too
+        logging.getLogger("sluice.lake").exception("the load ends")
         say(f"{type(error).__name__}: {first_line(error)}")
     return FAILED, None
 
@@ -81,7 +78,7 @@ def main(words: Sequence[str]) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     log = logging.getLogger("sluice.lake")
     request = Request.read(words)
-    wanted = setup(os.environ, request.destination)
+    wanted = setup(os.environ)
     reporter = Reporter(request.report, log.info)
     summaries = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the JVM inherits as standard output is not for its own words

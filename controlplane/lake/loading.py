@@ -30,7 +30,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from controlplane.lake import columns, inference, topic
+from controlplane.lake import columns, inference, topic, types
 from controlplane.lake.checksum import Total
 from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.manifest import Manifest, Schema
@@ -38,6 +38,7 @@ from controlplane.lake.planning import Loaded, Plan, Span, Spans, Wanted, check_
 from controlplane.lake.progress import Progress, Say
 from controlplane.lake.request import Request
 from controlplane.lake.table import Table
+from controlplane.spark.errors import first_line
 from controlplane.spark.topics import Topic
 
 BYTES_A_FILE = 64 * 2**20
@@ -54,6 +55,7 @@ class Summary:
     topic_id: str
     commits: tuple[Manifest, ...]
     seconds: float
+    is_whole: bool = True  # False: it was told to end before all was loaded
 
     @property
     def rows(self) -> int:
@@ -104,6 +106,7 @@ class Load:
         self._options = topic.options(spark, request.brokers, properties)
         self._topic = Topic(spark, self._options, request.topic)
         self._id = str(uuid.uuid4())
+        self._is_cut = False
 
     def run(self) -> Summary:
         """Load all that was asked for. Raises LakeError, TopicAwayError, and Spark's errors."""
@@ -113,7 +116,7 @@ class Load:
                 known = self._table.manifest()
                 planned = self._plan(known)
             commits = () if planned.is_nothing else tuple(self._commits(known, planned))
-            return Summary(planned.topic_id, commits, time.monotonic() - began)
+            return Summary(planned.topic_id, commits, time.monotonic() - began, is_whole=not self._is_cut)
         finally:
             self._topic.close()
 
@@ -153,6 +156,10 @@ class Load:
                     self._table.commit(rows.coalesce(files), manifest, replaced)
             yield manifest
             last = manifest
+            until = self._request.until
+            if until is not None and number < len(steps) and until.exists():
+                self._is_cut = True
+                return
 
     @contextmanager
     def _read(
@@ -190,11 +197,10 @@ class Load:
             return Schema("inferred", self._inferred(spans))
         try:
             text = Path(asked).read_text().strip()
-            made = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
-            as_json = json.loads(made.json())
-        except (OSError, ValueError, KeyError, PySparkException) as error:
-            raise RequestError(f"the schema {asked} cannot be read: {error}") from error
-        return Schema("given", as_json)
+            found = json.loads(text if text.startswith("{") else StructType.fromDDL(text).json())
+        except (OSError, ValueError, RecursionError, PySparkException) as error:
+            raise RequestError(f"the schema cannot be read: {first_line(error)}") from error
+        return Schema("given", types.checked(found))
 
     def _inferred(self, spans: Spans) -> dict[str, Any]:
         share = max(1, SAMPLED // max(1, len(spans)))

@@ -27,6 +27,7 @@ from typing import Any
 from controlplane.lake.checksum import Total
 from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.planning import Gap, Loaded, Plan, Span, Spans
+from controlplane.lake.types import checked
 
 VERSION = 1
 MARK = "sluice_lake"
@@ -38,6 +39,11 @@ class Schema:
 
     kind: str = "raw"
     type: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Whoever it came from, Spark is handed nothing but types that are known. Raises RequestError."""
+        if self.type is not None:
+            object.__setattr__(self, "type", checked(self.type))
 
     def check_same(self, other: Schema) -> None:
         """Raises RequestError where a load asks for another one than the table has."""

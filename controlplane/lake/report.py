@@ -3,13 +3,14 @@
 While it runs ``{"says": "commit 2 of 5: writing 1,000,000 rows"}``, and in the end ::
 
     {"status": 0, "says": "2,000,000 rows, …", "topic_id": "rJ0f…", "rows": 2000000, "bytes": 1234, "commits": 2,
-     "problems": 0, "gaps": ["partition 0 offsets 0-7"]}
+     "problems": 0, "gaps": ["partition 0 offsets 0-7"], "is_whole": true}
 
 with the exit status of the program. Without a load that ended well `says` is why, and only `status` stands beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ class Told:
     commits: int = 0
     problems: int = 0
     gaps: list[str] = field(default_factory=list)
+    is_whole: bool = True
+    version: int | None = None  # of a copy: up to which the bucket has the table
 
 
 def read(path: Path) -> Told:
@@ -66,6 +69,7 @@ class Reporter:
             {
                 "says": next(iter(summary.lines())), "status": status, "topic_id": summary.topic_id, "rows": summary.rows,
                 "bytes": summary.bytes, "commits": len(summary.commits), "problems": summary.problems, "gaps": gaps,
+                "is_whole": summary.is_whole,
             }
         )  # fmt: skip
 
@@ -73,5 +77,6 @@ class Reporter:
         if self._path is None:
             return
         partial = self._path.with_suffix(".part")
-        partial.write_text(json.dumps(members))
-        partial.replace(self._path)
+        with contextlib.suppress(OSError):  # a full disk has to be said by the exit status
+            partial.write_text(json.dumps(members))
+            partial.replace(self._path)

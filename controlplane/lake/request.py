@@ -6,12 +6,13 @@ import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from controlplane.lake.planning import Span, Spans
 
 OFFSETS_A_COMMIT = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"(\d+):(\d+)-(\d+)")
 
 
@@ -30,7 +31,7 @@ class Request:
     new_topic: bool = False
     skip_expired: bool = False
     offsets_a_commit: int = OFFSETS_A_COMMIT
-    hadoop: Path | None = None
+    until: Path | None = None  # when this file is there, the load ends after the commit that it makes
     report: Path | None = None
 
     @property
@@ -46,7 +47,7 @@ class Request:
             brokers=read.brokers, topic=read.topic, destination=read.to, from_time_ms=read.from_time,
             offsets=read.offsets or {}, schema=read.schema, properties=read.properties, named=read.named,
             new_topic=read.new_topic, skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
-            hadoop=read.hadoop, report=read.report,
+            until=read.until, report=read.report,
         )  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def moment_ms(text: str) -> int:
     """ISO 8601; without a zone it is UTC."""
     moment = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def offsets(text: str) -> dict[int, Span]:
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         "--properties", type=Path, metavar="FILE", help="a Kafka client's own: security.protocol=…, sasl.…"
     )
     parser.add_argument(
-        "--hadoop", type=Path, metavar="FILE", help="options of the destination, name=value: fs.s3a.access.key=…"
+        "--until", type=Path, metavar="FILE", help="end after a commit, once this file is there: the next load goes on"
     )
     parser.add_argument(
         "--named", default="", metavar="TOPIC", help="the topic's name in the manifest, if it is another"

@@ -33,7 +33,6 @@ from controlplane.lake.planning import Span, Spans
 from controlplane.lake.progress import Progress, Say
 from controlplane.lake.table import Table
 from controlplane.spark.errors import first_line
-from controlplane.spark.hadoop import properties_of, use
 from controlplane.spark.session import close_session, open_session
 
 DIFFERENT = 7
@@ -117,6 +116,13 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
     return [(name, content.encode() if isinstance(content, str) else content) for name, content in given]
 
 
+def properties_of(text: str) -> dict[str, str]:
+    """`name=value` lines; `#` begins a comment."""
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def open_reader(brokers: str, properties: Mapping[str, str]) -> Consumer:
     """Of committed records. `properties`: librdkafka's."""
     return Consumer(
@@ -137,8 +143,6 @@ def run(spark: SparkSession, words: Sequence[str], say: Say) -> tuple[int, list[
     """The exit status, and a line for each partition. Errors are said."""
     read_words = _parser().parse_args(words)
     try:
-        if read_words.hadoop is not None:
-            use(spark, read_words.hadoop.read_text())
         properties = properties_of(read_words.client_config.read_text()) if read_words.client_config else {}
         reader = open_reader(read_words.brokers, properties)
         try:
@@ -169,7 +173,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="librdkafka's: security.protocol=…, sasl.…, ssl.ca.location=…",
     )
-    parser.add_argument("--hadoop", type=Path, metavar="FILE", help="options of the destination, as of lake_load")
     return parser
 
 
@@ -178,9 +181,9 @@ def main(words: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     log = logging.getLogger("sluice.lake")
-    destination = _parser().parse_args(words).to  # before a JVM is started
+    _parser().parse_args(words)  # before a JVM is started
     try:
-        spark = open_session(setup(os.environ, destination))
+        spark = open_session(setup(os.environ))
     except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
         log.error("Spark does not run: %s", first_line(error))  # noqa: TRY400  # a page of Java says no more
         return FAILED

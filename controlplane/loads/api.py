@@ -37,7 +37,7 @@ class LoadsApi(APIView):
     def get(self, request: Request, instance_id: str) -> Response:
         """Loads of topics into Delta Lake tables, each with its last run."""
         rows = selectors.load_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, sorted(rows, key=lambda load: load.pk), lambda load: load.pk)
+        page, following = pagination.items_page(request, rows, lambda load: load.pk)
         return Response(pagination.body(_shown(page), following))
 
     @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer}, tags=TAGS)

@@ -31,14 +31,22 @@ if TYPE_CHECKING:
 SILENT = timedelta(seconds=60)
 """A run without a sign of life for longer has no runner any more."""
 DIED = "the program that ran this load is gone, and did not say why"
+STOPPED = "stopped; what was committed by then stays, and the next run goes on there"
 
 
-def tidy(now: datetime) -> None:
-    """Runs whose runner is gone have failed; loads of instances that are gone go, with the keys of their buckets."""
+def tidy(now: datetime) -> list[str]:
+    """Runs whose runner is gone have failed; loads of instances that are gone go, with the keys of their buckets.
+
+    The folders of their tables, which have to go as well.
+    """
     for run in _runs().filter(state=RunState.RUNNING, seen_at__lt=now - SILENT):
         end(run, run.runner, now, state=RunState.FAILED, members={"says": DIED})
     gone = Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
-    _loads().filter(instance__in=gone.values("pk")).delete()
+    loads = _loads().filter(instance__in=gone.values("pk"))
+    folders = list(loads.values_list("folder", flat=True))
+    if folders:
+        loads.delete()
+    return folders
 
 
 def ask_due(now: datetime) -> int:
@@ -50,7 +58,7 @@ def ask_due(now: datetime) -> int:
             load = _loads().select_for_update(of=("self",)).filter(pk=pk, enabled=True, next_start_at__lte=now).first()
             if load is None:
                 continue
-            run = run_ask(load, asked_by="", asked=Asked(), now=now, due=load.next_start_at)
+            run = run_ask(load, asked_by="", asked=Asked(), now=now)
             asked += run is not None
             load.next_start_at = schedule.after(load.every_minutes, load.scheduled_at, now, 0)
             load.save(update_fields=["next_start_at"])
@@ -83,38 +91,56 @@ def claim(runner: str, now: datetime) -> LoadRun | None:
     return _runs().select_related("load__instance__cluster", "load__organisation").get(pk=pk)
 
 
-def beat(run: LoadRun, runner: str, now: datetime, says: str) -> bool:
-    """A sign of life; whether the run is to go on: nobody has asked to stop it, and it is still this runner's."""
+def beat(run: LoadRun, runner: str, now: datetime, says: str) -> str | None:
+    """A sign of life; why the run is to end. None: it goes on."""
     own = _runs().filter(pk=run.pk, runner=runner, state=RunState.RUNNING)
-    return bool(own.update(seen_at=now, says=says)) and not own.filter(stop_asked=True).exists()
+    if not own.update(seen_at=now, says=says):
+        return DIED
+    if own.filter(stop_asked=True).exists():
+        return STOPPED
+    state = (
+        Instance.objects.unscoped("the runner serves all").values_list("state", flat=True).get(pk=run.load.instance_id)
+    )
+    return None if state == InstanceState.RUNNING else f"stopped: the instance is {state}, not running"
 
 
-def is_stopped(run: LoadRun) -> bool:
-    """Whether somebody has asked for its end."""
-    return _runs().filter(pk=run.pk, stop_asked=True).exists()
+def others_wait(run: LoadRun) -> bool:
+    """Whether another organisation's run waits."""
+    return _runs().filter(state=RunState.WAITING).exclude(organisation=run.organisation_id).exists()
 
 
-def again(run: LoadRun, runner: str) -> None:
-    """The runner itself has to go: the run waits for another, and goes on where the table is."""
+def again(run: LoadRun, runner: str, *, copied_version: int | None = None, at: datetime | None = None) -> None:
+    """The run waits for a runner again, and goes on where the table is. `at`: behind those that wait by then.
+
+    One that somebody has asked to stop does not.
+    """
     own = _runs().filter(pk=run.pk, runner=runner, state=RunState.RUNNING, stop_asked=False)
-    own.update(state=RunState.WAITING, runner="", started_at=None, seen_at=None)
+    moved = {} if at is None else {"asked_at": at}
+    if own.update(state=RunState.WAITING, runner="", seen_at=None, **moved) and copied_version is not None:
+        _loads().filter(pk=run.load_id).update(copied_version=copied_version)
 
 
 @transaction.atomic
-def end(run: LoadRun, runner: str, now: datetime, *, state: str, members: Mapping[str, Any]) -> bool:
+def end(
+    run: LoadRun,
+    runner: str,
+    now: datetime,
+    *,
+    state: str,
+    members: Mapping[str, Any],
+    copied_version: int | None = None,
+) -> bool:
     """How it went; whether it was still this runner's to say. After one in vain the load is tried again sooner."""
+    load = _loads().select_for_update(of=("self",)).filter(pk=run.load_id).first()  # before its run, as services do
     own = _runs().filter(pk=run.pk, runner=runner, state=RunState.RUNNING)
-    if not own.update(state=state, ended_at=now, **members):
+    if load is None or not own.update(state=state, ended_at=now, **members):
         return False
-    load = _loads().select_for_update(of=("self",)).filter(pk=run.load_id).first()
-    if load is None:
-        return True
     load.failures = {RunState.SUCCEEDED: 0, RunState.FAILED: load.failures + 1}.get(RunState(state), load.failures)
     if state == RunState.FAILED and load.enabled and load.next_start_at is not None:
-        sooner = schedule.after(load.every_minutes, load.scheduled_at, now, load.failures)
-        assert sooner is not None, "it has a schedule"
-        load.next_start_at = min(load.next_start_at, sooner)
-    load.save(update_fields=["failures", "next_start_at"])
+        load.next_start_at = schedule.after(load.every_minutes, load.scheduled_at, now, load.failures)
+    if copied_version is not None:
+        load.copied_version = copied_version
+    load.save(update_fields=["failures", "next_start_at", "copied_version"])
     return True
 
 

@@ -1,21 +1,21 @@
-"""Where a load may go, as a URI, and what Hadoop has to be told to get there. Pure.
+"""Where a load may go. Pure.
 
-A *folder* is one of the service's own: below the root that operators have set, by organisation, instance and load, so that
-nobody can name somebody else's. A *bucket* is the tenant's, with an access key of theirs. Keys are always asked for, and no
-other way of logging in is tried: a machine of the service may have a role of its own, and no tenant shall write with that.
+Every table is in a *folder* of the service: below the root that operators have set, by organisation, instance and load, so that
+nobody can name somebody else's, and nobody but the service writes there. A *bucket* of the tenant gets a copy of it, with an
+access key of theirs. It is written and never read: what stands in somebody else's bucket is somebody else's text, and a table's
+log has paths and expressions in it that Spark would follow.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import StrEnum
 
 BUCKET_NAME = re.compile(r"(?!xn--|sthree-)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.ASCII)
 """Without dots, which TLS to the bucket's own host name does not get along with."""
 PATH = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*(/[A-Za-z0-9_=-][A-Za-z0-9_.=-]*)*", re.ASCII)
 REGION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
-KEY = re.compile(r"[\x21-\x7e]{1,200}")
+KEY = re.compile(r"[A-Za-z0-9/+=_.~-]{1,200}", re.ASCII)
 LONGEST_PATH = 500
 DEFAULT_REGION = "us-east-1"
 AWS = "aws"
@@ -35,8 +35,8 @@ def folder_uri(root: str, organisation_id: str, instance_id: str, load_id: str) 
 
 
 def bucket_uri(bucket: str, path: str) -> str:
-    """As Hadoop writes it."""
-    return f"s3a://{bucket}/{path}"
+    """The copy."""
+    return f"s3://{bucket}/{path}"
 
 
 def problems(bucket: str, path: str, region: str, access_key: str, secret_key: str) -> dict[str, str]:
@@ -58,25 +58,6 @@ def problems(bucket: str, path: str, region: str, access_key: str, secret_key: s
     return found
 
 
-def hadoop_options(bucket: str, region: str, endpoint: str, access_key: str, secret_key: str) -> Mapping[str, str]:
-    """For the file system of this bucket alone. `endpoint`: AWS, or where the operators' store is."""
-    own = f"fs.s3a.bucket.{bucket}"
-    chosen = {
-        f"{own}.access.key": access_key,
-        f"{own}.secret.key": secret_key,
-        f"{own}.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-        f"{own}.endpoint.region": region,
-        # A wrong key, or a bucket that is not there, is said within seconds and not after minutes.
-        f"{own}.attempts.maximum": "3",
-        f"{own}.retry.limit": "3",
-        f"{own}.connection.establish.timeout": "10s",
-    }
-    if endpoint != AWS:
-        chosen |= {f"{own}.endpoint": endpoint, f"{own}.path.style.access": "true"}
-        chosen |= {f"{own}.connection.ssl.enabled": str(endpoint.startswith("https:")).lower()}
-    return chosen
-
-
-def options_text(options: Mapping[str, str]) -> str:
-    """The file that the program reads."""
-    return "".join(f"{name}={value}\n" for name, value in options.items())
+def credentials_text(access_key: str, secret_key: str) -> str:
+    """The file that the program reads which copies."""
+    return f"access_key={access_key}\nsecret_key={secret_key}\n"

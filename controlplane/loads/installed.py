@@ -9,7 +9,7 @@ from django.conf import settings
 from controlplane.env import EnvironmentProblem
 from controlplane.loads.destinations import AWS, Kind
 
-_SCHEMES = ("file", "hdfs", "s3a", "abfss", "gs")
+_SCHEMES = ("file", "hdfs")
 
 
 def folders() -> str:
@@ -32,7 +32,11 @@ def at_once() -> int:
 
 def kinds() -> list[Kind]:
     """The destinations that can be chosen."""
-    return [kind for kind, is_there in ((Kind.FOLDER, folders()), (Kind.BUCKET, buckets())) if is_there]
+    root = folders()
+    if not root:
+        return []
+    # What is copied into a bucket is read as files of this machine.
+    return [Kind.FOLDER, Kind.BUCKET] if buckets() and root.startswith("file:") else [Kind.FOLDER]
 
 
 def absence() -> str:
@@ -40,7 +44,7 @@ def absence() -> str:
     if settings.ENVIRONMENT.metering_absent:
         return "this installation runs without Spark, which loads need"
     if not kinds():
-        return "the operators of this service have set no place for loads (SLUICE_LAKE_FOLDERS, SLUICE_LAKE_BUCKETS)"
+        return "the operators of this service have set no place for loads (SLUICE_LAKE_FOLDERS)"
     return ""
 
 
@@ -49,5 +53,7 @@ def check() -> None:
     root, endpoint = folders(), buckets()
     if root and urlsplit(root).scheme not in _SCHEMES:
         raise EnvironmentProblem(f"SLUICE_LAKE_FOLDERS must begin with one of {', '.join(_SCHEMES)}, not {root!r}")
+    if endpoint and not root.startswith("file:"):
+        raise EnvironmentProblem("SLUICE_LAKE_BUCKETS needs SLUICE_LAKE_FOLDERS to begin with file:")
     if endpoint and endpoint != AWS and urlsplit(endpoint).scheme not in ("http", "https"):
         raise EnvironmentProblem(f"SLUICE_LAKE_BUCKETS must be {AWS!r} or an endpoint such as https://s3.example.com")

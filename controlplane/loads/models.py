@@ -34,12 +34,13 @@ class Load(models.Model):
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     topic = models.CharField(max_length=249)
     kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in Kind])
-    folder = models.CharField(max_length=500, blank=True, default="")  # URI, of kind folder: the root may change later
+    folder = models.CharField(max_length=500)  # the table's URI: the root may change later
     bucket = models.CharField(max_length=63, blank=True, default="")
     path = models.CharField(max_length=500, blank=True, default="")
     region = models.CharField(max_length=32, blank=True, default="")
     access_key = models.CharField(max_length=200, blank=True, default="")
     secret_key = SealedField(default=b"", owner=("id",))
+    copied_version = models.BigIntegerField(null=True)  # of the table, up to which the bucket has it; null: nothing
     schema = models.TextField(default="raw")  # "raw", "inferred", or Spark's DDL or JSON; read at the first load
     every_minutes = models.PositiveIntegerField(null=True)  # null: only when somebody asks
     scheduled_at = models.DateTimeField()  # when it was given that schedule
@@ -66,7 +67,7 @@ class Load(models.Model):
 
     @property
     def uri(self) -> str:
-        """The table."""
+        """Where its tenant reads: the table, or the copy of it."""
         return self.folder if self.kind == Kind.FOLDER else bucket_uri(self.bucket, self.path)
 
     def secret_opened(self) -> str:
@@ -80,12 +81,10 @@ class LoadRun(models.Model):
 
     load = models.ForeignKey(Load, models.CASCADE, related_name="+")
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
-    instance_id = models.CharField(max_length=20)  # as the load has it, for the list of what waits
     state = models.CharField(max_length=10, choices=RunState, default=RunState.WAITING)
     asked_by = models.CharField(max_length=320)  # empty: the schedule
     asked = models.JSONField(default=dict)  # ranges.Asked
     asked_at = models.DateTimeField()
-    due_at = models.DateTimeField(null=True)  # of the schedule
     started_at = models.DateTimeField(null=True)
     seen_at = models.DateTimeField(null=True)  # the runner's last sign of life
     ended_at = models.DateTimeField(null=True)
@@ -110,7 +109,10 @@ class LoadRun(models.Model):
                 fields=["load"], condition=models.Q(state__in=["waiting", "running"]), name="one_run_a_load"
             )
         ]
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["state", "asked_at"], name="load_runs_by_state")]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["state", "asked_at"], name="load_runs_by_state"),
+            models.Index(fields=["ended_at"], name="load_runs_by_end"),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.load_id}, {self.state}"

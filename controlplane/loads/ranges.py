@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 MOST_PARTITIONS = 1000
 LARGEST_OFFSET = 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,6 @@ class Asked:
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # by partition: the first, and behind the last
     new_topic: bool = False
     skip_expired: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it asks for nothing but what is new."""
-        return self == Asked()
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in the row."""
@@ -46,7 +42,7 @@ class Asked:
         """For the program."""
         words = []
         if self.from_time_ms is not None:
-            words += ["--from-time", datetime.fromtimestamp(self.from_time_ms / 1000, UTC).isoformat()]
+            words += ["--from-time", (_EPOCH + timedelta(milliseconds=self.from_time_ms)).isoformat()]
         if self.offsets:
             spans = (f"{partition}:{first}-{end}" for partition, (first, end) in sorted(self.offsets.items()))
             words += ["--offsets", ",".join(spans)]

@@ -45,19 +45,31 @@ class Runner:
         self._at_once = at_once or installed.at_once()
         self._processes: list[Process] = []
         self._turns = 0
-        self._left_behind()
 
     def turn(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Look once: at what runs, at what is due, at what waits."""
-        self._processes = [process for process in self._processes if self._goes_on(process, clock)]
+        """Look once: at what runs, at what is due, at what waits.
+
+        At most one run begins: a cluster that does not answer keeps those that run from their signs of life for one time-out.
+        """
+        for process in list(self._processes):
+            try:
+                is_over = self._look_after(process, clock)
+            except (DatabaseError, InterfaceError):
+                raise
+            except Exception:  # whatever is the matter with one must not end the others
+                LOG.exception("run %s of %s", process.run.pk, process.run.load_id)
+                process.stop()
+                self._fail(process.run, "the runner could not look after this run", clock)
+                is_over = True
+            if is_over:
+                self._processes.remove(process)
+                process.close()
         if self._turns % TIDY_EVERY == 0:
-            claiming.tidy(clock.now())
+            self._remove_left_behind()
+            self._remove_gone(claiming.tidy(clock.now()))
         self._turns += 1
         claiming.ask_due(clock.now())
-        while len(self._processes) < self._at_once:
-            run = claiming.claim(self.name, clock.now())
-            if run is None:
-                return
+        if len(self._processes) < self._at_once and (run := claiming.claim(self.name, clock.now())) is not None:
             self._start(run, clock)
 
     @property
@@ -66,12 +78,16 @@ class Runner:
         return len(self._processes)
 
     def close(self) -> None:
-        """Stop what runs: it waits for another runner."""
+        """Stop what runs: it waits for another runner, but for what somebody has asked to stop."""
+        for process in self._processes:
+            process.ask()
         for process in self._processes:
             process.stop()
-            claiming.again(process.run, self.name)
             process.close()
-        self._processes = []
+        runs, self._processes = [process.run for process in self._processes], []
+        for run in runs:
+            claiming.again(run, self.name)
+            claiming.end(run, self.name, SYSTEM_CLOCK.now(), state=RunState.STOPPED, members={"says": claiming.STOPPED})
 
     def _start(self, run: LoadRun, clock: Clock) -> None:
         state = run.load.instance.state
@@ -81,61 +97,84 @@ class Runner:
         folder = running.folder_of(run, self._home)
         try:
             self._processes.append(Process(run, running.prepare(run, folder), self._submit))
-        except (SluiceError, OSError) as error:
+        except Exception as error:  # whatever is the matter with one must not end the runner
             shutil.rmtree(folder, ignore_errors=True)
-            self._fail(run, str(error) if isinstance(error, SluiceError) else "the program cannot be started", clock)
-            LOG.warning("run %s of %s was not started: %s", run.pk, run.load_id, error)
+            is_told = isinstance(error, SluiceError)
+            self._fail(run, str(error) if is_told else "the program cannot be started", clock)
+            LOG.warning("run %s of %s was not started: %s", run.pk, run.load_id, error, exc_info=not is_told)
             return
         LOG.info("run %s of %s has begun", run.pk, run.load_id)
 
-    def _goes_on(self, process: Process, clock: Clock) -> bool:
-        run, status = process.run, process.status()
-        if status is None and not process.is_late and claiming.beat(run, self.name, clock.now(), process.says()):
+    def _look_after(self, process: Process, clock: Clock) -> bool:
+        """Whether it has ended."""
+        run = process.run
+        if process.status() is not None:
+            self._end(process, clock)
             return True
-        if status is None:
-            self._stop(process, clock)
-        else:
-            state, members = process.outcome()
-            claiming.end(run, self.name, clock.now(), state=state, members=members)
-            LOG.info("run %s of %s has %s: %s", run.pk, run.load_id, state, members["says"])
-        process.close()
+        why = claiming.beat(run, self.name, clock.now(), process.says())
+        if why is None and process.is_late:
+            why = f"stopped after {running.LONGEST_S / 3600:g} hours; the next run goes on where the table is"
+        if why is not None:
+            process.stop()
+            claiming.end(run, self.name, clock.now(), state=RunState.STOPPED, members={"says": why})
+            LOG.info("run %s of %s: %s", run.pk, run.load_id, why)
+            return True
+        if process.has_had_its_turn and claiming.others_wait(run):
+            process.give_way()
         return False
 
-    def _stop(self, process: Process, clock: Clock) -> None:
-        process.stop()
-        says = "stopped; what was committed by then stays, and the next run goes on there"
-        if not claiming.is_stopped(process.run):
-            says = f"stopped after {running.LONGEST_S / 3600:g} hours; the next run goes on where the table is"
-        claiming.end(process.run, self.name, clock.now(), state=RunState.STOPPED, members={"says": says})
-        LOG.info("run %s of %s was stopped", process.run.pk, process.run.load_id)
+    def _end(self, process: Process, clock: Clock) -> None:
+        run, outcome = process.run, process.outcome()
+        if outcome.state == RunState.SUCCEEDED and not outcome.is_whole:
+            claiming.again(run, self.name, copied_version=outcome.copied_version, at=clock.now())
+            LOG.info("run %s of %s lets others go before", run.pk, run.load_id)
+        ended = claiming.end(
+            run,
+            self.name,
+            clock.now(),
+            state=outcome.state,
+            members=outcome.members,
+            copied_version=outcome.copied_version,
+        )
+        if ended:
+            LOG.info("run %s of %s has %s: %s", run.pk, run.load_id, outcome.state, outcome.members["says"])
 
     def _fail(self, run: LoadRun, says: str, clock: Clock) -> None:
         claiming.end(run, self.name, clock.now(), state=RunState.FAILED, members={"says": says})
 
-    def _left_behind(self) -> None:
+    def _remove_left_behind(self) -> None:
         """Folders of runs that a killed runner of this machine has left, with their secrets."""
-        if not self._home.is_dir():
-            return
+        folders = list(self._home.iterdir()) if self._home.is_dir() else []
         under_way = LoadRun.objects.unscoped("the runner serves all").filter(state=RunState.RUNNING)
         kept = {str(pk) for pk in under_way.values_list("pk", flat=True)}
-        for folder in self._home.iterdir():
+        for folder in folders:
             if folder.name.partition("-")[0] not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _remove_gone(self, folders: list[str]) -> None:
+        """Tables of instances that are gone, where they are on this machine; elsewhere operators remove them."""
+        root = running.table_of(installed.folders())
+        for folder in folders:
+            table = running.table_of(folder)
+            if root is not None and table is not None and table.is_relative_to(root) and table != root:
+                shutil.rmtree(table, ignore_errors=True)
+
 
 def work(runner: Runner, over: threading.Event, *, waits: Callable[[float], object] | None = None) -> None:
-    """Until `over`. A database that is away is asked again."""
+    """Until `over`. A database that is away is asked again; what it was not told meanwhile, it may be told by others first."""
     wait = waits or over.wait
-    while not over.is_set():
-        try:
-            close_old_connections()
-            runner.turn()
-        except (DatabaseError, InterfaceError) as error:
-            LOG.warning("the database does not answer: %s", error)
-        except SluiceError as error:
-            LOG.warning("%s", error)
-        wait(EVERY_S)
-    runner.close()
+    try:
+        while not over.is_set():
+            try:
+                close_old_connections()
+                runner.turn()
+            except (DatabaseError, InterfaceError) as error:
+                LOG.warning("the database does not answer: %s", error)
+            except Exception:  # the next turn may be better, and nobody else runs loads
+                LOG.exception("a turn of the runner")
+            wait(EVERY_S)
+    finally:
+        runner.close()
 
 
 def submit_words() -> str:

@@ -2,7 +2,8 @@
 
 The program comes by the brokers' internal listeners and reads on behalf of the tenant, so what it reads is charged to the
 instance's consume limit and counted in its usage (`quota.contracts.on_behalf`); Kafka's client in the JVM waits as long as
-brokers tell it to. Secrets are in the files, never among the words, which every user of a machine can read.
+brokers tell it to. Secrets are in the files, never among the words, which every user of a machine can read; of this process's
+environment it has what Java and Spark need. Where the load goes to a bucket, a second program copies the table there.
 """
 
 from __future__ import annotations
@@ -11,24 +12,26 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from controlplane.clusters.identification import USER, to_brokers
 from controlplane.kafka import running as brokers
 from controlplane.kafka.topics import names_of
 from controlplane.lake import report
+from controlplane.lake.report import Told
 from controlplane.loads import installed
-from controlplane.loads.destinations import Kind, hadoop_options, options_text
+from controlplane.loads.destinations import AWS, Kind, credentials_text
 from controlplane.loads.models import RunState
 from controlplane.loads.ranges import Asked
 from controlplane.spark.identification import by_certificate, by_credential, properties_text
+from controlplane.spark.kept import Kept
 from quota.contracts.instance import address_text
 from quota.contracts.on_behalf import CLIENT_ID
 from quota.tls.material import AUTHORITIES
@@ -37,36 +40,46 @@ if TYPE_CHECKING:
     from controlplane.clusters.identification import Identification
     from controlplane.loads.models import LoadRun
 
-MODULE = "controlplane.lake.load"
+LOAD, COPY = "controlplane.lake.load", "controlplane.lake.copy"
 LONGEST_S = 6 * 3600.0
-"""After that a run is stopped: the next goes on where the table is, and others have had their turn."""
+"""After that a run is stopped: the next goes on where the table is."""
+SLICE_S = 600.0
+"""After that, while others wait, a run gives up its turn at its next commit, and waits again itself."""
 STOPS_WITHIN_S = 15.0
 LONGEST_TEXT = 1000
 FETCH = {"fetch.max.bytes": str(8 * 2**20), "max.partition.fetch.bytes": str(2**20)}
 """What one answer brings at most, and so what a limit is overdrawn by."""
 BY_NAME = ("raw", "inferred")
-_WORD = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+INHERITED = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|JAVA_TOOL_OPTIONS|SPARK_\w+|PYSPARK_\w+|HADOOP_\w+|YARN_\w+|PYTHON\w+"
+    r"|SLUICE_STACK_DIR"
+)
+"""Variables that the programs have. The others name the database, keys and secrets of this installation."""
+_WORD = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 _CLASSES = re.compile(r"^(?:Caused by: |[\w.$]+(?:Error|Exception): )+")
 """What Java and Python call an error, before what it says."""
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
+"""What a row cannot hold, or what would make two lines of one in a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is to be started."""
+    """What is to be started: `programs`, one after the other, each a module and its words."""
 
-    words: list[str]
+    programs: list[tuple[str, list[str]]]
     folder: Path
     hidden: Mapping[str, str]  # what must not be shown to the tenant, and what is shown instead
 
     @property
-    def report(self) -> Path:
-        return self.folder / "report.json"
+    def until(self) -> Path:
+        """The load ends after a commit, once this file is there."""
+        return self.folder / "until"
 
     def text(self, said: str) -> str:
         """Words of the program as a tenant reads them: their own topic's name, members of REST for options."""
         for hidden, shown in self.hidden.items():
             said = said.replace(hidden, shown)
-        said = _CLASSES.sub("", said)
+        said = _CLASSES.sub("", _NOT_TEXT.sub(" ", said))
         return _WORD.sub(lambda found: found[1].replace("-", "_"), said)[:LONGEST_TEXT]
 
 
@@ -77,66 +90,120 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
     addresses = [address_text((broker.host, broker.port)) for broker in brokers.brokers(address)]
     physical = names_of(load.instance_id).topic_in(load.topic)
     properties = {"client.id": CLIENT_ID, **FETCH, **_identified(to_brokers(), folder)}
+    prepared = Prepared([], folder, {physical: load.topic, **dict.fromkeys(addresses, "the brokers"), f"{folder}/": ""})
     words = [
-        "--brokers", ",".join(addresses), "--topic", physical, "--named", load.topic, "--to", load.uri,
+        "--brokers", ",".join(addresses), "--topic", physical, "--named", load.topic, "--to", load.folder,
         "--schema", _schema(load.schema, folder),
         "--properties", str(_written(folder / "client.properties", properties_text(properties))),
-        "--report", str(folder / "report.json"),
+        "--report", str(_report(folder, LOAD)), "--until", str(prepared.until),
     ]  # fmt: skip
+    asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
+    prepared.programs.append((LOAD, words + asked.words()))
     if load.kind == Kind.BUCKET:
-        chosen = hadoop_options(load.bucket, load.region, installed.buckets(), load.access_key, load.secret_opened())
-        words += ["--hadoop", str(_written(folder / "hadoop.properties", options_text(chosen)))]
-    asked = Asked.from_json(run.asked).words()
-    words += asked if "--skip-expired" in asked or not load.skip_expired else [*asked, "--skip-expired"]
-    return Prepared(words, folder, {physical: load.topic, **dict.fromkeys(addresses, "the brokers"), str(folder): ""})
+        prepared.programs.append((COPY, _copy_words(run, folder)))
+    return prepared
+
+
+def _copy_words(run: LoadRun, folder: Path) -> list[str]:
+    load = run.load
+    credentials = _written(folder / "credentials", credentials_text(load.access_key, load.secret_opened()))
+    words = [
+        "--from", load.folder, "--bucket", load.bucket, "--path", load.path, "--region", load.region,
+        "--credentials", str(credentials), "--report", str(_report(folder, COPY)),
+    ]  # fmt: skip
+    if (endpoint := installed.buckets()) != AWS:
+        words += ["--endpoint", endpoint]
+    return words if load.copied_version is None else [*words, "--after", str(load.copied_version)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: its state, what stands in its row, and up to which version the bucket has the table."""
+
+    state: str
+    members: Mapping[str, Any]
+    copied_version: int | None = None
+    is_whole: bool = True  # False: it has given up its turn
 
 
 class Process:
-    """A run that was started."""
+    """A run that was started. Raises OSError where it cannot be."""
 
     def __init__(self, run: LoadRun, prepared: Prepared, submit: list[str]) -> None:
-        self.run, self._prepared = run, prepared
-        self._process = subprocess.Popen([*_program(submit), *prepared.words], stdin=subprocess.DEVNULL)  # noqa: S603
-        self._last_s = time.monotonic() + LONGEST_S
+        self.run, self._prepared, self._submit = run, prepared, submit
+        self._at = 0
+        self._process = self._started()
+        self._began_s = time.monotonic()
 
     def status(self) -> int | None:
         """None: it goes on."""
-        return self._process.poll()
+        status = self._process.poll()
+        if status != 0 or self._at + 1 == len(self._prepared.programs):
+            return status
+        self._at += 1
+        self._process = self._started()
+        return None
 
     @property
     def is_late(self) -> bool:
         """Whether it has run for longer than it may."""
-        return time.monotonic() >= self._last_s
+        return time.monotonic() >= self._began_s + LONGEST_S
+
+    @property
+    def has_had_its_turn(self) -> bool:
+        """Whether it is to let others go before."""
+        return time.monotonic() >= self._began_s + SLICE_S
+
+    def give_way(self) -> None:
+        """Have it end after its next commit."""
+        self._prepared.until.touch()
 
     def says(self) -> str:
         """What is done now, for people."""
-        return self._prepared.text(report.read(self._prepared.report).says)
+        return self._prepared.text(self._told(self._at).says)
+
+    def ask(self) -> None:
+        """Have it end; what it has committed stays."""
+        self._process.ask()
 
     def stop(self) -> None:
-        """Ask it to end, and after a while do not ask any more. What it has committed stays."""
-        self._process.terminate()
-        try:
-            self._process.wait(STOPS_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """Ask it to end, and after a while do not ask any more."""
+        self._process.stop()
 
-    def outcome(self) -> tuple[str, dict[str, Any]]:
-        """The state in which it ended, and what stands in the row then."""
-        status, told = self._process.wait(), report.read(self._prepared.report)
-        if told.status is None:
-            says = f"the program ended with status {status}, and did not say why"
-            return RunState.FAILED, {"says": says, "exit_status": status}
+    def outcome(self) -> Outcome:
+        """Of one that has ended."""
+        status = self._process.ended()
+        loaded, last = self._told(0), self._told(self._at)
+        copied = last.version if self._at else None
         members = {
-            "says": self._prepared.text(told.says), "exit_status": told.status, "topic_id": told.topic_id,
-            "row_count": told.rows, "byte_count": told.bytes, "commits": told.commits, "problems": told.problems,
-            "gaps": told.gaps,
+            "topic_id": loaded.topic_id, "row_count": loaded.rows, "byte_count": loaded.bytes, "commits": loaded.commits,
+            "problems": loaded.problems, "gaps": [self._prepared.text(gap) for gap in loaded.gaps],
         }  # fmt: skip
-        return RunState.FAILED if told.status else RunState.SUCCEEDED, members
+        if last.status is None:
+            says = f"the program ended with status {status}, and did not say why"
+            return Outcome(RunState.FAILED, {**members, "says": says}, copied)
+        if last.status:
+            members |= {"says": self._prepared.text(last.says), "exit_status": last.status}
+            return Outcome(RunState.FAILED, members, copied)
+        said = loaded.says if not self._at else f"{loaded.says}; {last.says}"
+        members |= {"says": self._prepared.text(said), "exit_status": 0}
+        return Outcome(RunState.SUCCEEDED, members, copied, loaded.is_whole)
 
     def close(self) -> None:
         """Remove its files."""
         shutil.rmtree(self._prepared.folder, ignore_errors=True)
+
+    def _told(self, at: int) -> Told:
+        module, _ = self._prepared.programs[at]
+        return report.read(_report(self._prepared.folder, module))
+
+    def _started(self) -> Kept:
+        module, words = self._prepared.programs[self._at]
+        chosen = {name: value for name, value in os.environ.items() if INHERITED.fullmatch(name)}
+        # What Spark keeps of a step goes with the run's folder, whatever becomes of the program.
+        chosen["SPARK_LOCAL_DIRS"] = str(self._prepared.folder / "spark")
+        submit = self._submit if module == LOAD else []
+        return Kept([*_program(module, submit), *words], stops_within_s=STOPS_WITHIN_S, environment=chosen)
 
 
 def folder_of(run: LoadRun, home: Path) -> Path:
@@ -145,10 +212,20 @@ def folder_of(run: LoadRun, home: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{run.pk}-", dir=home))
 
 
-def _program(submit: list[str]) -> list[str]:
+def table_of(folder: str) -> Path | None:
+    """A table's folder on this machine; None: it is elsewhere."""
+    split = urlsplit(folder)
+    return Path(split.path) if split.scheme == "file" and not split.netloc else None
+
+
+def _report(folder: Path, module: str) -> Path:
+    return folder / f"{module.rpartition('.')[2]}.json"
+
+
+def _program(module: str, submit: list[str]) -> list[str]:
     if not submit:
-        return [sys.executable, "-m", MODULE]
-    found = importlib.util.find_spec(MODULE)
+        return [sys.executable, "-m", module]
+    found = importlib.util.find_spec(module)
     assert found is not None
     assert found.origin is not None
     return [*submit, found.origin]

@@ -1,15 +1,16 @@
 """When a load runs next. Pure; moments are aware datetimes.
 
 A load with a schedule runs every so many minutes, counted from when it was given that schedule. What was missed while nobody ran
-loads is run once. After a run in vain it is tried again after a minute, two, four, and so on, no later than the schedule says.
+loads is run once. After a run in vain it is tried again after a minute, two, four, and so on up to a day: at first sooner than
+the schedule says, and in the end later, for each try costs a start of Spark.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-LEAST_MINUTES, MOST_MINUTES = 5, 7 * 24 * 60
-FIRST_PAUSE = timedelta(minutes=1)
+LEAST_MINUTES, MOST_MINUTES = 15, 7 * 24 * 60
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(days=1)
 _MOST_DOUBLED = 20
 
 
@@ -23,7 +24,10 @@ def after(every_minutes: int | None, since: datetime, now: datetime, failures: i
     if every_minutes is None:
         return None
     every = timedelta(minutes=every_minutes)
-    regular = since + ((now - since) // every + 1) * every
-    if not failures:
-        return regular
-    return min(regular, now + FIRST_PAUSE * (1 << min(failures - 1, _MOST_DOUBLED)))
+    pause = timedelta(0)
+    if failures:
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, _MOST_DOUBLED)))
+    if pause < every:
+        regular = since + ((now - since) // every + 1) * every
+        return min(regular, now + pause) if failures else regular
+    return since + ((now + pause - since) // every + 1) * every

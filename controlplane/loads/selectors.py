@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Max
+
 from controlplane.core.errors import NotFound
 from controlplane.instances.selectors import instance_get
 from controlplane.loads.models import Load, LoadRun
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def load_list(*, organisation: Organisation, instance_id: str) -> list[Load]:
-    """All of an instance, by topic. Raises NotFound."""
+    """All of an instance, in the order of their ids. Raises NotFound."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return list(Load.objects.for_organisation(organisation).filter(instance=instance).order_by("topic", "pk"))
+    return list(Load.objects.for_organisation(organisation).filter(instance=instance).order_by("pk"))
 
 
 def load_get(*, organisation: Organisation, instance_id: str, load_id: str) -> Load:
@@ -38,6 +40,5 @@ def run_list(load: Load) -> QuerySet[LoadRun]:
 def latest_of(loads: list[Load]) -> dict[str, LoadRun]:
     """The newest run of each load that has one, by the load's id."""
     rows = LoadRun.objects.unscoped("the loads were found within their organisation")
-    newest = rows.filter(load__in=loads)
-    keys = dict(newest.order_by("load", "pk").values_list("load_id", "pk"))  # of each load the last one stays
-    return {run.load_id: run for run in rows.filter(pk__in=keys.values())}
+    newest = rows.filter(load__in=loads).values("load").annotate(newest=Max("pk")).values("newest")
+    return {run.load_id: run for run in rows.filter(pk__in=newest)}

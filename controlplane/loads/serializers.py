@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from controlplane.loads.models import Load, LoadRun
 
 LONGEST_KEY, LONGEST_BUCKET, LONGEST_REGION, LONGEST_TOPIC = 200, 63, 32, 249
-MOST_TIME, MOST_PARTITION = 2**53, 2**31 - 1
+MOST_TIME, MOST_PARTITION = 4_102_444_800_000, 2**31 - 1  # the year 2100
 REASONS = {
-    2: "range_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken",
+    2: "request_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken",
 }  # fmt: skip
 """What the program's exit status means (`controlplane.lake.errors`), as a stable code; any other is `failed`."""
 SCHEDULE = f"minutes between two runs, {LEAST_MINUTES} to {MOST_MINUTES}; null: only when asked for"

@@ -14,6 +14,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, FieldProblem, Invalid, LimitReached, NotFound
 from controlplane.core.sealed import sealed
+from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import topics
 from controlplane.loads import installed, ranges, schedule
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 MOST_LOADS = 20
@@ -66,13 +66,13 @@ def load_create(
         every_minutes=every_minutes, scheduled_at=now, next_start_at=schedule.first(every_minutes, now),
         created_at=now, created_by=actor, skip_expired=skip_expired,
     )  # fmt: skip
-    if kind == Kind.FOLDER:
-        load.folder = folder_uri(installed.folders(), organisation.pk, instance.pk, load_id)
-    else:
+    load.folder = folder_uri(installed.folders(), organisation.pk, instance.pk, load_id)
+    if kind == Kind.BUCKET:
         load.bucket, load.path, load.region, load.access_key = bucket, path, region, access_key
         load.secret_key = sealed(Load, "secret_key", secret_key.encode(), id=load_id)
     try:
         with transaction.atomic():
+            Instance.objects.for_organisation(organisation).select_for_update(of=("self",)).get(pk=instance.pk)
             rows = Load.objects.for_organisation(organisation).filter(instance=instance)
             if rows.count() >= MOST_LOADS:
                 raise LimitReached(f"an instance has at most {MOST_LOADS} loads", code="too_many_loads")
@@ -171,7 +171,7 @@ def load_stop(
     _audit(load, actor, "stop", {})
 
 
-def run_ask(load: Load, *, asked_by: str, asked: Asked, now: datetime, due: datetime | None = None) -> LoadRun | None:
+def run_ask(load: Load, *, asked_by: str, asked: Asked, now: datetime) -> LoadRun | None:
     """A run that waits; None: the load has one that waits or runs. The caller holds the lock on the load."""
     runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
     if runs.filter(state__in=UNDER_WAY).exists():
@@ -179,9 +179,8 @@ def run_ask(load: Load, *, asked_by: str, asked: Asked, now: datetime, due: date
     kept = runs.order_by("-pk").values_list("pk", flat=True)[: MOST_RUNS_KEPT - 1]
     runs.exclude(pk__in=list(kept)).delete()
     run = LoadRun(
-        load=load, organisation_id=load.organisation_id, instance_id=load.instance_id, asked_by=asked_by,
-        asked=asked.to_json(), asked_at=now, due_at=due,
-    )  # fmt: skip
+        load=load, organisation_id=load.organisation_id, asked_by=asked_by, asked=asked.to_json(), asked_at=now
+    )
     run.save(force_insert=True)
     return run
 

@@ -6,7 +6,7 @@
     errors    its errors in a line
     identification   how Kafka's client in the JVM shows whose it is
     topics    what Kafka says of a topic, asked by the client in the JVM
-    hadoop    what file systems are told of a destination, keys of a bucket for example
+    kept      a process that ends with whatever it has started, and with who has started it (keeper, between the two)
     delta     Delta Lake tables: a session's options, whether a table is there, what its commits say
 
 The programs are `controlplane.metering.pipeline` (usage, reports) and `controlplane.lake` (topics into Delta tables). No Django

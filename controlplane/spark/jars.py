@@ -16,8 +16,6 @@ SPARK_VERSION = "4.0.0"
 KAFKA_SOURCE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 DELTA = "io.delta:delta-spark_2.13:4.0.0"
 """The release that is built for Spark 4.0.0 (docs/decisions/0026)."""
-BUCKETS = "org.apache.hadoop:hadoop-aws:3.4.1"
-"""`s3a:`, of the Hadoop that the wheel has. It brings Amazon's SDK: some 600 MB."""
 
 
 def fetched(home: Path, packages: Sequence[str]) -> list[Path]:

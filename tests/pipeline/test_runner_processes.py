@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from controlplane.env import ROOT, Environment
-from controlplane.metering.pipeline import keeper, runner, runs
+from controlplane.metering.pipeline import runner, runs
 from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark import keeper
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]

@@ -51,7 +51,6 @@ What all jobs have in common:
     schedule  which there are, and when each is to run next (pure)
     runs      what jobs say of their runs: each writes its own row
     runner    starts what is due or was asked for: `python -m controlplane.metering.pipeline.runner`
-    keeper    between runner and job: what the job has started ends with it
 
 Counters are cumulative, and only the largest of each key counts. So there is no watermark and nothing to lose: a batch
 that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total. What can be

@@ -4,8 +4,8 @@ One job at a time, as a process of its own: `python -m <module> --run <number>`,
 `spark-submit --master yarn`. What there is to do stands in the database, so that a runner that is killed and started again goes
 on, and two of them do no harm: the job takes its row, and a second one finds it taken. A process that takes longer than its job
 may is stopped, so that one that hangs holds up nothing for more than that. What a job has started (a JVM, workers) ends with it,
-and all of it with the runner, however that ends (keeper.py). Who has a scheduler of their own needs no runner: jobs that nobody
-asked for write their rows themselves.
+and all of it with the runner, however that ends (`controlplane.spark.kept`). Who has a scheduler of their own needs no runner:
+jobs that nobody asked for write their rows themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import logging
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,9 +23,10 @@ from types import FrameType
 from typing import Any
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import keeper, runs
+from controlplane.metering.pipeline import runs
 from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS, Job, Run, State, next_start
 from controlplane.metering.pipeline.tables import Database
+from controlplane.spark.kept import Kept
 
 LOG = logging.getLogger("sluice.runner")
 EVERY_S = 5.0
@@ -118,12 +118,11 @@ class Runner:
 
 
 class Started:
-    """A run's process, or its keeper. `now_s`: by a clock that nobody sets."""
+    """A run's process. `now_s`: by a clock that nobody sets."""
 
     def __init__(self, wanted: Wanted, command: list[str], now_s: float) -> None:
         self.wanted = wanted
-        self._process = _started(command)
-        self._stops_within_s = STOPS_WITHIN_S + (keeper.ENDS_WITHIN_S if keeper.is_possible() else 0)
+        self._process = Kept(command, stops_within_s=STOPS_WITHIN_S)
         self._last_s = now_s + wanted.job.longest_ms / 1000
 
     def status(self) -> int | None:
@@ -136,30 +135,7 @@ class Started:
 
     def stop(self) -> int:
         """Ask it, and after a while do not ask any more; its status."""
-        self._process.terminate()
-        try:
-            self._process.wait(self._stops_within_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        return self._process.wait()
-
-
-def _started(command: list[str]) -> subprocess.Popen[bytes]:
-    """A keeper with the command below it; the command alone where the system has no keepers. Raises OSError."""
-    if not keeper.is_possible():
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603  # ours
-    reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as problem:
-        try:
-            words = keeper.words(command, fd=writing, stops_within_s=STOPS_WITHIN_S)
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[writing])  # noqa: S603  # ours
-        finally:
-            os.close(writing)
-        number = problem.read()  # until the command is there, or is known not to be
-    if number:
-        process.wait()
-        raise OSError(int(number), os.strerror(int(number)))
-    return process
+        return self._process.stop()
 
 
 def work(environment: Environment, *, submit: str, pause: Callable[[float], None] = time.sleep) -> None:

@@ -47,7 +47,7 @@ def test_what_is_due_waits_once_and_the_next_is_due_by_the_schedule(load):
     assert claiming.ask_due(NOW + 10 * MINUTE) == 0
     assert load_of(load.pk).next_start_at == NOW + 30 * MINUTE
     run = LoadRun.objects.unscoped("a test").get()
-    assert (run.asked_by, run.due_at, run.state) == ("", NOW, RunState.WAITING)
+    assert (run.asked_by, run.state) == ("", RunState.WAITING)
 
 
 def test_what_is_under_way_when_it_is_due_is_not_asked_for_twice(load):
@@ -95,10 +95,32 @@ def test_a_tenant_with_many_loads_holds_up_nobody(instance, alice, charlie):
 def test_a_run_goes_on_until_somebody_asks_to_stop_it(load):
     ask(load)
     run = claiming.claim("one", NOW)
-    assert claiming.beat(run, "one", NOW + MINUTE, "commit 1 of 2")
+    assert claiming.beat(run, "one", NOW + MINUTE, "commit 1 of 2") is None
     assert (run_of(run.pk).says, run_of(run.pk).seen_at) == ("commit 1 of 2", NOW + MINUTE)
     LoadRun.objects.unscoped("a test").update(stop_asked=True)
-    assert not claiming.beat(run, "one", NOW + MINUTE, "commit 2 of 2")
+    assert claiming.beat(run, "one", NOW + MINUTE, "commit 2 of 2") == claiming.STOPPED
+
+
+def test_of_an_instance_that_is_isolated_nothing_more_is_read(load):
+    ask(load)
+    run = claiming.claim("one", NOW)
+    Instance.objects.unscoped("a test").update(state=InstanceState.ISOLATED)
+    assert claiming.beat(run, "one", NOW, "commit 1 of 2") == "stopped: the instance is isolated, not running"
+
+
+def test_a_run_gives_way_to_other_organisations_only(instance, load, charlie):
+    ask(load)
+    run = claiming.claim("one", NOW)
+    ask(load_row(instance, "load-000000000002"))
+    assert not claiming.others_wait(run)
+    others = Instance.objects.unscoped("a test").get(pk=instance.pk)
+    others.pk, others.organisation, others.name = "ins-charlie0", charlie.organisation, "charlie's"
+    others.save(force_insert=True)
+    ask(load_row(others, "load-charlie0000"))
+    assert claiming.others_wait(run)
+    claiming.again(run, "one", copied_version=7, at=NOW + MINUTE)
+    assert (run_of(run.pk).state, run_of(run.pk).asked_at) == (RunState.WAITING, NOW + MINUTE)
+    assert load_of(load.pk).copied_version == 7
 
 
 def test_a_run_whose_runner_is_gone_has_failed_and_is_nobody_s_any_more(load):
@@ -110,7 +132,9 @@ def test_a_run_whose_runner_is_gone_has_failed_and_is_nobody_s_any_more(load):
     claiming.tidy(late)
     buried = run_of(run.pk)
     assert (buried.state, buried.says) == (RunState.FAILED, claiming.DIED)
-    assert not claiming.beat(run, "one", late, "still here"), "it may have stood still: it has to end its program"
+    assert claiming.beat(run, "one", late, "still here") == claiming.DIED, (
+        "it may have stood still: it has to end its program"
+    )
     assert not end(run, RunState.SUCCEEDED, at=late)
     assert run_of(run.pk).state == RunState.FAILED
 
@@ -132,7 +156,7 @@ def test_in_vain_it_is_tried_again_sooner_and_a_success_forgets_it(load):
         assert end(claiming.claim("one", now), RunState.FAILED, at=now)
         assert load_of(load.pk).failures == failures
         following = load_of(load.pk).next_start_at
-        assert following == min(now + 2 ** (failures - 1) * MINUTE, NOW + 30 * MINUTE)
+        assert following == min(now + 2 ** (failures - 1) * MINUTE, NOW + 30 * MINUTE), failures
         now = following
     assert claiming.ask_due(now) == 1
     assert end(claiming.claim("one", now), RunState.SUCCEEDED, at=now)
@@ -155,6 +179,6 @@ def test_a_load_without_a_schedule_is_not_tried_again_by_itself(instance):
 def test_loads_of_an_instance_that_is_gone_go_with_their_keys(load):
     ask(load)
     Instance.objects.unscoped("a test").update(state=InstanceState.DELETED)
-    claiming.tidy(NOW)
+    assert claiming.tidy(NOW) == [load.folder]
     assert not Load.objects.unscoped("a test").exists()
     assert not LoadRun.objects.unscoped("a test").exists()

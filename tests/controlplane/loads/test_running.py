@@ -20,12 +20,12 @@ from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.sealed import sealed
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.lake.request import Request
+from controlplane.lake.verify import properties_of
 from controlplane.loads import claiming, running
 from controlplane.loads.models import Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.runner import Runner, work
 from controlplane.loads.services import run_ask
-from controlplane.spark.hadoop import properties_of
 from quota.contracts.namespace import instance_key
 from quota.contracts.on_behalf import CLIENT_ID
 from tests.controlplane.fakes import ManualClock
@@ -36,15 +36,20 @@ from .rows import LONG_AGO, load_row
 PROGRAM = """\
 import json, os, pathlib, sys, time
 does = json.loads(pathlib.Path(sys.argv[1]).read_text())
-words = sys.argv[3:]
+module, words = sys.argv[2], sys.argv[3:]
 report = pathlib.Path(words[words.index("--report") + 1])
 folder = report.parent
 files = {each.name: each.read_text() for each in folder.iterdir()}
-pathlib.Path(does["saw"]).write_text(json.dumps({"words": words, "files": files, "pid": os.getpid()}))
+saw = {"words": words, "files": files, "pid": os.getpid(), "environment": dict(os.environ)}
+pathlib.Path(does["saw"]).write_text(json.dumps(saw))
 for members in does["reports"]:
     report.write_text(json.dumps(members))
-if does.get("hangs"):
-    time.sleep(60)
+until = time.monotonic() + 60
+while does["hangs"] and time.monotonic() < until:
+    if does["hangs"] == "until it is told" and (folder / "until").exists():
+        report.write_text(json.dumps({"status": 0, "says": "1 row", "rows": 1, "is_whole": False}))
+        os._exit(0)
+    time.sleep(0.02)
 os._exit(does["status"])
 """
 DONE = {
@@ -142,25 +147,93 @@ def test_the_program_reads_on_behalf_of_the_tenant_and_no_secret_is_among_its_wo
     stand.until(RunState.SUCCEEDED)
 
 
-def test_a_bucket_s_key_is_in_a_file_that_nobody_else_reads(instance, stand):
-    secret = sealed(Load, "secret_key", b"very-secret", id="load-000000000002")
-    load = load_row(
-        instance, "load-000000000002", kind="bucket", folder="", bucket="events-1", path="lake/orders", region="eu-central-1",
-        access_key="AK", secret_key=secret, skip_expired=True, schema="id BIGINT",
-    )  # fmt: skip
-    stand.does(hangs=True)
-    ask(load)
+def test_the_program_has_nothing_of_the_environment_that_names_secrets(instance, stand, monkeypatch):
+    for name in (
+        "DATABASE_URL",
+        "REDIS_URL",
+        "SLUICE_SECRETS_FILE",
+        "SLUICE_ENCRYPTION_KEYS_FILE",
+        "AWS_SECRET_ACCESS_KEY",
+    ):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("SPARK_MASTER", "local[2]")
+    ask(load_row(instance))
     stand.turn()
-    saw = stand.saw()
-    request = Request.read(saw["words"])
-    assert (request.destination, request.skip_expired) == ("s3a://events-1/lake/orders", True)
+    environment = stand.saw()["environment"]
+    assert "secret" not in environment.values()
+    assert environment["SPARK_MASTER"] == "local[2]"
+    assert environment["SPARK_LOCAL_DIRS"].startswith(str(stand.home)), "it goes with the run's folder"
+
+
+def test_files_are_for_the_runner_s_user_alone(instance, stand):
+    stand.does(hangs=True)
+    ask(load_row(instance, schema="id BIGINT", skip_expired=True))
+    stand.turn()
+    request = Request.read(stand.saw()["words"])
+    assert request.skip_expired
     assert Path(request.schema).read_text() == "id BIGINT"
-    assert properties_of(saw["files"]["hadoop.properties"])["fs.s3a.bucket.events-1.secret.key"] == "very-secret"
-    assert "very-secret" not in " ".join(saw["words"])
-    assert stat.S_IMODE(request.hadoop.stat().st_mode) == 0o600
-    assert stat.S_IMODE(request.hadoop.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(request.properties.stat().st_mode) == 0o600
+    assert stat.S_IMODE(request.properties.parent.stat().st_mode) == 0o700
     stand.runner.close()
-    assert not request.hadoop.parent.exists()
+    assert not request.properties.parent.exists()
+
+
+# --- copies in buckets --------------------------------------------------------------------------------------------------
+
+
+class Copies:
+    """Stands for the second program: what it is started with, and what it reports."""
+
+    def __init__(self, monkeypatch, report, status=0):
+        self.words = []
+        kept = running.Kept
+
+        def started(command, **how):
+            if running.COPY not in command:
+                return kept(command, **how)
+            self.words = command[command.index(running.COPY) + 1 :]
+            self.credentials = Path(self.words[self.words.index("--credentials") + 1]).read_text()
+            Path(self.words[self.words.index("--report") + 1]).write_text(json.dumps(report))
+            return kept([sys.executable, "-c", f"raise SystemExit({status})"], **how)
+
+        monkeypatch.setattr(running, "Kept", started)
+
+
+@pytest.fixture
+def bucket_load(instance):
+    return load_row(
+        instance, "load-000000000002", kind="bucket", bucket="events-1", path="lake/orders", region="eu-central-1",
+        access_key="AK", secret_key=sealed(Load, "secret_key", b"very-secret", id="load-000000000002"),
+    )  # fmt: skip
+
+
+def test_the_table_is_in_a_folder_of_the_service_and_the_bucket_gets_a_copy(bucket_load, stand, monkeypatch):
+    copies = Copies(monkeypatch, {"status": 0, "says": "3 versions are in the bucket", "version": 2})
+    ask(bucket_load)
+    run = stand.until(RunState.SUCCEEDED)
+    assert Request.read(stand.saw()["words"]).destination == bucket_load.folder
+    given = dict(zip(copies.words[::2], copies.words[1::2], strict=True))
+    assert given.items() >= {
+        "--from": bucket_load.folder, "--bucket": "events-1", "--path": "lake/orders", "--region": "eu-central-1",
+    }.items()  # fmt: skip
+    assert not {"--after", "--endpoint"} & set(given)
+    assert copies.credentials == "access_key=AK\nsecret_key=very-secret\n"
+    assert "very-secret" not in " ".join(copies.words)
+    assert (run.says, run.row_count) == ("5 rows; 3 versions are in the bucket", 5)
+    bucket_load.refresh_from_db()
+    assert bucket_load.copied_version == 2
+    ask(bucket_load)
+    stand.until(RunState.SUCCEEDED)
+    assert copies.words[copies.words.index("--after") + 1] == "2"
+
+
+def test_a_bucket_that_refuses_fails_the_run_and_what_was_loaded_stays_loaded(bucket_load, stand, monkeypatch):
+    Copies(monkeypatch, {"status": 1, "says": "the bucket does not exist", "version": 1}, status=1)
+    ask(bucket_load)
+    run = stand.until(RunState.FAILED)
+    assert (run.says, run.exit_status, run.row_count) == ("the bucket does not exist", 1, 5)
+    bucket_load.refresh_from_db()
+    assert (bucket_load.copied_version, bucket_load.failures) == (1, 1)
 
 
 # --- how it goes --------------------------------------------------------------------------------------------------------
@@ -202,6 +275,44 @@ def test_names_that_java_gives_to_errors_are_not_shown(instance, stand):
     stand.does({"status": 1, "says": says}, status=1)
     ask(load_row(instance))
     assert stand.until(RunState.FAILED).says == "The bucket is not there"
+
+
+@pytest.mark.parametrize("says", ["a\x00b", "a\ud800b", "a\nb"])
+def test_words_that_no_row_can_hold_end_the_run_and_not_the_runner(instance, stand, says):
+    stand.does({"status": 1, "says": says}, status=1)
+    ask(load_row(instance))
+    assert stand.until(RunState.FAILED).says == "a b"
+
+
+def test_whatever_is_the_matter_with_one_run_does_not_end_the_runner(instance, stand, monkeypatch):
+    ask(load_row(instance), Asked(from_time_ms=2**62))
+    assert stand.until(RunState.FAILED).says == "the program cannot be started"
+    assert list(stand.home.iterdir()) == []
+
+
+def test_what_is_said_of_names_with_hyphens_is_left_as_it_is(instance, stand):
+    stand.does({"status": 1, "says": "events--eu needs --new-topic"}, status=1)
+    ask(load_row(instance, topic="events--eu"))
+    assert stand.until(RunState.FAILED).says == "events--eu needs new_topic"
+
+
+def test_a_long_run_gives_way_at_a_commit_and_goes_on_later(instance, stand, monkeypatch, charlie):
+    monkeypatch.setattr(running, "SLICE_S", 0.0)
+    others = Instance.objects.unscoped("a test").get(pk=instance.pk)
+    others.pk, others.organisation, others.name = "ins-charlie0", charlie.organisation, "charlie's"
+    others.save(force_insert=True)
+    stand.does(hangs="until it is told")
+    load = load_row(instance)
+    ask(load)
+    stand.turn()
+    stand.saw()
+    ask(load_row(others, "load-charlie0000"))
+    wait_for(
+        lambda: stand.turn() or LoadRun.objects.unscoped("a test").get(load="load-charlie0000").state == "running",
+        20,
+        "it",
+    )
+    assert LoadRun.objects.unscoped("a test").get(load=load).state == RunState.WAITING
 
 
 def test_a_program_that_dies_without_a_word_has_failed(instance, stand):
@@ -273,10 +384,10 @@ def test_told_to_stop_it_leaves_its_run_to_the_next_runner(instance, stand):
 
 def test_files_that_a_killed_runner_has_left_are_removed_but_for_those_of_runs_that_go_on(instance, stand):
     ask(load_row(instance))
-    run = claiming.claim("elsewhere", LONG_AGO)
+    run = claiming.claim("elsewhere", stand.clock.now())
     kept, left = running.folder_of(run, stand.home), stand.home / "999999-abc"
     left.mkdir()
-    stand.another()
+    stand.turn()
     assert (kept.exists(), left.exists()) == (True, False)
 
 

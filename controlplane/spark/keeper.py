@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     return status if status >= 0 else _die(-status)
 
 
-def _of_job(libc: ctypes.CDLL, mask: set[signal.Signals]) -> Callable[[], None]:
+def _of_job(libc: ctypes.CDLL, mask: set[int | signal.Signals]) -> Callable[[], None]:
     """What the job runs between fork and exec."""
     keeper = os.getpid()
 
