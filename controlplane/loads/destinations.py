@@ -77,6 +77,25 @@ def hadoop_options(bucket: str, region: str, endpoint: str, access_key: str, sec
     return chosen
 
 
+def delta_rs_uri(uri: str) -> str | None:
+    """As delta-rs writes it; None: of a store that only Hadoop has been told of."""
+    if uri.startswith("s3a://"):
+        return f"s3://{uri.removeprefix('s3a://')}"
+    return f"file://{uri.removeprefix('file:').removeprefix('//')}" if uri.startswith("file:") else None
+
+
+def delta_rs_options(region: str, endpoint: str, access_key: str, secret_key: str) -> Mapping[str, str]:
+    """`hadoop_options` for the reader that is no Hadoop. A store that does not answer is given up within seconds."""
+    chosen = {
+        "AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key, "AWS_REGION": region,
+        "connect_timeout": "2s", "timeout": "4s", "max_retries": "1", "retry_timeout": "4s",
+    }  # fmt: skip
+    if endpoint != AWS:
+        chosen |= {"AWS_ENDPOINT_URL": endpoint, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}
+        chosen |= {"AWS_ALLOW_HTTP": str(endpoint.startswith("http:")).lower()}
+    return chosen
+
+
 def options_text(options: Mapping[str, str]) -> str:
     """The file that the program reads."""
     return "".join(f"{name}={value}\n" for name, value in options.items())
