@@ -12,5 +12,7 @@ services selectors     set up, changed, deleted, run, stopped; what is shown
 claiming               a run is taken, gives signs of life, and ends: rows, as the runner writes them
 running                one run as a process: the words, the files with secrets, what it reports
 runner                 the loop; `manage.py lake_runner`
+tables                 what tables still have of a topic whose records have expired, for whoever looks at messages
+unread                 why a table is not read, in sentences (pure)
 api serializers        REST
 """
