@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,10 +43,20 @@ OPEN_S = 5.0
 """Within which tables have said what they have."""
 MOST_S = 12.0
 """How long a process may live."""
-AT_ONCE = 2
-"""Processes of one of ours. Each may take `lookup.MOST_MEMORY_BYTES`."""
+AT_ONCE, AT_ONCE_OF_ONE = 4, 2
+"""Processes of one of ours, and of these for one organisation. Each may take `lookup.MOST_MEMORY_BYTES`."""
 LONGEST_LINE = 64 * 2**20
-PASSED_ON = ("PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+PASSED_ON = (
+    "PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+)
 ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",
     "TOKIO_WORKER_THREADS": "2",
@@ -55,7 +66,6 @@ ENVIRONMENT = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 _LOG = logging.getLogger("sluice.loads")
-_TURNS = threading.BoundedSemaphore(AT_ONCE)
 
 
 def has_loads(instance: Instance, topic: str) -> bool:
@@ -82,18 +92,45 @@ def as_in_tables(topic_id: str) -> str:
     return topic_id.translate({ord("+"): "-", ord("/"): "_"})
 
 
+class Turns:
+    """Who may start a process now. A tenant whose store is slow keeps nobody else out."""
+
+    def __init__(self) -> None:
+        self._freed = threading.Condition()
+        self._under_way: Counter[str] = Counter()
+
+    @contextmanager
+    def turn(self, organisation_id: str, until_s: float) -> Iterator[bool]:
+        """Whether it has come in time."""
+        with self._freed:
+            left_s = max(0.0, until_s - time.monotonic())
+            has_come = self._freed.wait_for(lambda: self._is_free(organisation_id), left_s)
+            self._under_way[organisation_id] += has_come
+        try:
+            yield has_come
+        finally:
+            with self._freed:
+                self._under_way[organisation_id] -= has_come
+                self._under_way += Counter()  # without those that have none
+                self._freed.notify_all()
+
+    def _is_free(self, organisation_id: str) -> bool:
+        return self._under_way.total() < AT_ONCE and self._under_way[organisation_id] < AT_ONCE_OF_ONE
+
+
+TURNS = Turns()
+
+
 @contextmanager
 def opened(load: Load, topic_id: str, until_s: float) -> Iterator[OpenTable]:
     """The table of a load, which has said what it has by `until_s` of the monotonic clock. Raises TableProblem."""
     order = {"uri": _uri(load), "options": _options(load), "topic_id": as_in_tables(topic_id), "within_s": MOST_S}
-    if not _TURNS.acquire(timeout=max(0.0, until_s - time.monotonic())):
-        raise TableProblem(load.pk, BUSY, is_passing=True)
-    try:
+    with TURNS.turn(load.organisation_id, until_s) as has_come:
+        if not has_come:
+            raise TableProblem(load.pk, BUSY, is_passing=True)
         with _Process(load.pk) as process:
             said = process.ask(order, until_s)["spans"]
             yield OpenTable(load.pk, {int(at): Span(*pair) for at, pair in said.items()}, process)
-    finally:
-        _TURNS.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,8 @@ def messages_page(
         if lake is None:
             if wanted.offset is not None and wanted.position is None:
                 _check_held(start, spans)
-            debts.check_paid(instance.id)
+            if may_be_lake:
+                debts.check_paid(instance.id)
         room = Room(MOST_RECORDS, MOST_BYTES, time.monotonic() + MOST_S)
         look = Look(start, _within(spans, lake), wanted.filter, wanted.limit, room)
         looked = look.through(reader if lake is None else _both(lake, reader, instance))

@@ -327,14 +327,36 @@ def test_a_folder_that_only_spark_can_reach_is_said(alice, address, instance, to
     refused_as_ever(alice, address, 3, CANNOT + "it is in a place that cannot be read from here")
 
 
-def test_many_at_once_wait_for_a_turn_and_then_try_again_later(alice, address, table, monkeypatch):
-    monkeypatch.setattr(tables, "_TURNS", threading.BoundedSemaphore(1))
+def test_an_organisation_that_reads_much_waits_for_a_turn_and_keeps_nobody_else_out(alice, address, table, monkeypatch):
     monkeypatch.setattr(tables, "OPEN_S", 0.2)
-    with tables._TURNS:
+    own, now = alice.organisation.pk, time.monotonic()
+    with tables.TURNS.turn(own, now) as first, tables.TURNS.turn(own, now) as second:
+        assert (first, second) == (True, True)
         for path in ("?partition=0&offset=3", "/0/3"):
             body = problem(alice.api.get(address + path), 503, "lake_unavailable")
             assert body["retriable"]
             assert body["detail"].endswith("many tables are being read at the moment")
+        with tables.TURNS.turn("another", now) as third, tables.TURNS.turn("a third", now) as fourth:
+            assert (third, fourth) == (True, True)
+            with tables.TURNS.turn("a fourth", now) as fifth:
+                assert not fifth
+    monkeypatch.setattr(tables, "OPEN_S", 5.0)
+    ok(asked(alice, address, 3))
+    assert not tables.TURNS._under_way
+
+
+def test_a_turn_comes_as_soon_as_one_is_free():
+    turns, came = tables.Turns(), []
+
+    def wait():
+        with turns.turn("o", time.monotonic() + 10) as has_come:
+            came.append(has_come)
+
+    with turns.turn("o", 0.0), turns.turn("o", 0.0):
+        thread = threading.Thread(target=wait)
+        thread.start()
+    thread.join(5)
+    assert came == [True]
 
 
 def test_a_reader_that_dies_is_damage_and_leaves_no_process(alice, address, table, monkeypatch):
