@@ -196,6 +196,7 @@ SPECTACULAR_SETTINGS = {
         "QuotaReportDayResourceEnum": "controlplane.what_if.rules.RESOURCES",
         "BudgetAlertKindEnum": "controlplane.budgets.rules.KINDS",
         "ElasticStateEnum": "controlplane.admission.elastic.STATES",
+        "LoadKindEnum": "controlplane.loads.serializers.KINDS",
         "PrepaidStateEnum": "controlplane.admission.prepaid.STATES",
         "PrepaidAtEndEnum": "controlplane.billing.pricing.prepaid.AT_END",
         "PrepaidChargeKindEnum": "controlplane.billing.pricing.prepaid.CHARGES",

@@ -42,6 +42,7 @@ SPOKEN = (
     "controlplane/instances/plan.py",
     "controlplane/instances/provisioning.py",
     "controlplane/routes/provisioning.py",
+    "controlplane/loads/unread.py",
     "controlplane/metering/pipeline/schedule.py",
     "controlplane/billing/verification.py",
     "controlplane/rebalancing/carrying_out.py",

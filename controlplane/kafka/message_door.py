@@ -103,7 +103,18 @@ class Taken:
     messages: list[Message] = field(default_factory=list)
 
 
-class Reader(Protocol):
+class Reads(Protocol):
+    """Somewhere messages of one topic can be read."""
+
+    def read(self, wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
+        """Of each partition what there was room and time for, without messages of transactions that are open or aborted.
+
+        Raises ClusterUnavailable.
+        """
+        ...
+
+
+class Reader(Reads, Protocol):
     """Of one topic, in a `with` statement."""
 
     wait_s: float
@@ -115,13 +126,6 @@ class Reader(Protocol):
 
     def partitions(self) -> int:
         """How many the topic has. Raises NotFound, ClusterUnavailable."""
-        ...
-
-    def read(self, wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
-        """Of each partition what there was room and time for, without messages of transactions that are open or aborted.
-
-        Raises ClusterUnavailable.
-        """
         ...
 
 

@@ -2,9 +2,11 @@
 
     load        the program: `python -m controlplane.lake.load`, or spark-submit
     verify      another program: compares a table with its topic, by another client
+    lookup      a third: reads a few rows for somebody who waits, and is told by lines on its standard input which
     loading     one load, from the manifest to the last commit
     table       the Delta table: what its log says, and commits
     topic       Kafka's side: options, offsets, records
+    rows        the table without Spark: some rows by partition and offset
     columns     from records to rows: raw columns, typed ones, totals
     progress    a line now and then
     report      what is done, and how it went, for a program that has started a load

@@ -13,5 +13,7 @@ claiming               a run is taken, gives signs of life, and ends: rows, as t
 running                one run as a process: the words, the files with secrets, what it reports
 runner                 the loop; `manage.py lake_runner`
 metrics                what Prometheus reads of them
+tables                 what tables still have of a topic whose records have expired, for whoever looks at messages
+unread                 why a table is not read, in sentences (pure)
 api serializers        REST
 """

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
 
 BUCKET_NAME = re.compile(r"(?!xn--|sthree-)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.ASCII)
 """Without dots, which TLS to the bucket's own host name does not get along with."""
@@ -37,6 +39,12 @@ def folder_uri(root: str, organisation_id: str, instance_id: str, load_id: str) 
 def bucket_uri(bucket: str, path: str) -> str:
     """The copy."""
     return f"s3://{bucket}/{path}"
+
+
+def table_of(folder: str) -> Path | None:
+    """A table's folder on this machine; None: it is elsewhere."""
+    split = urlsplit(folder)
+    return Path(split.path) if split.scheme == "file" and not split.netloc else None
 
 
 def problems(bucket: str, path: str, region: str, access_key: str, secret_key: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import InstanceState
 from controlplane.loads import claiming, installed, running
+from controlplane.loads.destinations import table_of
 from controlplane.loads.models import LoadRun, RunState
 from controlplane.loads.running import Process
 
@@ -153,9 +154,9 @@ class Runner:
 
     def _remove_gone(self, folders: list[str]) -> None:
         """Tables of instances that are gone, where they are on this machine; elsewhere operators remove them."""
-        root = running.table_of(installed.folders())
+        root = table_of(installed.folders())
         for folder in folders:
-            table = running.table_of(folder)
+            table = table_of(folder)
             if root is not None and table is not None and table.is_relative_to(root) and table != root:
                 shutil.rmtree(table, ignore_errors=True)
 

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from controlplane.clusters.identification import USER, to_brokers
 from controlplane.kafka import running as brokers
@@ -210,12 +209,6 @@ def folder_of(run: LoadRun, home: Path) -> Path:
     """A new one, for this user alone."""
     home.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{run.pk}-", dir=home))
-
-
-def table_of(folder: str) -> Path | None:
-    """A table's folder on this machine; None: it is elsewhere."""
-    split = urlsplit(folder)
-    return Path(split.path) if split.scheme == "file" and not split.netloc else None
 
 
 def _report(folder: Path, module: str) -> Path:

@@ -3,6 +3,8 @@
 looking      one look over partitions, older or newer, with a filter and within a room: pure but for its reader
 cursors      where a look goes on, as text
 cutting      a page's values in at most so many bytes; what a role may not read
+sources      which offsets come from the topic, and which, expired there, from a load's table (pure)
+expired      finds that table, and says so where it cannot be read
 debts        who has used up the bandwidth waits
 selectors    a page, one message whole
 services     produce one, delete records: with whose it is, the limits and the audit trail

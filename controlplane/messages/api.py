@@ -39,6 +39,10 @@ class MessagesApi(APIView):
         `next`, which goes on where this one has stopped. A page holds 1 MiB of keys, values and headers; what is larger is
         cut, and can be read whole by its offset. What is read counts as consumed by the instance. Viewers are shown where
         messages are and how large, and nothing of what stands in them.
+
+        A look that begins at an offset below the first one of its partition is answered from the table of a load of this topic,
+        if one has it, and goes on in the topic where the table reaches it. That counts as consumed by nobody. A table that cannot
+        be read now is 503, `lake_unavailable`.
         """
         asked = MessagesAskedSerializer(data=request.query_params.dict())
         asked.is_valid(raise_exception=True)
@@ -49,6 +53,7 @@ class MessagesApi(APIView):
             topic=topic,
             wanted=MessagesAskedSerializer.wanted(asked.validated_data),
             may_read=caller.may_read_messages,
+            or_lake=True,
         )
         return Response(MessagesPageSerializer(page).data)
 
@@ -70,7 +75,7 @@ class MessageApi(APIView):
 
     @extend_schema(responses=MessageSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str, topic: str, partition: int, offset: int) -> Response:
-        """One message, whole."""
+        """One message, whole; of one that has expired what a load's table has."""
         caller = caller_of(request)
         shown = selectors.message_get(
             organisation=caller.organisation,
@@ -79,6 +84,7 @@ class MessageApi(APIView):
             partition=partition,
             offset=offset,
             may_read=caller.may_read_messages,
+            or_lake=True,
         )
         return Response(MessageSerializer(shown).data)
 

@@ -34,6 +34,7 @@ class Shown:
     header_count: int
     is_cut: bool = False
     is_masked: bool = False
+    load_id: str = ""  # of the load whose table it is from; empty: from the topic
 
     @property
     def is_tombstone(self) -> bool:

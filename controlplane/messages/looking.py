@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from controlplane.kafka.group_door import Span
-    from controlplane.kafka.message_door import Message, Reader, Room, Stretch, Taken
+    from controlplane.kafka.message_door import Message, Reads, Room, Stretch, Taken
 
 GROWTH = 8
 LONGEST_STRETCH = 1_000_000
@@ -154,7 +154,7 @@ class Look:
         self._records = self._bytes = 0
         self.has_moved = False
 
-    def through(self, reader: Reader) -> Looked:
+    def through(self, reader: Reads) -> Looked:
         """Look, and say what was found. Raises ClusterUnavailable."""
         while True:
             if not any(sequence.is_hungry for sequence in self._sequences):
@@ -186,7 +186,7 @@ class Look:
         self._shown.append(best.found.popleft())
         return True
 
-    def _read(self, reader: Reader) -> None:
+    def _read(self, reader: Reads) -> None:
         hungry = [sequence for sequence in self._sequences if sequence.is_hungry]
         most = self._most_of_each(len(hungry))
         wanted = {sequence.partition: sequence.stretch(most) for sequence in hungry}

@@ -4,6 +4,9 @@ What a look costs is bounded: MOST_RECORDS, MOST_BYTES and MOST_S of reading, an
 are the instance's own: brokers charge them to its bandwidth, and who has used it up waits as its consumers do
 (`BandwidthUsedUp`).
 
+A look that begins below a partition's first offset goes on in the table of a load that has these offsets, where there is one
+(`expired`), if the caller takes messages from there.
+
 A role that may not read is shown where messages are and how large. It may not filter either: whether something is found
 would say what is written there.
 """
@@ -11,7 +14,8 @@ would say what is written there.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -23,15 +27,18 @@ from controlplane.kafka.message_door import Room
 from controlplane.kafka.topics import names_of
 from controlplane.messages import cutting, debts
 from controlplane.messages.cursors import MOST_PARTITIONS
+from controlplane.messages.expired import lake_of, telling
 from controlplane.messages.looking import Direction, Filter, Look, Position
+from controlplane.messages.sources import Both
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.group_door import Span
-    from controlplane.kafka.message_door import Message, Reader
+    from controlplane.kafka.message_door import Reader
     from controlplane.messages.cutting import Shown
+    from controlplane.messages.expired import Lake
     from controlplane.messages.looking import Looked
     from controlplane.tenants.models import Organisation
 
@@ -67,6 +74,15 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class InLake:
+    """What a load's table has of a partition below its first offset."""
+
+    load: str
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """What a look did in one partition, which holds offsets from `first_offset` to before `end_offset`."""
 
@@ -75,6 +91,12 @@ class Place:
     end_offset: int
     from_offset: int
     to_offset: int
+    lake: InLake | None = None  # where the look went through it
+
+    @property
+    def oldest_offset(self) -> int:
+        """The first that a look reaches."""
+        return self.first_offset if self.lake is None else self.lake.first_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,61 +116,103 @@ class MessagesPage:
     is_masked: bool
 
     @property
+    def has_lake(self) -> bool:
+        """Whether some of it may be from a load's table."""
+        return any(each.lake is not None for each in self.places)
+
+    @property
     def following(self) -> Position | None:
         """The next page in the same direction; None: there is nothing more now."""
         return (self.older if self.direction is Direction.OLDER else self.newer) if self.has_more else None
 
 
 def messages_page(
-    *, organisation: Organisation, instance_id: str, topic: str, wanted: Wanted, may_read: bool
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    topic: str,
+    wanted: Wanted,
+    may_read: bool,
+    or_lake: bool = False,
 ) -> MessagesPage:
-    """A page. Raises NotFound, Conflict, Invalid (offset_out_of_range), Forbidden, BandwidthUsedUp, ClusterUnavailable."""
+    """A page. `or_lake`: what has expired may come from a load's table, without any charge.
+
+    Raises NotFound, Conflict, Invalid (offset_out_of_range), Forbidden, BandwidthUsedUp, ClusterUnavailable, Unavailable
+    (lake_unavailable).
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     refuse_isolated(instance)  # nobody consumes, this way neither
     check_topic(instance, topic)
     if not may_read and not wanted.filter.takes_everything:
         raise Forbidden("your role may not read messages, and so not search in them either")
-    debts.check_paid(instance.id)
-    with _reader(instance, topic) as reader:
+    may_be_lake = or_lake and (wanted.offset is not None or wanted.position is not None)
+    if not may_be_lake:
+        debts.check_paid(instance.id)
+    with _reader(instance, topic) as reader, ExitStack() as stack:
         partitions = reader.partitions()
         chosen = _chosen(wanted, partitions)
         spans = spans_of(instance, topic, chosen)
         start = _start(instance, topic, wanted, spans)
+        lake = None
+        if may_be_lake:
+            stack.enter_context(telling(lambda: _refusal(start, spans)))
+            lake = stack.enter_context(lake_of(instance, topic, start, spans))
+        if lake is None:
+            if wanted.offset is not None and wanted.position is None:
+                _check_held(start, spans)
+            if may_be_lake:
+                debts.check_paid(instance.id)
         room = Room(MOST_RECORDS, MOST_BYTES, time.monotonic() + MOST_S)
-        look = Look(start, spans, wanted.filter, wanted.limit, room)
-        looked = look.through(reader)
+        look = Look(start, _within(spans, lake), wanted.filter, wanted.limit, room)
+        looked = look.through(reader if lake is None else _both(lake, reader, instance))
         debts.keep(instance.id, reader.wait_s)
     if not look.has_moved and not looked.is_over:
         raise ClusterUnavailable("the brokers did not send messages in time")
-    return _page(looked, spans, chosen, partitions, may_read=may_read)
+    return _page(looked, spans, chosen, partitions, lake, may_read=may_read)
 
 
 def message_get(
-    *, organisation: Organisation, instance_id: str, topic: str, partition: int, offset: int, may_read: bool
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    may_read: bool,
+    or_lake: bool = False,
 ) -> Shown:
-    """One message, whole. Raises NotFound (message_not_found), Conflict, Invalid, BandwidthUsedUp, ClusterUnavailable."""
+    """One message, whole; `or_lake` as of a page.
+
+    Raises NotFound (message_not_found), Conflict, Invalid, BandwidthUsedUp, ClusterUnavailable, Unavailable (lake_unavailable).
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     refuse_isolated(instance)  # nobody consumes, this way neither
     check_topic(instance, topic)
-    debts.check_paid(instance.id)
-    with _reader(instance, topic) as reader:
+    if not or_lake:
+        debts.check_paid(instance.id)
+    with _reader(instance, topic) as reader, ExitStack() as stack:
         _chosen(Wanted(partition=partition), reader.partitions())
         span = spans_of(instance, topic, [partition])[partition]
-        found: Sequence[Message] = ()
-        if span.start <= offset < span.end:
-            room = Room(1, MOST_BYTES, time.monotonic() + MOST_S)
-            taken = reader.read({partition: (offset, offset + 1)}, room)[partition]
-            debts.keep(instance.id, reader.wait_s)
-            if taken.upto <= offset:
-                raise ClusterUnavailable("the broker did not send the message in time")
-            found = taken.messages
-    if not found:
-        raise NotFound(
-            f"there is no message at offset {offset} of partition {partition}, which holds {_held(span)}",
-            code="message_not_found",
-            members={"first_offset": span.start, "end_offset": span.end},
-        )
-    return cutting.whole(found[0]) if may_read else cutting.masked(found[0])
+        missing = _missing(offset, partition, span)
+        lake = None
+        if or_lake and offset < span.start:
+            stack.enter_context(telling(lambda: missing))
+            place = Position(Direction.NEWER, {partition: offset})
+            lake = stack.enter_context(lake_of(instance, topic, place, {partition: span}))
+        if lake is None:
+            debts.check_paid(instance.id)
+            if not span.start <= offset < span.end:
+                raise missing
+        room = Room(1, MOST_BYTES, time.monotonic() + MOST_S)
+        source = reader if lake is None else lake.reader
+        taken = source.read({partition: (offset, offset + 1)}, room)[partition]
+        debts.keep(instance.id, reader.wait_s)
+        if taken.upto <= offset:
+            raise ClusterUnavailable("the broker did not send the message in time")
+    if not taken.messages:
+        raise missing
+    shown = cutting.whole(taken.messages[0]) if may_read else cutting.masked(taken.messages[0])
+    return shown if lake is None else replace(shown, load_id=lake.load_id)
 
 
 def check_topic(instance: Instance, topic: str) -> None:
@@ -210,9 +274,6 @@ def _start(instance: Instance, topic: str, wanted: Wanted, spans: Mapping[int, S
         partition = wanted.partition
         if partition is None:
             raise Invalid.field("offset", "name the partition as well")
-        span = spans[partition]
-        if not span.start <= wanted.offset <= span.end:
-            raise out_of_range(wanted.offset, partition, span)
         return Position(Direction.NEWER, {partition: wanted.offset})
     if wanted.timestamp_ms is not None:
         places = [(topic, partition) for partition in spans]
@@ -228,21 +289,63 @@ def _start(instance: Instance, topic: str, wanted: Wanted, spans: Mapping[int, S
     return Position(direction, {partition: span.end for partition, span in spans.items()})
 
 
+def _check_held(start: Position, spans: Mapping[int, Span]) -> None:
+    for partition, offset in start.offsets.items():
+        if not spans[partition].start <= offset <= spans[partition].end:
+            raise out_of_range(offset, partition, spans[partition])
+
+
+def _refusal(start: Position, spans: Mapping[int, Span]) -> Invalid:
+    """What is said of a table that cannot be read."""
+    partition, offset = next(iter(start.offsets.items()))
+    sought = offset - 1 if start.direction is Direction.OLDER else offset
+    return out_of_range(sought, partition, spans[partition])
+
+
+def _missing(offset: int, partition: int, span: Span) -> NotFound:
+    return NotFound(
+        f"there is no message at offset {offset} of partition {partition}, which holds {_held(span)}",
+        code="message_not_found",
+        members={"first_offset": span.start, "end_offset": span.end},
+    )
+
+
+def _within(spans: Mapping[int, Span], lake: Lake | None) -> Mapping[int, Span]:
+    """What a look goes through."""
+    if lake is None:
+        return spans
+    partition = lake.below.partition
+    return {partition: lake.below.span(spans[partition])}
+
+
+def _both(lake: Lake, reader: Reader, instance: Instance) -> Both:
+    return Both(lake.below, lake.reader, reader, lambda: debts.check_paid(instance.id))
+
+
 def _page(
-    looked: Looked, spans: Mapping[int, Span], chosen: Sequence[int], partitions: int, *, may_read: bool
+    looked: Looked,
+    spans: Mapping[int, Span],
+    chosen: Sequence[int],
+    partitions: int,
+    lake: Lake | None,
+    *,
+    may_read: bool,
 ) -> MessagesPage:
     direction = looked.position.direction
     begin, end = looked.started.offsets, looked.position.offsets
     older = Position(Direction.OLDER, end if direction is Direction.OLDER else begin)
     newer = Position(Direction.NEWER, begin if direction is Direction.OLDER else end)
+    in_lake = None if lake is None else InLake(lake.load_id, lake.below.first, lake.below.end)
     places = [
-        Place(partition, span.start, span.end, begin[partition], end[partition])
+        Place(partition, span.start, span.end, begin[partition], end[partition], in_lake)
         for partition, span in sorted(spans.items())
         if partition in begin
     ]
     shown = (
         cutting.page(looked.messages, PAGE_BYTES) if may_read else [cutting.masked(each) for each in looked.messages]
     )
+    if lake is not None:
+        shown = [replace(each, load_id=lake.load_id) if each.offset < lake.below.end else each for each in shown]
     return MessagesPage(
         messages=shown,
         direction=direction,

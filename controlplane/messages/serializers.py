@@ -32,6 +32,7 @@ from controlplane.messages.services import MOST_HEADERS, TO_THE_END
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TOPIC, LAKE = "topic", "lake"
 MOST_PARTITION, MOST_TIME = 2**31 - 1, 2**53
 MOST_TEXT, MOST_KEY = 1_000, 10_000
 BASE64: dict[str, Any] = {"type": "string", "format": "byte", "nullable": True}
@@ -126,7 +127,7 @@ class MessagesAskedSerializer(StrictSerializer):
         min_value=0,
         max_value=MOST_OFFSET,
         required=False,
-        help_text="begin there, in `partition`, and go on to newer ones",
+        help_text="begin there, in `partition`, and go on to newer ones; what has expired may be in a load's table",
     )
     timestamp_ms = _NumberTextField(
         min_value=0, max_value=MOST_TIME, required=False, help_text="begin with the first message of that time or later"
@@ -190,6 +191,19 @@ class MessageSerializer(serializers.Serializer[Any]):
         source="is_cut", help_text="key, value or headers are not whole: read it by its offset"
     )
     masked = serializers.BooleanField(source="is_masked", help_text="your role may not read what stands in messages")
+    source = serializers.SerializerMethodField(
+        help_text="lake: it has expired in the topic, and is read from a load's table"
+    )
+    load = serializers.SerializerMethodField(help_text="the load whose table it is from; null: from the topic")
+
+    @extend_schema_field(serializers.ChoiceField(choices=[TOPIC, LAKE]))
+    def get_source(self, shown: Shown) -> str:
+        """Where it is from."""
+        return LAKE if shown.load_id else TOPIC
+
+    def get_load(self, shown: Shown) -> str | None:
+        """Its id."""
+        return shown.load_id or None
 
     def get_key_bytes(self, shown: Shown) -> int | None:
         """Its length."""
@@ -200,6 +214,16 @@ class MessageSerializer(serializers.Serializer[Any]):
         return None if shown.value_bytes == NULL else shown.value_bytes
 
 
+class InLakeSerializer(serializers.Serializer[Any]):
+    """What a load's table has of a partition, below its first offset."""
+
+    load = serializers.CharField()
+    first_offset = serializers.IntegerField()
+    end_offset = serializers.IntegerField(
+        help_text="a look goes on in the topic from here if it is the topic's first offset; else it ends"
+    )
+
+
 class PlaceSerializer(serializers.Serializer[Any]):
     """What a look did in one partition."""
 
@@ -208,6 +232,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
     end_offset = serializers.IntegerField(help_text="the next that will be written")
     from_offset = serializers.IntegerField(help_text="where the look began")
     to_offset = serializers.IntegerField(help_text="where it stopped, and the next page begins")
+    lake = InLakeSerializer(allow_null=True, help_text="null: the look did not begin below `first_offset`")
 
 
 class LookedSerializer(serializers.Serializer[Any]):
@@ -326,6 +351,8 @@ _ITEM = {
     "header_count": 1,
     "cut": False,
     "masked": False,
+    "source": "topic",
+    "load": None,
 }
 MESSAGES_EXAMPLE = OpenApiExample(
     "The newest message with a key, after one look",
@@ -339,7 +366,14 @@ MESSAGES_EXAMPLE = OpenApiExample(
             "records": 1034,
             "bytes": 8_390_112,
             "partitions": [
-                {"partition": 2, "first_offset": 0, "end_offset": 1234, "from_offset": 1234, "to_offset": 200}
+                {
+                    "partition": 2,
+                    "first_offset": 0,
+                    "end_offset": 1234,
+                    "from_offset": 1234,
+                    "to_offset": 200,
+                    "lake": None,
+                }
             ],
             "unavailable": [],
         },

@@ -132,6 +132,11 @@ class World:
         """The port of the broker's internal listener."""
         return self._broker.ports["internal"]
 
+    @property
+    def zookeeper(self) -> str:
+        """Its address."""
+        return self._zookeeper.hosts
+
     def new_tenant(self, limits: Limits = UNLIMITED) -> None:
         """An instance without topics, and no tables: as each test finds it."""
         self.tenant = Specs(self._client).create([1], limits=limits)

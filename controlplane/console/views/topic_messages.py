@@ -64,6 +64,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
                 topic=topic,
                 wanted=form.wanted(_position(request), ROWS),
                 may_read=caller.may_read_messages,
+                or_lake=True,
             )
         except (Unavailable, BandwidthUsedUp) as error:
             away = error
@@ -131,6 +132,7 @@ def shown(
         partition=partition,
         offset=offset,
         may_read=caller.may_read_messages,
+        or_lake=True,
     )
     if "download" in request.GET:
         return _download(message, topic)
@@ -216,7 +218,7 @@ def _ways(page: MessagesPage | None) -> dict[str, Any]:
     """Cursors of what lies on both sides; None: nothing does."""
     if page is None:
         return {"older": None, "newer": None, "tail": None}
-    older = any(page.older.offsets[each.partition] > each.first_offset for each in page.places)
+    older = any(page.older.offsets[each.partition] > each.oldest_offset for each in page.places)
     newer = any(page.newer.offsets[each.partition] < each.end_offset for each in page.places)
     return {
         "older": cursors.text_of(page.older) if older else None,

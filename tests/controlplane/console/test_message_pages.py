@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html import unescape
 
 import pytest
 
 from controlplane.console import contents
 from controlplane.core.models import AuditEntry
+from controlplane.loads.models import LoadRun
 from controlplane.messages import selectors
 from controlplane.topics import services as topics
+from tests.controlplane.loads.rows import LONG_AGO, load_row
+from tests.support.delta_tables import commit
 
 from .conftest import text_of
 
@@ -116,6 +120,66 @@ def test_a_search_that_has_not_come_to_its_end_says_so_and_goes_on(at_alice, pat
             break
         page = at_alice.client.get(link(page, "Go on"))
     assert offsets(page) == [(0, 0)]
+
+
+# --- from the lake ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lake(path, orders, admin, instance, tmp_path):
+    """Of partition 0 the first five have expired, and are in the table of a load."""
+    physical = f"{instance.id.removeprefix('ins-')}.orders"
+    for n in range(8):
+        orders(0, b"value %d" % n)
+    admin.messages.delete_before(physical, {0: 5})
+    topic_id, uri = admin.topics[physical].id, str(tmp_path / "table")
+    commit(uri, topic_id, [(0, n, 1000 + n, None, b"value %d" % n, ()) for n in range(5)], {0: (0, 5)})
+    load = load_row(instance, folder=f"file:{uri}")
+    run = LoadRun(
+        load=load, organisation=load.organisation, instance_id=instance.id, asked_at=LONG_AGO, topic_id=topic_id
+    )
+    run.save(force_insert=True)
+    return tmp_path / "table"
+
+
+def test_what_has_expired_is_shown_from_the_lake_and_marked(at_alice, path, lake):
+    page = at_alice.get(path, data={"partition": "0", "begin": "offset", "offset": "2"})
+    assert offsets(page) == [(0, offset) for offset in (7, 6, 5, 4, 3, 2)]
+    text = text_of(page)
+    assert page.content.decode().count('<span class="sub">from the lake</span>') == 3
+    assert "What is from the lake does not." in text
+    older = at_alice.client.get(link(page, "Older"))
+    assert offsets(older) == [(0, 1), (0, 0)]
+    assert link(older, "Older") is None
+    assert offsets(at_alice.client.get(link(older, "Newer"))) == offsets(page)
+    one = text_of(at_alice.get(f"{path}/0/2"))
+    assert "the table of load-000000000001" in one
+    assert "value 2" in one
+    assert at_alice.get(f"{path}/0/2", data={"download": "1"}).content == b"value 2"
+    assert "lake" not in text_of(at_alice.get(path))
+
+
+def test_a_viewer_sees_that_it_is_from_the_lake_and_no_content(at_viewer, path, lake):
+    page = at_viewer.get(path, data={"partition": "0", "begin": "offset", "offset": "2"})
+    assert "from the lake" in text_of(page)
+    assert "value 2" not in page.content.decode()
+    assert at_viewer.get(f"{path}/0/2", data={"download": "1"}).status_code == 403
+
+
+def test_a_table_that_cannot_be_read_is_said_beside_the_offset_in_both_languages(at_alice, path, lake):
+    shutil.rmtree(lake)
+    asked = {"partition": "0", "begin": "offset", "offset": "2"}
+    page = at_alice.get(path, data=asked)
+    assert page.status_code == 422
+    assert (
+        "the table of load-000000000001 may have what has expired, but cannot be read: it is no longer there"
+        in text_of(page)
+    )
+    assert "it is no longer there" in text_of(at_alice.get(f"{path}/0/2"))
+    chinese = text_of(at_alice.get(path, data=asked, HTTP_ACCEPT_LANGUAGE="zh-hans"))
+    assert "load-000000000001 的表中可能有已过期的消息" in chinese
+    assert "它已不存在" in chinese
+    assert "may have" not in chinese
 
 
 # --- any bytes --------------------------------------------------------------------------------------------------------

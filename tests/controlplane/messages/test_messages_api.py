@@ -48,6 +48,8 @@ def test_a_message_is_told_with_all_that_it_has(alice, address, orders):
             "header_count": 2,
             "cut": False,
             "masked": False,
+            "source": "topic",
+            "load": None,
         }
     ]
     assert (body["next"], body["masked"]) == (None, False)
