@@ -195,6 +195,7 @@ SPECTACULAR_SETTINGS = {
         "KindEnum": "controlplane.throttle_rules.serializers.KINDS",
         "QuotaReportDayResourceEnum": "controlplane.what_if.rules.RESOURCES",
         "BudgetAlertKindEnum": "controlplane.budgets.rules.KINDS",
+        "LoadKindEnum": "controlplane.loads.serializers.KINDS",
         "ElasticStateEnum": "controlplane.admission.elastic.STATES",
         "PrepaidStateEnum": "controlplane.admission.prepaid.STATES",
         "PrepaidAtEndEnum": "controlplane.billing.pricing.prepaid.AT_END",

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.core.errors import Invalid
 from controlplane.loads.destinations import LONGEST_PATH, Kind
-from controlplane.loads.models import RunState
+from controlplane.loads.models import LoadRun, RunState
 from controlplane.loads.ranges import LARGEST_OFFSET, MOST_PARTITIONS, Asked
 from controlplane.loads.schedule import LEAST_MINUTES, MOST_MINUTES
 from controlplane.loads.services import LONGEST_SCHEMA
@@ -18,10 +18,11 @@ from controlplane.loads.services import LONGEST_SCHEMA
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controlplane.loads.models import Load, LoadRun
+    from controlplane.loads.models import Load
 
 LONGEST_KEY, LONGEST_BUCKET, LONGEST_REGION, LONGEST_TOPIC = 200, 63, 32, 249
 MOST_TIME, MOST_PARTITION = 2**53, 2**31 - 1
+KINDS = [kind.value for kind in Kind]
 REASONS = {
     2: "range_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken",
 }  # fmt: skip
@@ -49,9 +50,7 @@ class LoadCreateSerializer(StrictSerializer):
     """POST. A bucket needs its members; a folder has none."""
 
     topic = StrictCharField(max_length=LONGEST_TOPIC)
-    kind = serializers.ChoiceField(
-        choices=[kind.value for kind in Kind], help_text="where to: a folder here, or your bucket"
-    )
+    kind = serializers.ChoiceField(choices=KINDS, help_text="where to: a folder here, or your bucket")
     bucket = StrictCharField(required=False, max_length=LONGEST_BUCKET)
     path = StrictCharField(required=False, max_length=LONGEST_PATH, help_text="of the table in the bucket: lake/orders")
     region = StrictCharField(required=False, max_length=LONGEST_REGION, help_text="of the bucket; by default us-east-1")
@@ -144,7 +143,7 @@ class LoadSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     topic = serializers.CharField()
-    kind = serializers.ChoiceField(choices=[kind.value for kind in Kind])
+    kind = serializers.ChoiceField(choices=KINDS)
     uri = serializers.CharField(help_text="the Delta Lake table")
     region = serializers.CharField(help_text="of the bucket; empty: a folder")
     access_key = serializers.CharField(help_text="of the bucket; empty: a folder")
