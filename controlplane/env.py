@@ -51,9 +51,9 @@ METRICS_URL           where tenants' Prometheus reads their figures, if that is 
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_LAKE_FOLDERS   URI below which loads of topics have folders, for each organisation its own:  empty
-                      ``file:/lake``, ``hdfs://…``, ``s3a://…``. Empty: loads have no folders (docs/subsystems/loads.md)
-SLUICE_LAKE_BUCKETS   ``aws``, or the endpoint of the store in which tenants have buckets of their own:  empty
-                      ``https://s3.example.com``. Empty: loads go to no buckets
+                      ``file:/lake``, ``hdfs://…``. Empty: nothing can be loaded (docs/subsystems/loads.md)
+SLUICE_LAKE_BUCKETS   ``aws``, or the endpoint of the store in which tenants have buckets of their own, which  empty
+                      get copies: ``https://s3.example.com``. Empty: no copies
 SLUICE_LAKE_LOADS_AT_ONCE  loads that one runner runs at the same time                     ``1``
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, who comes by  ``0``
                       http is sent to https, browsers are told to stay there (HSTS); the proxy's ``X-Forwarded-Proto``

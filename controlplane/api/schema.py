@@ -65,14 +65,14 @@ class ProblemAwareSchema(AutoSchema):
         return bodies
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """No request that has a body may leave it out, a PATCH neither. A view says so if its DELETE has one."""
+        """No request that has a body may leave it out, a PATCH neither, unless its view says so; a DELETE may have one."""
         deletes = self.method == "DELETE" and getattr(self.view, "deletes_by_body", False)
         self.method = "POST" if deletes else self.method  # spectacular knows no body of a DELETE
         try:
             body = super()._get_request_body(direction)
         finally:
             self.method = "DELETE" if deletes else self.method
-        return body and {**body, "required": True}
+        return body and {**body, "required": not getattr(self.view, "bodies_are_optional", False)}
 
     def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
         """Request bodies refuse members that they do not know, and some refuse to be empty: the schema says so."""

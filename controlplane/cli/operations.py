@@ -39,6 +39,7 @@ _RULE = f"{_INSTANCE}/throttle-rules/{{rule_id}}"
 _ISSUER = f"{_INSTANCE}/token-issuers/{{issuer_id}}"
 _ALARM = f"{_INSTANCE}/alarms/{{alarm_id}}"
 _RECEIVER = f"{_INSTANCE}/receivers/{{receiver_id}}"
+_LOAD = f"{_INSTANCE}/lake-loads/{{load_id}}"
 _PROPOSAL = f"{_INSTANCE}/proposal"
 
 ME = Call("GET", "/me")
@@ -126,6 +127,15 @@ REFUSED_CONNECTIONS = Call("GET", f"{_INSTANCE}/refused-connections")
 TALKERS = Call("GET", f"{_INSTANCE}/talkers")
 
 MIRRORS = Call("GET", f"{_INSTANCE}/mirrors")
+
+LOADS = Call("GET", f"{_INSTANCE}/lake-loads")
+LOAD_CREATE = Call("POST", f"{_INSTANCE}/lake-loads")
+LOAD = Call("GET", _LOAD)
+LOAD_CHANGE = Call("PATCH", _LOAD)
+LOAD_DELETE = Call("DELETE", _LOAD)
+LOAD_RUNS = Call("GET", f"{_LOAD}/runs")
+LOAD_RUN = Call("POST", f"{_LOAD}/runs")
+LOAD_STOP = Call("POST", f"{_LOAD}/stop")
 
 TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
 TRANSACTION = Call("GET", _TRANSACTION)

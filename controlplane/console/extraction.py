@@ -42,6 +42,9 @@ SPOKEN = (
     "controlplane/instances/plan.py",
     "controlplane/instances/provisioning.py",
     "controlplane/routes/provisioning.py",
+    "controlplane/loads/destinations.py",
+    "controlplane/loads/installed.py",
+    "controlplane/loads/ranges.py",
     "controlplane/loads/unread.py",
     "controlplane/metering/pipeline/schedule.py",
     "controlplane/billing/verification.py",
@@ -86,7 +89,19 @@ NOT_SPOKEN = {
 """Of them, modules that say nothing, or nothing that is translated."""
 REFUSING = (
     *("access", "accounts", "admission", "alarms", "billing", "budgets", "certificates", "clusters", "connections"),
-    *("core", "groups", "health", "instances", "kafka", "messages", "metering", "mirrors", "policies", "quotas"),
+    *(
+        "core",
+        "groups",
+        "health",
+        "instances",
+        "kafka",
+        "loads",
+        "messages",
+        "metering",
+        "mirrors",
+        "policies",
+        "quotas",
+    ),
     *("rebalancing", "routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
     *("transactions", "what_if"),
 )

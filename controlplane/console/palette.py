@@ -50,6 +50,7 @@ INSTANCE_PAGES = (
     ("groups", "Groups"),
     ("transactions", "Transactions"),
     ("instance_mirrors", "Mirrors"),
+    ("instance_loads", "Lake loads"),
     ("instance_connections", "Connections"),
     ("instance_access", "Access"),
     ("users", "Users"),

@@ -147,6 +147,43 @@ NAMES = (
     "In this service {most} at most.",
     "For those who run the brokers.",
     *("sizes", "offsets", "configurations", "Changed"),
+    # What runs of loads say: as the runner keeps it, and the program of Spark with members of REST for its options.
+    "the program that ran this load is gone, and did not say why",
+    "the program ended with status {status}, and did not say why",
+    "the program cannot be started",
+    "the instance is {state}, not running",
+    "stopped before it began",
+    "stopped; what was committed by then stays, and the next run goes on there",
+    "stopped after {hours} hours; the next run goes on where the table is",
+    "commit {number} of {commits}: reading {offsets} offsets: {seconds} s",
+    "commit {number} of {commits}: reading {offsets} offsets: {seconds} s, {ready} of {all} tasks",
+    "commit {number} of {commits}: writing {rows} rows: {seconds} s",
+    "commit {number} of {commits}: writing {rows} rows: {seconds} s, {ready} of {all} tasks",
+    "inferring the schema: {seconds} s",
+    "inferring the schema: {seconds} s, {ready} of {all} tasks",
+    "{offsets} offsets of {partitions} partitions, {commits} commits",
+    "nothing to load: the table has all that the topic has",
+    "{rows} rows, {bytes} bytes of keys and values, {commits} commits, {seconds} s; topic id {id}",
+    "offsets {first} to {last} of partition {partition}",
+    (
+        "the table was loaded from the topic with the id {before}, and the topic of this name has the id {after}: it was deleted "
+        "and made again. new_topic goes on with the new one, from its beginning; the rows of the old one stay, under its id."
+    ),
+    (
+        "no longer in the topic: {gaps}. They expired, or were deleted. skip_expired goes on behind them, and notes in the table "
+        "what is missing."
+    ),
+    (
+        "no longer in the topic: {gaps}. They expired, or were deleted. skip_expired loads the rest of the range; rows that the "
+        "table has of them stay."
+    ),
+    (
+        "partition {partition} ends at offset {end}, and the table has it up to {most}: the topic has lost its end (an unclean "
+        "leader election?). Load into another table; this one keeps what it has."
+    ),
+    "partition {partition}: the table has {has}, and {span} would leave a hole between the two",
+    "partition {partition}: {span} is no range of offsets up to {end}",
+    "the topic has no partition {partition}",
     # Formats of dates on axes.
     *("%-d %b", "%b %Y"),
 )

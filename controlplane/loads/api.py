@@ -79,6 +79,8 @@ class LoadApi(APIView):
 class LoadRunsApi(APIView):
     """/api/v1/instances/{id}/lake-loads/{load_id}/runs."""
 
+    bodies_are_optional = True  # without one: what is new
+
     @extend_schema(responses=LoadRunPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Its runs, the newest first."""

@@ -327,6 +327,7 @@ def prepare(world: World) -> None:
     watch(made[1])
     spend(made[1])
     fill_up(made[1])
+    load(made[1])
     rebalance(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
@@ -861,6 +862,60 @@ def fill_up(instance: Any) -> None:
         ).save(force_insert=True)  # fmt: skip
 
 
+def load(instance: Any) -> None:
+    """Loads into a lake: one that runs, with all kinds of runs before it; one whose topic is another now; one that never ran."""
+    from datetime import UTC, datetime, timedelta
+
+    from controlplane.core.sealed import sealed
+    from controlplane.loads.models import Load, LoadRun
+    from tests.controlplane.loads.rows import load_row
+
+    now, owner = datetime.now(UTC), {"organisation": instance.organisation, "instance_id": instance.pk}
+
+    def run(row: Load, hours: float, **members: Any) -> None:
+        at = now - timedelta(hours=hours)
+        usual = {
+            "state": "succeeded",
+            "asked_by": "",
+            "started_at": at,
+            "ended_at": at + timedelta(minutes=2, seconds=14),
+        }
+        LoadRun(load=row, **owner, asked_at=at, **usual | members).save(force_insert=True)
+
+    hourly = load_row(
+        instance, "load-000000000001", every_minutes=60, kind="bucket", folder="", bucket="acme-analytics", path="kafka/orders",
+        region="eu-central-1", access_key="AKIAIOSFODNN7EXAMPLE", schema="id BIGINT, customer STRING, amount DECIMAL(12,2)",
+        secret_key=sealed(Load, "secret_key", b"never-shown", id="load-000000000001"), next_start_at=now + timedelta(minutes=43),
+    )  # fmt: skip
+    said = "12,431 rows, 4,201,337 bytes of keys and values, 1 commits, 41.2 s; topic id rJ0fPqkzTqu7xjB4w1sZyA"
+    loaded = {"says": said, "exit_status": 0, "row_count": 12_431, "byte_count": 4_201_337, "commits": 1}
+    again = {"offsets": {"0": [100, 200], "3": [0, 50]}}
+    run(
+        hourly,
+        4,
+        **loaded,
+        gaps=["offsets 0 to 99 of partition 2"],
+        asked={"skip_expired": True},
+        asked_by="alice@example.com",
+    )
+    run(hourly, 3, state="stopped", says="stopped; what was committed by then stays, and the next run goes on there", commits=2,
+        asked=again, asked_by="alice@example.com")  # fmt: skip
+    run(
+        hourly, 2, state="failed", exit_status=1, says="Kafka does not say what the topic is: the brokers do not answer"
+    )
+    run(hourly, 1, **loaded, problems=3)
+    run(hourly, 0.01, state="running", ended_at=None, asked_by="alice@example.com", seen_at=now + timedelta(days=1),
+        says="commit 2 of 5: reading 1,000,000 offsets: 12 s, 3 of 8 tasks")  # fmt: skip
+    payments = load_row(instance, "load-000000000002", topic="payments", every_minutes=1440, failures=3,
+                        next_start_at=now + timedelta(minutes=4))  # fmt: skip
+    run(payments, 5, state="failed", exit_status=3, says=(
+        "the table was loaded from the topic with the id rJ0fPqkzTqu7xjB4w1sZyA, and the topic of this name has the id "
+        "bW9hPqkzTqu7xjB4w1sZyB: it was deleted and made again. new_topic goes on with the new one, from its beginning; the rows "
+        "of the old one stay, under its id."
+    ))  # fmt: skip
+    load_row(instance, "load-000000000003", topic="shipments.v2", enabled=False, every_minutes=30)
+
+
 class Quiet(WSGIRequestHandler):
     """Says nothing of what it serves."""
 
@@ -890,6 +945,8 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
         "SLUICE_SMTP_SECURITY": "off",
         "SLUICE_EMAIL_FROM": "alarms@sluice.example.com",
         "SLUICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
+        "SLUICE_LAKE_FOLDERS": "file:/lake",
+        "SLUICE_LAKE_BUCKETS": "aws",
     }
     import django
 

@@ -35,6 +35,7 @@ from .alarms.rows import CODE, alarm_row, event_row, receiver_row
 from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
+from .loads.rows import load_row
 from .test_instances_api import problem
 from .token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -87,6 +88,9 @@ BODIES = {
         "address": "https://hooks.example.com/",
     },
     ("post", "instances/<id:instance_id>/receivers/<id:receiver_id>/confirm"): {"code": CODE},
+    ("post", "instances/<id:instance_id>/lake-loads"): {"topic": "orders", "kind": "folder"},
+    ("patch", "instances/<id:instance_id>/lake-loads/<id:load_id>"): {"every_minutes": 30},
+    ("post", "instances/<id:instance_id>/lake-loads/<id:load_id>/runs"): {},
     ("post", "instances/<id:instance_id>/users"): {"name": "bob"},
     ("delete", "instances/<id:instance_id>/users"): {"name": "ann"},
     ("put", "instances/<id:instance_id>/users/<name:user>/password"): {"keep_previous_s": 60},
@@ -144,7 +148,9 @@ WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 @pytest.fixture
 def theirs(alice, instance, admin, settings, monkeypatch):
     """Alice's ids, by the names that routes give them."""
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, token_issuer_hosts="login.example.com")
+    settings.ENVIRONMENT = replace(
+        settings.ENVIRONMENT, token_issuer_hosts="login.example.com", lake_folders="file:/lake", metering_absent=""
+    )
     monkeypatch.setattr(fetching, "fetched", lambda _address: json.dumps(Issuer(keys={"one": "P-256"}).jwks()).encode())
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
@@ -187,6 +193,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<name:user>": "ann",
         "<id:issuer_id>": token_issuer_row(instance).id,
         "<id:alarm_id>": alarm.id,
+        "<id:load_id>": load_row(instance).id,
         "<id:budget_id>": budget_row(alice.organisation, instance=instance).id,
         "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
@@ -252,7 +259,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
-    missing |= {"<id:budget_id>": "bud-" + "0" * 12}
+    missing |= {"<id:budget_id>": "bud-" + "0" * 12, "<id:load_id>": "load-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}
     missing |= {"<int:membership_id>": "987654320", "<id:invitation_id>": "join-" + "0" * 12}
@@ -270,6 +277,8 @@ def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
     if "<name:member>" in text:
         (group,) = admin.groups.found.values()
         group.members.append(Member("reader-1", "reader", "10.0.0.7", ()))
+    if text.endswith("/lake-loads/<id:load_id>/stop"):
+        alice.api.post(address(text.replace("/stop", "/runs"), theirs), {})
     if text.endswith("/restore"):
         Instance.objects.unscoped("a test").update(state="isolated")
     flow_master.answers[theirs["<id:instance_id>"]] = {}

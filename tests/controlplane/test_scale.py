@@ -55,6 +55,8 @@ from controlplane.history.models import (
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
+from controlplane.loads.models import LoadRun
+from controlplane.loads.services import MOST_LOADS, MOST_RUNS_KEPT
 from controlplane.metering.models import JobRun, UsageMaximum
 from controlplane.metering.pipeline.quota_days import RESOURCES
 from controlplane.metering.pipeline.schedule import JOBS
@@ -69,11 +71,13 @@ from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import counts_of, keep, keep_requests, rolled, sample
 from .identity.rows import sign_up_row
+from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
 ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000001"
+LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {
     "sign_out",
@@ -88,7 +92,7 @@ POSTS_ONLY = {
 }
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore", "change_cancel", "budget_delete"}
+POSTS_ONLY |= {"instance_restore", "change_cancel", "budget_delete", "instance_load_stop", "instance_load_delete"}
 POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
 POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
@@ -185,6 +189,7 @@ def pages(alice, at_staff, first, rule_id):
         "alarm_id": ALARM,
         "budget_id": BUDGET,
         "receiver_id": RECEIVER,
+        "load_id": LOAD,
         "rebalance_id": rebalance_row(Instance.objects.unscoped("a test").get(pk=first).cluster, moves=1_000).id,
         "cluster": "default",
         "broker": 1,
@@ -216,6 +221,7 @@ def lists(alice, first, rule_id):
         "<route:route_id>": "default",
         "<name:user>": "alice",
         "<id:alarm_id>": ALARM,
+        "<id:load_id>": LOAD,
         "<id:budget_id>": BUDGET,
         "<id:receiver_id>": RECEIVER,
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
@@ -302,6 +308,19 @@ def alarms(instance):
             ended_at=now - timedelta(hours=number),
         )
         for number in range(500)
+    )  # fmt: skip
+
+
+def loads(instance):
+    """As many as an instance can have, each with as many runs as are kept."""
+    for number in range(MOST_LOADS):
+        load_row(instance, f"load-{number:012}", every_minutes=60)
+    LoadRun.objects.unscoped("a test").bulk_create(
+        LoadRun(
+            load_id=f"load-{number % MOST_LOADS:012}", organisation=instance.organisation, instance_id=instance.pk,
+            state="failed", exit_status=4, asked_at=SYSTEM_CLOCK.now(), says="no longer in the topic",
+        )
+        for number in range(MOST_LOADS * MOST_RUNS_KEPT)
     )  # fmt: skip
 
 
@@ -429,6 +448,7 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
         organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
     )
     alarms(one)
+    loads(one)
     budgets(alice)
     quota_report(alice, first)
     crowd(one, instances)

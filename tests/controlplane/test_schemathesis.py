@@ -40,6 +40,7 @@ from .alarms.rows import alarm_row, receiver_row
 from .budgets.rows import budget_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
+from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
 from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
@@ -131,6 +132,13 @@ RULED = {
     "code": "the one that was sent",
     "email": "an address, without quotation marks, of nobody who is a member",
     "role": "the organisation keeps an owner",
+    "kind": "a place that operators have set",
+    "bucket": "the name of one",
+    "path": "a folder in a bucket",
+    "region": "of a bucket, and of nothing else",
+    "access_key": "the same, with its secret",
+    "secret_key": "the same",
+    "offsets": "ranges that have a length, one a partition",
     "after": "an entry that there is",
     "hash": "goes with `after`",
 }
@@ -150,11 +158,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     """What there is to be asked for, and the way back to it."""
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"access_key_secret": "k" * 40}))
-    monkeypatch.setattr(
-        installation,
-        "ENVIRONMENT",
-        dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets, rest_limits=dict.fromkeys(REST_LIMITS, 0)),
-    )
+    changed = {"secrets_file": secrets, "rest_limits": dict.fromkeys(REST_LIMITS, 0)}
+    changed |= {"lake_folders": "file:/lake", "lake_buckets": "aws", "metering_absent": ""}
+    monkeypatch.setattr(installation, "ENVIRONMENT", dataclasses.replace(installation.ENVIRONMENT, **changed))
     access_key, _ = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="signed")
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
@@ -191,6 +197,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "change_id": change_row(instance).id,
         "issuer_id": token_issuer_row(instance).id,
         "alarm_id": alarm_row(instance).id,
+        "load_id": load_row(instance).id,
         "budget_id": budget_row(alice.organisation).id,
         "receiver_id": receiver_row(instance).id,
         "rebalance_id": rebalance_row(instance.cluster).id,

@@ -41,6 +41,7 @@ IDS = {
     "alarm_id": "alm-abcdefghij",
     "budget_id": "bud-abcdefghij",
     "receiver_id": "rcv-abcdefghij",
+    "load_id": "load-abcdefghij",
 }
 
 

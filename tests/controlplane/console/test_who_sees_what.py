@@ -29,6 +29,7 @@ from tests.controlplane.admission.rows import change_row
 from tests.controlplane.alarms.rows import alarm_row, receiver_row
 from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.loads.rows import load_row
 from tests.controlplane.rebalancing.rows import rebalance_row
 from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
@@ -48,7 +49,7 @@ POSTS_ONLY = {
 }
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore", "change_cancel"}
+POSTS_ONLY |= {"instance_restore", "change_cancel", "instance_load_stop", "instance_load_delete"}
 POSTS_ONLY |= {
     "alarm_delete",
     "budget_delete",
@@ -91,6 +92,7 @@ def address(alice, instance, admin):
         "transactional_id": "copier",
         "user": "ann",
         "alarm_id": alarm_row(instance).id,
+        "load_id": load_row(instance).id,
         "budget_id": budget_row(alice.organisation, instance=instance).id,
         "receiver_id": receiver_row(instance, address=HOOK).id,
         "rebalance_id": rebalance_row(instance.cluster).id,
@@ -199,6 +201,9 @@ FORMS = {
     "throttle_rule_new": {"topics": "mine", "produce_mib_per_s": 1},
     "throttle_rule": {"topics": "mine", "produce_mib_per_s": 1},
     "throttle_rule_delete": {},
+    "instance_load_new": {"topic": "orders", "kind": "folder", "schema": "raw", "every_minutes": ""},
+    "instance_load": {"every_minutes": "30", "enabled": "on"},
+    "instance_load_delete": {},
     "member_role": {"role": "viewer"},
     "member_remove": {},
 }

@@ -86,6 +86,7 @@ def test_every_sealed_field_says_whose_it_is():
         "alarms.Receiver.secret",
         "certificates.Authority.key",
         "certificates.RouteCertificate.key",
+        "loads.Load.secret_key",
         "mail.Mail.sealed",
     }
 

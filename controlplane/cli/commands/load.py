@@ -1,0 +1,183 @@
+"""Loads of topics into Delta Lake tables: set up, run, stopped. A bucket's secret key is asked for, and never an argument."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import file_text, said, whole_or_null
+from controlplane.cli.errors import Misused
+from controlplane.cli.options import Commands, Instance, Limit, Topic, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands(
+    "Loads of topics into Delta Lake tables. What they read counts against the consume limit of the instance."
+)
+LISTED = columns(
+    "id", "topic", "uri", "every_minutes", "enabled", "next_start_at",
+    state="last_run.state", rows="last_run.rows", ended_at="last_run.ended_at",
+)  # fmt: skip
+RUNS = columns("id", "state", "asked_at", "asked_by", "rows", "bytes", "commits", "problems", "reason", "says")
+RANGE = re.compile(r"(\d+):(\d+)-(\d+)", re.ASCII)
+Kind = Literal["folder", "bucket"]
+Load = Annotated[str, typer.Argument(metavar="LOAD", help="Its id.")]
+Region = Annotated[str | None, typer.Option(help="Of the bucket.")]
+AccessKey = Annotated[str | None, typer.Option(help="Of the bucket. Its secret key is asked for.")]
+SkipExpired = Annotated[
+    bool | None,
+    typer.Option("--skip-expired/--no-skip-expired", help="Go on behind records that expired, and note the gap."),
+]
+
+
+@app.add("list")
+def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+    """Loads, each with its last run."""
+    of(ctx).listed(ops.LOADS, LISTED, limit=limit, instance_id=instance)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, instance: Instance, load: Load) -> None:
+    """One load, with its last run."""
+    of(ctx).show(ops.LOAD, instance_id=instance, load_id=load)
+
+
+@app.add("create")
+def create(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    kind: Annotated[Kind, typer.Argument(help="A folder of the service, or a bucket of your own.")],
+    bucket: Annotated[str | None, typer.Option(help="Its name.")] = None,
+    path: Annotated[str | None, typer.Option(help="Of the table in the bucket, such as lake/orders.")] = None,
+    region: Region = None,
+    access_key: AccessKey = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Of JSON values: raw (none, the default), inferred, or Spark's DDL or JSON.")
+    ] = None,
+    schema_file: Annotated[Path | None, typer.Option(help="Where the DDL or the JSON stands.")] = None,
+    every: Annotated[int | None, typer.Option(help="Minutes between two runs; by default only when asked for.")] = None,
+    skip_expired: SkipExpired = None,
+) -> None:
+    """Set up a load of a topic into a table. With --every its first run begins at once."""
+    if schema is not None and schema_file is not None:
+        raise Misused("--schema and --schema-file: only one of them")
+    body = said(
+        topic=topic,
+        kind=kind,
+        bucket=bucket,
+        path=path,
+        region=region,
+        access_key=access_key,
+        secret_key=None if access_key is None else _secret(),
+        schema=schema if schema_file is None else file_text(schema_file).strip(),
+        every_minutes=every,
+        skip_expired=skip_expired,
+    )
+    of(ctx).change(ops.LOAD_CREATE, body=body, instance_id=instance)
+
+
+@app.add("update")
+def update(
+    ctx: typer.Context,
+    instance: Instance,
+    load: Load,
+    every: Annotated[str | None, typer.Option(help="Minutes between two runs; null: only when asked for.")] = None,
+    enabled: Annotated[bool | None, typer.Option("--enabled/--disabled", help="Whether the schedule runs it.")] = None,
+    skip_expired: SkipExpired = None,
+    region: Region = None,
+    access_key: AccessKey = None,
+    ask_secret: Annotated[bool, typer.Option("--ask-secret", help="Another secret of the same access key.")] = False,
+) -> None:
+    """Another schedule, or another key of the bucket."""
+    asks = ask_secret or access_key is not None
+    body = said(
+        enabled=enabled,
+        skip_expired=skip_expired,
+        region=region,
+        access_key=access_key,
+        secret_key=_secret() if asks else None,
+    ) | whole_or_null(every_minutes=every)
+    if not body:
+        raise Misused("name what is to be different")
+    of(ctx).change(ops.LOAD_CHANGE, body=body, instance_id=instance, load_id=load)
+
+
+@app.add("delete")
+def delete(ctx: typer.Context, instance: Instance, load: Load, yes: Yes = False) -> None:
+    """Load no more. The table stays, and what is in it."""
+    session = of(ctx)
+    session.confirm(f"This deletes the load {load}. Its table stays.", load, yes=yes)
+    session.change(ops.LOAD_DELETE, done=f"{load} is deleted.", instance_id=instance, load_id=load)
+
+
+@app.add("run")
+def run(
+    ctx: typer.Context,
+    instance: Instance,
+    load: Load,
+    from_time: Annotated[
+        str | None, typer.Option(help="Again from there on: a date or RFC 3339, in UTC where no zone is said.")
+    ] = None,
+    offsets: Annotated[
+        list[str] | None,
+        typer.Option(help="0:100-200 are offsets 100 to 199 of partition 0, loaded again; once more for another."),
+    ] = None,
+    new_topic: Annotated[
+        bool, typer.Option("--new-topic", help="The topic was deleted and made again: load the new one.")
+    ] = False,
+    skip_expired: Annotated[
+        bool, typer.Option("--skip-expired", help="Go on behind records that expired, in this run.")
+    ] = False,
+) -> None:
+    """Run it now: what is new, or a time or offsets again in place of what the table has of them."""
+    body = said(
+        from_time_ms=None if from_time is None else _milliseconds(from_time),
+        offsets=None if offsets is None else [_range(text) for text in offsets],
+        new_topic=new_topic or None,
+        skip_expired=skip_expired or None,
+    )
+    of(ctx).change(ops.LOAD_RUN, body=body, instance_id=instance, load_id=load)
+
+
+@app.add("runs")
+def runs(ctx: typer.Context, instance: Instance, load: Load, limit: Limit = None) -> None:
+    """Its runs, the newest first."""
+    of(ctx).listed(ops.LOAD_RUNS, RUNS, limit=limit, instance_id=instance, load_id=load)
+
+
+@app.add("stop")
+def stop(ctx: typer.Context, instance: Instance, load: Load) -> None:
+    """Stop the run that waits or is under way. What it has committed stays, and the next run goes on there."""
+    of(ctx).change(ops.LOAD_STOP, done="It stops within seconds.", instance_id=instance, load_id=load)
+
+
+def _milliseconds(typed: str) -> int:
+    try:
+        moment = datetime.fromisoformat(typed)
+    except ValueError as error:
+        raise Misused(f"{typed}: must be a date or RFC 3339") from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _range(typed: str) -> dict[str, int]:
+    found = RANGE.fullmatch(typed)
+    if found is None:
+        raise Misused(f"{typed}: must be like 0:100-200")
+    partition, first, end = map(int, found.groups())
+    return {"partition": partition, "first": first, "end": end}
+
+
+def _secret() -> str:
+    if sys.stdin.isatty():
+        return str(typer.prompt("Secret key", hide_input=True, err=True))
+    text = sys.stdin.readline().rstrip("\r\n")
+    if not text:
+        raise Misused("no secret key was given")
+    return text
