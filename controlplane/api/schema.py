@@ -65,7 +65,7 @@ class ProblemAwareSchema(AutoSchema):
         return bodies
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """No request that has a body may leave it out, a PATCH neither, unless a view says so; it says so if its DELETE has one."""
+        """No request that has a body may leave it out, a PATCH neither, unless its view says so. A DELETE says if it has one."""
         deletes = self.method == "DELETE" and getattr(self.view, "deletes_by_body", False)
         self.method = "POST" if deletes else self.method  # spectacular knows no body of a DELETE
         try:
