@@ -148,6 +148,7 @@ def load_run(
 ) -> LoadRun:
     """Ask for a run now. Raises NotFound, Invalid, Conflict: one waits or runs already, or the instance is not running."""
     instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_possible()
     load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
     _refuse(ranges.problems(asked))
     run = run_ask(load, asked_by=actor, asked=asked, now=clock.now())
@@ -193,10 +194,14 @@ def _locked(load: Load) -> Load:
     return found
 
 
-def _check_place(kind: str, *, secret_key: str, **place: str) -> None:
+def _check_possible() -> None:
     absent = installed.absence()
     if absent:
         raise Conflict(absent, code="loads_off")
+
+
+def _check_place(kind: str, *, secret_key: str, **place: str) -> None:
+    _check_possible()
     if kind not in installed.kinds():
         raise Invalid.field("kind", f"must be one of {', '.join(installed.kinds())}")
     if kind == Kind.BUCKET:

@@ -171,7 +171,7 @@ def _is_part(request: HttpRequest) -> bool:
 
 def _page(instance: Instance) -> dict[str, Any]:
     running = instance.state == InstanceState.RUNNING
-    return {"instance": instance, "tab": "loads", "running": running, "absence": installed.absence()}
+    return {"instance": instance, "tab": "topics", "running": running, "absence": installed.absence()}
 
 
 def _topics(instance: Instance) -> list[str]:
