@@ -6,6 +6,11 @@
     table       the Delta table: what its log says, and commits
     topic       Kafka's side: options, offsets, records
     columns     from records to rows: raw columns, typed ones, totals
+    copy        a program without Spark: copies a table from a folder into a tenant's bucket
+    copying     one copy: which objects, in which order
+    commitlog   the log of a table in a folder, as files
+    bucket      the one door to S3
+
     progress    a line now and then
     report      what is done, and how it went, for a program that has started a load
 
