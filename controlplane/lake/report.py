@@ -1,4 +1,4 @@
-"""What a program that has started a load reads of it: a file of JSON, replaced whole each time.
+"""What a program that has started a load, or a copy, reads of it: a file of JSON, replaced whole each time.
 
 While it runs ``{"says": "commit 2 of 5: writing 1,000,000 rows"}``, and in the end ::
 
@@ -6,6 +6,9 @@ While it runs ``{"says": "commit 2 of 5: writing 1,000,000 rows"}``, and in the 
      "problems": 0, "gaps": ["partition 0 offsets 0-7"], "is_whole": true}
 
 with the exit status of the program. Without a load that ended well `says` is why, and only `status` stands beside it.
+
+A copy into a bucket (`copy`) says ``{"says": "version 7 of 9 copied", "version": 7}`` while it runs and after it, with its status
+in the end. `version` is the newest that the bucket has, also when the copy failed; without it there is none.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One that was read. `status` None: the load runs."""
+    """One that was read. `status` None: the program runs."""
 
     says: str = ""
     status: int | None = None
@@ -35,7 +38,7 @@ class Told:
     problems: int = 0
     gaps: list[str] = field(default_factory=list)
     is_whole: bool = True
-    version: int | None = None  # of a copy: up to which the bucket has the table
+    version: int | None = None
 
 
 def read(path: Path) -> Told:
@@ -52,6 +55,11 @@ class Reporter:
 
     def __init__(self, path: Path | None, say: Say) -> None:
         self._path, self._next, self._last = path, say, ""
+        self._noted: dict[str, int] = {}
+
+    def note(self, *, version: int) -> None:
+        """A version is in the bucket. It stands in whatever is written from now on."""
+        self._noted["version"] = version
 
     def say(self, text: str) -> None:
         """Progress, or what went wrong."""
@@ -78,5 +86,5 @@ class Reporter:
             return
         partial = self._path.with_suffix(".part")
         with contextlib.suppress(OSError):  # a full disk has to be said by the exit status
-            partial.write_text(json.dumps(members))
+            partial.write_text(json.dumps({**members, **self._noted}))
             partial.replace(self._path)

@@ -6,13 +6,16 @@ The rows are in the test's database; the cluster knows the instance by its speci
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from controlplane.clusters.coordination import LiveBroker
 from controlplane.clusters.identification import Identification
+from controlplane.core.sealed import sealed
 from controlplane.loads import running as runs
-from controlplane.loads.models import LoadRun, RunState
+from controlplane.loads.models import Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.runner import Runner
 from controlplane.loads.serializers import reason_of
@@ -26,6 +29,7 @@ from tests.controlplane.rows import instance_row
 from tests.integration.clients import Sender, create_topic, delete_topic
 from tests.support.processes import HOST, SECRET
 
+from .fake_s3 import ACCESS_KEY, SECRET_KEY, FakeS3
 from .world import running
 
 pytestmark = [
@@ -84,11 +88,33 @@ def run(world, load, asked=Asked()) -> LoadRun:  # noqa: B008  # it is frozen
         runner.close()
 
 
-def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world):
+@pytest.fixture
+def store(settings):
+    """Where the tenant's bucket is."""
+    with FakeS3() as made:
+        settings.ENVIRONMENT = replace(settings.ENVIRONMENT, lake_folders="file:/", lake_buckets=made.url)
+        yield made
+
+
+def in_folder(world):
+    """What a copy of the table has, by its key."""
+    folder = Path(world.uri("orders").removeprefix("file:"))
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        f"lake/orders/{name}": content
+        for name, content in files.items()
+        if not Path(name).name.startswith((".", "_copy"))
+    }
+
+
+def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world, store):
     create_topic(world.tenant, "orders", 2, factor=1)
     count = 9000
     write(world, "orders", count)
-    load = load_row(world.instance, folder=world.uri("orders"))
+    load = load_row(
+        world.instance, folder=world.uri("orders"), kind="bucket", bucket=store.bucket, path="lake/orders", region="us-east-1",
+        access_key=ACCESS_KEY, secret_key=sealed(Load, "secret_key", SECRET_KEY.encode(), id="load-000000000001"),
+    )  # fmt: skip
     began = time.monotonic()
     first = run(world, load)
     took_s = time.monotonic() - began
@@ -99,6 +125,7 @@ def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world
     compared = world.verify("orders")
     assert (compared["status"], len(compared["lines"])) == (0, 2), compared
     print(f"{first.byte_count:,} bytes in {took_s:.1f} s")
+    assert store.objects == in_folder(world), "the bucket has the table"
 
     again = run(world, load, Asked(offsets={0: (0, 10)}))
     assert (again.state, again.row_count) == (RunState.SUCCEEDED, 10), again.says
@@ -114,4 +141,5 @@ def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world
     fresh = run(world, load, Asked(new_topic=True))
     assert (fresh.state, fresh.row_count) == (RunState.SUCCEEDED, 7), fresh.says
     load.refresh_from_db()
-    assert load.failures == 0
+    assert (load.failures, load.copied_version) == (0, len(world.log("orders")) - 1)
+    assert store.objects == in_folder(world), "the bucket has the table, as it is now"

@@ -57,9 +57,7 @@ def bucket(instance):
 
 def run_row(load, state, **members):
     usual = {"asked_by": "", "asked_at": LONG_AGO, "started_at": LONG_AGO, "ended_at": LONG_AGO}
-    row = LoadRun(
-        load=load, organisation=load.organisation, state=state, **{**usual, **members}
-    )
+    row = LoadRun(load=load, organisation=load.organisation, state=state, **{**usual, **members})
     row.save(force_insert=True)
     return row
 
