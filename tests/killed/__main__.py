@@ -1,6 +1,6 @@
 """`make killed`: the stream from `__usage` to bills, with everything killed under it, compared to the byte and to the cent.
 
-    python -m tests.killed [--rounds 30] [--seed 1] [--only driver,leader] [--databases sqlite] [--minutes 90]
+    python -m tests.killed [--rounds 30] [--seed 1] [--only driver,leader] [--databases sqlite] [--bug "counts again"]
 
 Three brokers (factor 3), tenants that produce and consume, the job `usage` on SQLite and on PostgreSQL, in one JVM or on a Spark
 cluster of a master and two workers. In each round SIGKILL hits two of `plan.KINDS`: the driver at an exact point of a batch or at
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.killed.campaign import Campaign, Outcome
-from tests.killed.plan import DATABASES, KINDS, POSTGRESQL, Round, planned
+from tests.killed.plan import BUGS, DATABASES, KINDS, POSTGRESQL, Round, planned
 from tests.support import postgresql
 
 REPORT = Path("var/reports/killed.json")
@@ -47,14 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True)
     outcomes: list[Outcome] = []
     until = time.monotonic() + 60 * (options.minutes or MINUTES_A_ROUND * options.rounds)
-    with Campaign(folder, options.databases, options.seed, say) as campaign:
-        for each in plan:
-            if time.monotonic() > until:
-                break
-            say(f"round {each.number} of {options.rounds}: {_words(each)}")
-            outcomes.append(campaign.run(each))
-            _say_outcome(say, outcomes[-1])
-            _keep(options, outcomes)
+    try:
+        with Campaign(folder, options.databases, options.seed, say, options.bug) as campaign:
+            for each in plan:
+                if time.monotonic() > until:
+                    break
+                say(f"round {each.number} of {options.rounds}: {_words(each)}")
+                outcomes.append(campaign.run(each))
+                _say_outcome(say, outcomes[-1])
+                _keep(options, outcomes)
+    except KeyboardInterrupt:
+        say("stopped")
     is_wrong = any(outcome.differences for outcome in outcomes)
     if is_wrong:
         say(f"logs and data: {folder}")
@@ -71,6 +74,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=_some_of(KINDS), default=KINDS, help=f"kinds of kills: {', '.join(KINDS)}")
     parser.add_argument("--databases", type=_some_of(DATABASES), default=DATABASES, help="sqlite or postgresql alone")
+    parser.add_argument("--bug", choices=BUGS, default="", help="planted into the job: something has to differ then")
     parser.add_argument("--minutes", type=float, help="after so many no round begins; usually 4 for each round")
     options = parser.parse_args(arguments)
     if POSTGRESQL in options.databases and not postgresql.is_installed():

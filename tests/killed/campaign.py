@@ -62,8 +62,9 @@ class Outcome:
 class Campaign:
     """A context manager; `folder` is its own."""
 
-    def __init__(self, folder: Path, databases: tuple[str, ...], seed: int, say: Say) -> None:
+    def __init__(self, folder: Path, databases: tuple[str, ...], seed: int, say: Say, bug: str = "") -> None:
         self._folder, self._databases, self._seed, self._say = folder, databases, seed, say
+        self._bug = bug  # planted into the job
         self._dice = random.Random(f"whom, {seed}")
         self._stack = ExitStack()
         self._sides: dict[str, Side] = {}
@@ -121,6 +122,7 @@ class Campaign:
         environment = {
             "SLUICE_BROKERS": self._bootstrap,
             "SLUICE_SECRETS_FILE": str(self._folder / "brokers" / "secrets.json"),
+            "SLUICE_TESTS_BUG": self._bug,
         }
         side = Side(self._homes[database], folder, url, environment)
         self._stack.callback(side.kill)

@@ -3,10 +3,13 @@
 `python -m tests.killed.driver`, with the environment of the job. `SLUICE_TESTS_ORDERS` is a folder. A file `order` in it,
 `{"kind": one of POINTS, "batch": 2}`, is taken when the next batch with records begins: in the second batch from then on the
 driver and its JVM die there, by SIGKILL to their process group. Before that a line in `deaths` says where it was.
+
+`SLUICE_TESTS_BUG` plants one of BUGS.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -17,10 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from controlplane.metering.pipeline import progress_table, tables
+from controlplane.metering.pipeline import progress_table, raw_table, tables
 from controlplane.metering.pipeline.jobs import usage
 from controlplane.metering.pipeline.raw_table import RawTable
-from tests.killed.plan import POINTS
+from tests.killed.plan import A_BYTE_MORE, APPENDS_AGAIN, COUNTS_AGAIN, LOSES_RECORDS, POINTS
 
 (BEFORE_LAKE, WRITING, AFTER_LAKE, IN_TRANSACTION, BEFORE_COMMIT, AFTER_COMMIT, BEFORE_CHECKPOINT) = POINTS
 ORDER, DEATHS = "order", "deaths"
@@ -106,6 +109,34 @@ def plant(orders: Orders) -> None:
     tables.raising, progress_table.advance = raising_in_part, advancing
 
 
+def plant_bug(bug: str) -> None:
+    """One of BUGS, in the job's functions."""
+    take, note, maxima_raise = usage.UsageJob.take, tables.Database.batch_note, tables.Database.maxima_raise
+    batches = itertools.count(1)
+
+    def taking(job: usage.UsageJob, rows: Any, **options: Any) -> None:
+        take(job, rows.where("source_partition <> 0") if next(batches) == 3 else rows, **options)
+
+    def noting(database: tables.Database, cursor: Any, *, query: str, batch: int, **options: Any) -> None:
+        note(database, cursor, query=f"{query[:8]}-{os.getpid()}", batch=batch, **options)
+
+    def raising_more(database: tables.Database, cursor: Any, rows: Any) -> None:
+        at = tables.AT_COUNTERS.start
+        for number, row in enumerate(rows):
+            more = 0 if number else 1
+            maxima_raise(database, cursor, [(*row[:at], row[at] + more, *row[at + 1 :])])
+
+    if bug == APPENDS_AGAIN:
+        raw_table.fresh = lambda known, topic_id, spans: spans
+    elif bug == COUNTS_AGAIN:
+        tables.Database.batch_note = noting
+    elif bug == LOSES_RECORDS:
+        usage.UsageJob.take = taking
+    elif bug == A_BYTE_MORE:
+        tables.Database.maxima_raise = raising_more
+
+
 if __name__ == "__main__":
+    plant_bug(os.environ.get("SLUICE_TESTS_BUG", ""))
     plant(Orders(Path(os.environ["SLUICE_TESTS_ORDERS"])))
     sys.exit(usage.main())

@@ -26,6 +26,13 @@ OF_A_CLUSTER = frozenset({EXECUTOR, WORKER})
 """Where driver and executors are one JVM there are none of these."""
 OF_BROKERS = frozenset({BROKER, LEADER})
 DATABASES = SQLITE, POSTGRESQL = ("sqlite", "postgresql")
+BUGS = APPENDS_AGAIN, COUNTS_AGAIN, LOSES_RECORDS, A_BYTE_MORE = (
+    "appends again",  # a batch that comes again is in the lake twice
+    "counts again",  # it is counted twice
+    "loses records",  # of the third batch after a start, those of one partition
+    "a byte more",  # of what was produced, in one key of each batch
+)
+"""To be planted into the job: whoever compares has to find each."""
 FAULTS = 2
 """Of a round."""
 ON_A_CLUSTER = 0.25
