@@ -18,7 +18,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold mirror lake partitions wheel crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold mirror lake partitions wheel crash conformance clients differential denials leaks simulate fuzz stalls killed mutation planted nightly test screenshots chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes   (CLUSTERS=2: two physical clusters)"
@@ -30,6 +30,7 @@ help:  ## this list
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection|proxy|sasl|tls for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
 	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
+	@echo "make killed            the way from __usage to bills with everything killed under it, compared to the byte   (ARGS=\"--rounds 6 --only leader,worker\")"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000; stopped, the same again goes on)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make clients           others' clients by every security and mechanism, logins again included   (ARGS=\"--client java --row ssl\")"
@@ -42,7 +43,7 @@ help:  ## this list
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
 	@echo "make planted           plants holes in security, one at a time: do tests find them?   (ARGS=\"authzid zones\" for some)"
-	@echo "make nightly           all of these that find bugs, an hour; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
+	@echo "make nightly           all of these that find bugs, 75 minutes; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
 	@echo "make wheel             sluice-clients: the clients as a wheel of their own; var/wheels"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
@@ -89,6 +90,9 @@ simulate: venv-develop
 
 stalls: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.stalls $(ARGS)
+
+killed: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.killed $(ARGS)
 
 conformance: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.conformance $(ARGS)

@@ -101,7 +101,7 @@ class Copy:
             self._copy(stretch, versions[-1])
         if not versions:
             return f"nothing to copy after version {after}"
-        return f"{len(versions):,} versions copied, up to {versions[-1]}: {self.files:,} files, {self.bytes:,} bytes"
+        return f"copied up to version {versions[-1]}: {self.files:,} files, {self.bytes:,} bytes"
 
     def _copy(self, stretch: Stretch, newest: int) -> None:
         last = stretch.versions[-1]

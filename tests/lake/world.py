@@ -24,9 +24,9 @@ from controlplane.spark.jars import fetched
 from controlplane.stack.process import dies_with_parent
 from quota.contracts.instance import Limits
 from tests.integration.clients import TIMEOUT_S, admin
-from tests.pipeline.stream import spark_home
 from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
+from tests.support.spark_home import spark_home
 from tests.support.specs import UNLIMITED, Specs
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer, operator

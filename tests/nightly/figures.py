@@ -53,6 +53,11 @@ def chaos(report: Report) -> Report:
     return {name: report["together"][name] for name in names}
 
 
+def killed(report: Report) -> Report:
+    """Of `make killed`."""
+    return {name: report["together"][name] for name in ("rounds", "kills", "records", "different")}
+
+
 def conformance(report: Report) -> Report:
     """Of `make conformance`."""
     return {

@@ -1,21 +1,16 @@
 """The stream job as a process beside one real broker and a real ZooKeeper; every one of them may be killed.
 
-Spark's home is kept from run to run, in `var/spark-of-tests`: its Kafka source is fetched once, and its archive of loaded
-classes makes the starts quick. What the topic says is read a second time here, in plain Python, to compare with.
+What the topic says is read a second time here, in plain Python, to compare with.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,28 +29,11 @@ from tests.support.processes import SECRET
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-KEPT = ROOT / "var" / "spark-of-tests"
 FETCH_WITHIN_S = 180
 TIMEOUT_S = 20
-
-
-@contextlib.contextmanager
-def spark_home() -> Iterator[Path]:
-    """A stack's folder for Spark that nobody else uses now, without anything of the run before but what makes it quick."""
-    for number in range(1, 100):
-        folder = KEPT / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            shutil.rmtree(folder / "metering" / "checkpoint", ignore_errors=True)
-            yield folder
-            return
-    raise AssertionError(f"all of {KEPT} is in use")
 
 
 class StreamJob:

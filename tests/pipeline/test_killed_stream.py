@@ -21,6 +21,7 @@ from tests.benchmarks.consume import RawConsumer
 from tests.integration.clients import Sender, create_topic
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
+from tests.support.spark_home import spark_home
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer, operator
@@ -32,7 +33,6 @@ from .stream import (
     hours_told,
     losses,
     moved_s_ago,
-    spark_home,
     status,
     usage_make_again,
     usage_values,

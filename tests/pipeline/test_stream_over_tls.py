@@ -7,9 +7,10 @@ import pytest
 from controlplane.metering import selectors
 from controlplane.stack.metering import absence
 from tests.support.inside import Certificates
+from tests.support.spark_home import spark_home
 from tests.support.waiting import wait_for
 
-from .stream import losses, spark_home, status
+from .stream import losses, status
 from .test_killed_stream import METERED_WITHIN_S, World
 
 pytestmark = [

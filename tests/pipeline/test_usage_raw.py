@@ -23,7 +23,7 @@ from controlplane.metering.pipeline.session import kafka_jars
 from controlplane.stack.process import dies_with_parent
 from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord
 from tests.pipeline.raw_driver import KILLS, TOPIC_ID
-from tests.pipeline.stream import spark_home
+from tests.support.spark_home import spark_home
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 ONE, TWO = "ins-aaaaaaaa", "ins-bbbbbbbb"

@@ -15,8 +15,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def set_up(directory: str, database: str, **environment: str) -> None:
-    """Settings for `database`, a URL, with what is kept in `directory`, and what else `environment` says; tables are made."""
+def set_up(directory: str, database: str, *, makes_tables: bool = True, **environment: str) -> None:
+    """Settings for `database`, a URL, with what is kept in `directory`, and what else `environment` says."""
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "controlplane.settings",
         "DATABASE_URL": database,
@@ -28,9 +28,10 @@ def set_up(directory: str, database: str, **environment: str) -> None:
     import django
 
     django.setup()
-    from django.core.management import call_command
+    if makes_tables:
+        from django.core.management import call_command
 
-    call_command("migrate", verbosity=0)
+        call_command("migrate", verbosity=0)
 
 
 def answer_of(module: str, directory: Path, database: str, *, within_s: float = 150.0) -> Any:
