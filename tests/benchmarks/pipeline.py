@@ -222,7 +222,7 @@ def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
     from controlplane.metering.pipeline.settings import Settings
     from controlplane.metering.pipeline.tables import Database
     from tests.pipeline.conftest import tables_make
-    from tests.pipeline.stream import spark_home
+    from tests.support.spark_home import spark_home
 
     jobs: dict[Any, Callable[[Settings], SparkSession]] = {
         usage: session.open_session,

@@ -1,6 +1,6 @@
 """`make killed`: the stream from `__usage` to bills, with everything killed under it, compared to the byte and to the cent.
 
-    python -m tests.killed [--rounds 30] [--seed 1] [--only driver,leader] [--databases sqlite] [--bug "counts again"]
+    python -m tests.killed [--rounds 30] [--first 1] [--seed 1] [--only driver,leader] [--databases sqlite] [--bug "counts again"]
 
 Three brokers (factor 3), tenants that produce and consume, the job `usage` on SQLite and on PostgreSQL, in one JVM or on a Spark
 cluster of a master and two workers. In each round SIGKILL hits two of `plan.KINDS`: the driver at an exact point of a batch or at
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # everything is stopped then too
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
     say = _clock()
-    plan = planned(options.rounds, options.seed, options.only, options.databases)
+    plan = planned(options.rounds, options.seed, options.only, options.databases)[options.first - 1 :]
     folder = KEPT.resolve() / f"{options.seed}-{os.getpid()}"
     folder.mkdir(parents=True)
     outcomes: list[Outcome] = []
@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make killed ARGS=", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--first", type=int, default=1, help="the round to begin with, of the same plan")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=_some_of(KINDS), default=KINDS, help=f"kinds of kills: {', '.join(KINDS)}")
     parser.add_argument("--databases", type=_some_of(DATABASES), default=DATABASES, help="sqlite or postgresql alone")
