@@ -135,9 +135,7 @@ def lake(path, orders, admin, instance, tmp_path):
     topic_id, uri = admin.topics[physical].id, str(tmp_path / "table")
     commit(uri, topic_id, [(0, n, 1000 + n, None, b"value %d" % n, ()) for n in range(5)], {0: (0, 5)})
     load = load_row(instance, folder=f"file:{uri}")
-    run = LoadRun(
-        load=load, organisation=load.organisation, instance_id=instance.id, asked_at=LONG_AGO, topic_id=topic_id
-    )
+    run = LoadRun(load=load, organisation=load.organisation, asked_at=LONG_AGO, topic_id=topic_id)
     run.save(force_insert=True)
     return tmp_path / "table"
 
