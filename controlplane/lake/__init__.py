@@ -8,7 +8,7 @@
     topic       Kafka's side: options, offsets, records
     rows        the table without Spark: some rows by partition and offset
     columns     from records to rows: raw columns, typed ones, totals
-    copy        a program without Spark: copies a table from a folder into a tenant's bucket
+    copy_table  a program without Spark: copies a table from a folder into a tenant's bucket
     copying     one copy: which objects, in which order
     commitlog   the log of a table in a folder, as files
     bucket      the one door to S3
@@ -20,7 +20,7 @@
     manifest    what stands in a commit beside its data
     checksum    of the records of a partition, for whoever wants to compare
     inference   which schema JSON values have
-    types       types that a schema may have, whoever has written it
+    schema_types  those that a schema may have, whoever has written it
     request     the command line
     errors      what can be wrong, and the exit status
 

@@ -148,7 +148,8 @@ def _client(address: str, region: str, credentials: Credentials, attempts: int, 
         endpoint_url=address,
         aws_access_key_id=credentials.access_key,
         aws_secret_access_key=credentials.secret_key,
-        verify=True,
+        verify=os.environ.get("SSL_CERT_FILE")
+        or True,  # for a store whose certificate an authority of its own has signed
         config=Config(
             connect_timeout=CONNECT_S,
             read_timeout=READ_S,

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from controlplane.lake.commitlog import HINT, Commit, CommitLog, commit_path
@@ -89,6 +90,7 @@ class Copy:
     target: Target
     prefix: str
     reporter: Reporter
+    until: Path | None = None  # once this file is there, the copy ends after the versions that it is at
     files: int = 0
     bytes: int = 0
 
@@ -97,11 +99,16 @@ class Copy:
         versions = self.log.versions(after)
         if after >= 0:
             self.reporter.note(version=after)
-        for stretch in stretches(self.log, versions):
-            self._copy(stretch, versions[-1])
         if not versions:
             return f"nothing to copy after version {after}"
-        return f"copied up to version {versions[-1]}: {self.files:,} files, {self.bytes:,} bytes"
+        last = after
+        for stretch in stretches(self.log, versions):
+            self._copy(stretch, versions[-1])
+            last = stretch.versions[-1]
+            if last < versions[-1] and self.until is not None and self.until.exists():
+                self.reporter.cut()
+                break
+        return f"copied up to version {last}: {self.files:,} files, {self.bytes:,} bytes"
 
     def _copy(self, stretch: Stretch, newest: int) -> None:
         last = stretch.versions[-1]

@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from controlplane.lake.schema_types import DEEPEST, MOST_FIELDS, can_be_named
+
 Type = str | dict[str, Any]
 """Spark's JSON: the name of a simple type, or the description of a struct or array."""
 
@@ -23,7 +25,8 @@ _COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")
 MOST_MEMBERS = 1000
 """A map whose keys are data (users, dates) would grow a column for each: it becomes a string. Of the value itself the first
 so many are taken."""
-MOST_LEVELS = 20
+MOST_LEVELS = DEEPEST - 4
+"""Of the value's members; a type around all of them, and one within the last, are levels as well."""
 
 
 def infer(values: Iterable[bytes | None]) -> dict[str, Any]:
@@ -34,7 +37,22 @@ def infer(values: Iterable[bytes | None]) -> dict[str, Any]:
         if isinstance(document, dict):
             found = _merged(found, _type_of(document))
     settled = _settled(found, is_top=True)
-    return settled if isinstance(settled, dict) else _struct({})
+    if not isinstance(settled, dict):
+        return _struct({})
+    if _size(settled) > MOST_FIELDS:  # of all levels together: then only the first is told apart
+        settled = _struct(
+            {name: kind if isinstance(kind, str) else "string" for name, kind in _members(settled).items()}
+        )
+    return settled
+
+
+def _size(kind: Type | None) -> int:
+    """Fields of all levels."""
+    if not isinstance(kind, dict):
+        return 0
+    if kind["type"] == "array":
+        return _size(kind["elementType"])
+    return sum(1 + _size(member) for member in _members(kind).values())
 
 
 def _parsed(value: bytes | None) -> object:
@@ -59,7 +77,9 @@ def _type_of(document: object, depth: int = 0) -> Type | None:
             return "double"
         case dict():
             members = {
-                name: _type_of(member, depth + 1) for name, member in document.items() if _COLUMN_NAME.fullmatch(name)
+                name: _type_of(member, depth + 1)
+                for name, member in document.items()
+                if _COLUMN_NAME.fullmatch(name) and can_be_named(name)
             }
             return _struct(members)
         case list():

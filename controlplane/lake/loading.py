@@ -30,7 +30,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from controlplane.lake import columns, inference, topic, types
+from controlplane.lake import columns, inference, schema_types, topic
 from controlplane.lake.checksum import Total
 from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.manifest import Manifest, Schema
@@ -200,7 +200,7 @@ class Load:
             found = json.loads(text if text.startswith("{") else StructType.fromDDL(text).json())
         except (OSError, ValueError, RecursionError, PySparkException) as error:
             raise RequestError(f"the schema cannot be read: {first_line(error)}") from error
-        return Schema("given", types.checked(found))
+        return Schema("given", schema_types.checked(found))
 
     def _inferred(self, spans: Spans) -> dict[str, Any]:
         share = max(1, SAMPLED // max(1, len(spans)))

@@ -1,12 +1,12 @@
 """The program that reads rows of one table for somebody who waits: `python -m controlplane.lake.lookup`.
 
-A process of its own, since a table in a tenant's bucket is whatever the tenant has put there, and the library that reads it can
-neither be stopped from Python nor told how much memory it may take. This process can: it ends by itself when its time is up,
+A process of its own, since the library that reads the table can neither be stopped from Python nor told how much memory it may
+take. This process can: it ends by itself when its time is up,
 and gets no more memory than MOST_MEMORY_BYTES.
 
 Lines of JSON. On standard input, first which table, then questions until the input ends::
 
-    {"uri": "s3://…", "options": {…}, "topic_id": "…", "within_s": 9.0}
+    {"uri": "file:///…", "options": {}, "topic_id": "…", "within_s": 9.0}
     {"partition": 0, "first": 40, "end": 60, "rows": 20, "bytes": 8388608}
 
 and on standard output, first what the table has of the topic, then for each question its rows and how far it came::
@@ -15,8 +15,7 @@ and on standard output, first what the table has of the topic, then for each que
     {"row": [40, 1793000000000, "a2V5", null, [["name", "dmFsdWU="]]]}
     {"upto": 50}
 
-or, in place of any of them, `{"problem": "absent", "says": "…"}` (`rows.NotReadableError`), which is the last line. Keys of
-buckets come by standard input because words of a command line can be read by all users of a machine.
+or, in place of any of them, `{"problem": "absent", "says": "…"}` (`rows.NotReadableError`), which is the last line.
 """
 
 from __future__ import annotations

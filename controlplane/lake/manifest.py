@@ -27,7 +27,7 @@ from typing import Any
 from controlplane.lake.checksum import Total
 from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.planning import Gap, Loaded, Plan, Span, Spans
-from controlplane.lake.types import checked
+from controlplane.lake.schema_types import checked
 
 VERSION = 1
 MARK = "sluice_lake"

@@ -55,11 +55,15 @@ class Reporter:
 
     def __init__(self, path: Path | None, say: Say) -> None:
         self._path, self._next, self._last = path, say, ""
-        self._noted: dict[str, int] = {}
+        self._noted: dict[str, int | bool] = {}
 
     def note(self, *, version: int) -> None:
         """A version is in the bucket. It stands in whatever is written from now on."""
         self._noted["version"] = version
+
+    def cut(self) -> None:
+        """It ends before all is copied, since it was told to."""
+        self._noted["is_whole"] = False
 
     def say(self, text: str) -> None:
         """Progress, or what went wrong."""

@@ -4,8 +4,8 @@ The reader is delta-rs (`deltalake`), which reads the table's log and then only 
 have the partition and the offsets, in them the pages whose index has them. Offsets come first, by themselves, since they are
 small; then the rows, a few at a time, until there are enough or there is no room left.
 
-A table in a tenant's bucket is whatever that tenant has put there. Its log could name files elsewhere, by an absolute address,
-and give their rows this topic's id as the value of a partition column: delta-rs would read them. So a table that is not as
+Tables are in folders that the service alone writes. All the same: a log could name files elsewhere, by an absolute address,
+and give their rows this topic's id as the value of a partition column, and delta-rs would read them. So a table that is not as
 `lake_load` makes them is refused before any of its files is opened: features beyond the first reader version (deletion vectors,
 renamed columns, other checkpoints), partition columns, other types, and files that are not in the table's own folder.
 """

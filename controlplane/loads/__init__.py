@@ -4,7 +4,7 @@ The work itself is `controlplane.lake`, a program of Spark that knows no databas
 asked for what, and how it went.
 
 models                 loads and their runs
-destinations           where a load may go, and the options of Hadoop that get it there (pure)
+destinations           where a load may go (pure)
 schedule               when a load runs next (pure)
 ranges                 what of a topic is to be loaded again, as words for the program (pure)
 installed              what operators have set: folders, buckets, how many at once

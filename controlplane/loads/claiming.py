@@ -10,6 +10,7 @@ so a tenant with twenty loads holds up nobody by more than one of them.
 from __future__ import annotations
 
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -22,7 +23,7 @@ from controlplane.loads.ranges import Asked
 from controlplane.loads.services import run_ask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from typing import Any
 
@@ -34,19 +35,26 @@ DIED = "the program that ran this load is gone, and did not say why"
 STOPPED = "stopped; what was committed by then stays, and the next run goes on there"
 
 
-def tidy(now: datetime) -> list[str]:
-    """Runs whose runner is gone have failed; loads of instances that are gone go, with the keys of their buckets.
-
-    The folders of their tables, which have to go as well.
-    """
+def bury(now: datetime) -> None:
+    """Runs whose runner is gone have failed."""
     for run in _runs().filter(state=RunState.RUNNING, seen_at__lt=now - SILENT):
         end(run, run.runner, now, state=RunState.FAILED, members={"says": DIED})
+
+
+def gone_of(instance_ids: Iterable[str]) -> set[str]:
+    """Which of these instances are gone, and none of their loads runs any more."""
+    gone = Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
+    found = set(gone.filter(pk__in=list(instance_ids)).values_list("pk", flat=True))
+    running = _runs().filter(state=RunState.RUNNING, load__instance__in=found)
+    return found - set(running.values_list("load__instance_id", flat=True))
+
+
+def forget_gone() -> None:
+    """Loads of instances that are gone go, with the keys of their buckets."""
     gone = Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
     loads = _loads().filter(instance__in=gone.values("pk"))
-    folders = list(loads.values_list("folder", flat=True))
-    if folders:
+    if loads.exists():
         loads.delete()
-    return folders
 
 
 def ask_due(now: datetime) -> int:
@@ -109,15 +117,24 @@ def others_wait(run: LoadRun) -> bool:
     return _runs().filter(state=RunState.WAITING).exclude(organisation=run.organisation_id).exists()
 
 
-def again(run: LoadRun, runner: str, *, copied_version: int | None = None, at: datetime | None = None) -> None:
-    """The run waits for a runner again, and goes on where the table is. `at`: behind those that wait by then.
+def again(
+    run: LoadRun,
+    runner: str,
+    *,
+    members: Mapping[str, Any] = MappingProxyType({}),
+    copied_version: int | None = None,
+    at: datetime | None = None,
+) -> bool:
+    """The run waits for a runner again, and goes on where the table is; whether it does. `at`: behind those that wait by then.
 
     One that somebody has asked to stop does not.
     """
     own = _runs().filter(pk=run.pk, runner=runner, state=RunState.RUNNING, stop_asked=False)
     moved = {} if at is None else {"asked_at": at}
-    if own.update(state=RunState.WAITING, runner="", seen_at=None, **moved) and copied_version is not None:
+    waits = own.update(state=RunState.WAITING, runner="", seen_at=None, **members, **moved)
+    if waits and copied_version is not None:
         _loads().filter(pk=run.load_id).update(copied_version=copied_version)
+    return bool(waits)
 
 
 @transaction.atomic

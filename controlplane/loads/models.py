@@ -53,22 +53,18 @@ class Load(models.Model):
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
-    class Meta:
-        """Two loads into one table would overtake each other."""
-
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(
-                fields=["instance", "bucket", "path"], condition=~models.Q(bucket=""), name="one_load_a_bucket_path"
-            )
-        ]
-
     def __str__(self) -> str:
         return f"{self.topic} of {self.instance_id} into {self.uri}"
 
     @property
     def uri(self) -> str:
         """Where its tenant reads: the table, or the copy of it."""
-        return self.folder if self.kind == Kind.FOLDER else bucket_uri(self.bucket, self.path)
+        return self.folder if self.kind == Kind.FOLDER else bucket_uri(self.bucket, self.bucket_folder)
+
+    @property
+    def bucket_folder(self) -> str:
+        """Of the copy: of this load alone, since nothing that is there already is looked at."""
+        return f"{self.path}/{self.pk}"
 
     def secret_opened(self) -> str:
         """The key's secret. Raises Unavailable."""

@@ -66,8 +66,10 @@ class Runner:
                 self._processes.remove(process)
                 process.close()
         if self._turns % TIDY_EVERY == 0:
+            claiming.bury(clock.now())
             self._remove_left_behind()
-            self._remove_gone(claiming.tidy(clock.now()))
+            self._remove_gone()
+            claiming.forget_gone()
         self._turns += 1
         claiming.ask_due(clock.now())
         if len(self._processes) < self._at_once and (run := claiming.claim(self.name, clock.now())) is not None:
@@ -84,22 +86,31 @@ class Runner:
             process.ask()
         for process in self._processes:
             process.stop()
+        for process in self._processes:
+            run, copied = process.run, process.copied_version
             process.close()
-        runs, self._processes = [process.run for process in self._processes], []
-        for run in runs:
-            claiming.again(run, self.name)
-            claiming.end(run, self.name, SYSTEM_CLOCK.now(), state=RunState.STOPPED, members={"says": claiming.STOPPED})
+            try:
+                if not claiming.again(run, self.name, copied_version=copied):
+                    self._stopped(run, claiming.STOPPED, copied, SYSTEM_CLOCK)
+            except (DatabaseError, InterfaceError) as error:
+                LOG.warning("the end of run %s is not written down: %s", run.pk, error)
+        self._processes = []
 
     def _start(self, run: LoadRun, clock: Clock) -> None:
         state = run.load.instance.state
         if state != InstanceState.RUNNING:
             self._fail(run, f"the instance is {state}, not running", clock)
             return
-        folder = running.folder_of(run, self._home)
+        if run.load.kind not in installed.kinds():
+            self._fail(run, "the operators of this service allow no such place for loads any more", clock)
+            return
+        folder = None
         try:
+            folder = running.folder_of(run, self._home)
             self._processes.append(Process(run, running.prepare(run, folder), self._submit))
         except Exception as error:  # whatever is the matter with one must not end the runner
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
             is_told = isinstance(error, SluiceError)
             self._fail(run, str(error) if is_told else "the program cannot be started", clock)
             LOG.warning("run %s of %s was not started: %s", run.pk, run.load_id, error, exc_info=not is_told)
@@ -107,38 +118,40 @@ class Runner:
         LOG.info("run %s of %s has begun", run.pk, run.load_id)
 
     def _look_after(self, process: Process, clock: Clock) -> bool:
-        """Whether it has ended."""
-        run = process.run
-        if process.status() is not None:
+        """Whether it has ended. One that was asked to end is looked at again in later turns, so that others go on meanwhile."""
+        run, is_running = process.run, process.status() is None
+        if not is_running and process.stops_because:
+            self._stopped(run, process.stops_because, process.copied_version, clock)
+            return True
+        if not is_running:
             self._end(process, clock)
             return True
         why = claiming.beat(run, self.name, clock.now(), process.says())
         if why is None and process.is_late:
             why = f"stopped after {running.LONGEST_S / 3600:g} hours; the next run goes on where the table is"
-        if why is not None:
-            process.stop()
-            claiming.end(run, self.name, clock.now(), state=RunState.STOPPED, members={"says": why})
-            LOG.info("run %s of %s: %s", run.pk, run.load_id, why)
-            return True
+        if why is not None and not process.stops_because:
+            process.ask(why)
         if process.has_had_its_turn and claiming.others_wait(run):
             process.give_way()
         return False
 
     def _end(self, process: Process, clock: Clock) -> None:
         run, outcome = process.run, process.outcome()
-        if outcome.state == RunState.SUCCEEDED and not outcome.is_whole:
-            claiming.again(run, self.name, copied_version=outcome.copied_version, at=clock.now())
-            LOG.info("run %s of %s lets others go before", run.pk, run.load_id)
-        ended = claiming.end(
-            run,
-            self.name,
-            clock.now(),
-            state=outcome.state,
-            members=outcome.members,
-            copied_version=outcome.copied_version,
+        state, copied = outcome.state, outcome.copied_version
+        if state == RunState.SUCCEEDED and not outcome.is_whole:
+            if claiming.again(run, self.name, members=outcome.members, copied_version=copied, at=clock.now()):
+                LOG.info("run %s of %s lets others go before", run.pk, run.load_id)
+                return
+            state = RunState.STOPPED
+        if claiming.end(run, self.name, clock.now(), state=state, members=outcome.members, copied_version=copied):
+            LOG.info("run %s of %s has %s: %s", run.pk, run.load_id, state, outcome.members["says"])
+
+    def _stopped(self, run: LoadRun, why: str, copied_version: int | None, clock: Clock) -> None:
+        members = {"says": why}
+        claiming.end(
+            run, self.name, clock.now(), state=RunState.STOPPED, members=members, copied_version=copied_version
         )
-        if ended:
-            LOG.info("run %s of %s has %s: %s", run.pk, run.load_id, outcome.state, outcome.members["says"])
+        LOG.info("run %s of %s: %s", run.pk, run.load_id, why)
 
     def _fail(self, run: LoadRun, says: str, clock: Clock) -> None:
         claiming.end(run, self.name, clock.now(), state=RunState.FAILED, members={"says": says})
@@ -152,13 +165,14 @@ class Runner:
             if folder.name.partition("-")[0] not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _remove_gone(self, folders: list[str]) -> None:
-        """Tables of instances that are gone, where they are on this machine; elsewhere operators remove them."""
+    def _remove_gone(self) -> None:
+        """Folders of instances that are gone, where they are on this machine; elsewhere operators remove them."""
         root = table_of(installed.folders())
-        for folder in folders:
-            table = table_of(folder)
-            if root is not None and table is not None and table.is_relative_to(root) and table != root:
-                shutil.rmtree(table, ignore_errors=True)
+        if root is None or not root.is_dir():
+            return
+        by_id = {folder.name: folder for each in root.iterdir() if each.is_dir() for folder in each.iterdir()}
+        for instance_id in claiming.gone_of(by_id):
+            shutil.rmtree(by_id[instance_id], ignore_errors=True)  # what is left is found again
 
 
 def work(runner: Runner, over: threading.Event, *, waits: Callable[[float], object] | None = None) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.clusters.identification import USER, to_brokers
+from controlplane.env import ROOT
 from controlplane.kafka import running as brokers
 from controlplane.kafka.topics import names_of
 from controlplane.lake import report
@@ -39,19 +40,21 @@ if TYPE_CHECKING:
     from controlplane.clusters.identification import Identification
     from controlplane.loads.models import LoadRun
 
-LOAD, COPY = "controlplane.lake.load", "controlplane.lake.copy"
+LOAD, COPY = "controlplane.lake.load", "controlplane.lake.copy_table"
 LONGEST_S = 6 * 3600.0
 """After that a run is stopped: the next goes on where the table is."""
 SLICE_S = 600.0
 """After that, while others wait, a run gives up its turn at its next commit, and waits again itself."""
-STOPS_WITHIN_S = 15.0
+UNTIL = "until"
+STOPS_WITHIN_S = 8.0
+"""The stack waits 20 s for its programs."""
 LONGEST_TEXT = 1000
 FETCH = {"fetch.max.bytes": str(8 * 2**20), "max.partition.fetch.bytes": str(2**20)}
 """What one answer brings at most, and so what a limit is overdrawn by."""
 BY_NAME = ("raw", "inferred")
 INHERITED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|JAVA_TOOL_OPTIONS|SPARK_\w+|PYSPARK_\w+|HADOOP_\w+|YARN_\w+|PYTHON\w+"
-    r"|SLUICE_STACK_DIR"
+    r"|LD_LIBRARY_PATH|KRB5\w+|SSL_CERT_FILE|SLUICE_STACK_DIR"
 )
 """Variables that the programs have. The others name the database, keys and secrets of this installation."""
 _WORD = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
@@ -72,7 +75,7 @@ class Prepared:
     @property
     def until(self) -> Path:
         """The load ends after a commit, once this file is there."""
-        return self.folder / "until"
+        return self.folder / UNTIL
 
     def text(self, said: str) -> str:
         """Words of the program as a tenant reads them: their own topic's name, members of REST for options."""
@@ -107,8 +110,8 @@ def _copy_words(run: LoadRun, folder: Path) -> list[str]:
     load = run.load
     credentials = _written(folder / "credentials", credentials_text(load.access_key, load.secret_opened()))
     words = [
-        "--from", load.folder, "--bucket", load.bucket, "--path", load.path, "--region", load.region,
-        "--credentials", str(credentials), "--report", str(_report(folder, COPY)),
+        "--from", load.folder, "--bucket", load.bucket, "--path", load.bucket_folder, "--region", load.region,
+        "--credentials", str(credentials), "--report", str(_report(folder, COPY)), "--until", str(folder / UNTIL),
     ]  # fmt: skip
     if (endpoint := installed.buckets()) != AWS:
         words += ["--endpoint", endpoint]
@@ -131,6 +134,7 @@ class Process:
     def __init__(self, run: LoadRun, prepared: Prepared, submit: list[str]) -> None:
         self.run, self._prepared, self._submit = run, prepared, submit
         self._at = 0
+        self.stops_because = ""
         self._process = self._started()
         self._began_s = time.monotonic()
 
@@ -150,8 +154,12 @@ class Process:
 
     @property
     def has_had_its_turn(self) -> bool:
-        """Whether it is to let others go before."""
-        return time.monotonic() >= self._began_s + SLICE_S
+        """Whether it is to let others go before.
+
+        What loads a range again does not: it would begin with the first of it each time.
+        """
+        is_again = {"offsets", "from_time_ms"} & set(self.run.asked)
+        return not is_again and time.monotonic() >= self._began_s + SLICE_S
 
     def give_way(self) -> None:
         """Have it end after its next commit."""
@@ -161,32 +169,40 @@ class Process:
         """What is done now, for people."""
         return self._prepared.text(self._told(self._at).says)
 
-    def ask(self) -> None:
-        """Have it end; what it has committed stays."""
+    def ask(self, why: str = "") -> None:
+        """Have it end; what it has committed stays. It is killed if it does not (`spark.keeper`)."""
+        self.stops_because = why
         self._process.ask()
 
     def stop(self) -> None:
         """Ask it to end, and after a while do not ask any more."""
         self._process.stop()
 
+    @property
+    def copied_version(self) -> int | None:
+        """Up to which version the bucket has the table by now; None: it is not known of this run."""
+        return self._told(self._at).version if self._at else None
+
     def outcome(self) -> Outcome:
         """Of one that has ended."""
         status = self._process.ended()
         loaded, last = self._told(0), self._told(self._at)
-        copied = last.version if self._at else None
+        copied = self.copied_version
+        run = self.run  # which has what it had loaded when it gave way before
         members = {
-            "topic_id": loaded.topic_id, "row_count": loaded.rows, "byte_count": loaded.bytes, "commits": loaded.commits,
-            "problems": loaded.problems, "gaps": [self._prepared.text(gap) for gap in loaded.gaps],
+            "topic_id": loaded.topic_id or run.topic_id, "row_count": run.row_count + loaded.rows,
+            "byte_count": run.byte_count + loaded.bytes, "commits": run.commits + loaded.commits,
+            "problems": run.problems + loaded.problems, "gaps": [*run.gaps, *map(self._prepared.text, loaded.gaps)],
         }  # fmt: skip
-        if last.status is None:
-            says = f"the program ended with status {status}, and did not say why"
-            return Outcome(RunState.FAILED, {**members, "says": says}, copied)
         if last.status:
             members |= {"says": self._prepared.text(last.says), "exit_status": last.status}
             return Outcome(RunState.FAILED, members, copied)
+        if status or last.status is None or loaded.status is None or self._at + 1 < len(self._prepared.programs):
+            members["says"] = f"the program ended with status {status}, and did not say why"
+            return Outcome(RunState.FAILED, members, copied)
         said = loaded.says if not self._at else f"{loaded.says}; {last.says}"
         members |= {"says": self._prepared.text(said), "exit_status": 0}
-        return Outcome(RunState.SUCCEEDED, members, copied, loaded.is_whole)
+        return Outcome(RunState.SUCCEEDED, members, copied, loaded.is_whole and last.is_whole)
 
     def close(self) -> None:
         """Remove its files."""
@@ -200,6 +216,7 @@ class Process:
         module, words = self._prepared.programs[self._at]
         chosen = {name: value for name, value in os.environ.items() if INHERITED.fullmatch(name)}
         # What Spark keeps of a step goes with the run's folder, whatever becomes of the program.
+        chosen["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), chosen.get("PYTHONPATH")]))
         chosen["SPARK_LOCAL_DIRS"] = str(self._prepared.folder / "spark")
         submit = self._submit if module == LOAD else []
         return Kept([*_program(module, submit), *words], stops_within_s=STOPS_WITHIN_S, environment=chosen)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import AlreadyExists, Conflict, FieldProblem, Invalid, LimitReached, NotFound
+from controlplane.core.errors import Conflict, FieldProblem, Invalid, LimitReached, NotFound
 from controlplane.core.sealed import sealed
 from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
@@ -70,16 +70,13 @@ def load_create(
     if kind == Kind.BUCKET:
         load.bucket, load.path, load.region, load.access_key = bucket, path, region, access_key
         load.secret_key = sealed(Load, "secret_key", secret_key.encode(), id=load_id)
-    try:
-        with transaction.atomic():
-            Instance.objects.for_organisation(organisation).select_for_update(of=("self",)).get(pk=instance.pk)
-            rows = Load.objects.for_organisation(organisation).filter(instance=instance)
-            if rows.count() >= MOST_LOADS:
-                raise LimitReached(f"an instance has at most {MOST_LOADS} loads", code="too_many_loads")
-            load.save(force_insert=True)
-            _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
-    except IntegrityError as error:
-        raise AlreadyExists("another load of this instance goes to the same place", code="load_exists") from error
+    with transaction.atomic():
+        Instance.objects.for_organisation(organisation).select_for_update(of=("self",)).get(pk=instance.pk)
+        rows = Load.objects.for_organisation(organisation).filter(instance=instance)
+        if rows.count() >= MOST_LOADS:
+            raise LimitReached(f"an instance has at most {MOST_LOADS} loads", code="too_many_loads")
+        load.save(force_insert=True)
+        _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
     return load
 
 

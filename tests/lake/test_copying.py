@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.lake import bucket as bucket_module
-from controlplane.lake import copy, report
+from controlplane.lake import copy_table, report
 from controlplane.lake.bucket import PART_BYTES, Bucket, Credentials
 from controlplane.lake.commitlog import CommitLog, below
 from controlplane.lake.copying import Copy, stretches
@@ -55,7 +55,7 @@ def copied(tmp_path, table, store):
 
     def run(*words, secret=SECRET_KEY, access=ACCESS_KEY, bucket="events", endpoint=None):
         (tmp_path / "keys").write_text(f"access_key={access}\nsecret_key={secret}\n")
-        status = copy.main(
+        status = copy_table.main(
             ["--from", table.uri, "--bucket", bucket, "--path", PREFIX, "--region", "eu-central-1", "--endpoint",
              endpoint or store.url, "--credentials", str(tmp_path / "keys"), "--report", str(tmp_path / "report"), *words]
         )  # fmt: skip
@@ -262,7 +262,7 @@ def test_no_word_of_a_key_is_written_anywhere(table, copied, caplog, capfd, tmp_
     copied(secret="the-secret-itself")
     (tmp_path / "bad").write_text("access_key=the-secret-itself\nnothing=else\n")
     with pytest.raises(RequestError) as error:
-        copy.credentials_of((tmp_path / "bad").read_text())
+        copy_table.credentials_of((tmp_path / "bad").read_text())
     written = caplog.text + "".join(capfd.readouterr()) + str(error.value) + (tmp_path / "report").read_text()
     assert "the-secret-itself" not in written
     assert "the-secret-itself" not in repr(Credentials("a", "the-secret-itself"))
@@ -488,7 +488,7 @@ def test_a_killed_process_goes_on_from_its_report(tmp_path, table, store):
     table.checkpoint()
     (tmp_path / "keys").write_text(f"access_key={ACCESS_KEY}\nsecret_key={SECRET_KEY}\n")
     words = [
-        sys.executable, "-m", "controlplane.lake.copy", "--from", table.uri, "--bucket", "events", "--path", PREFIX,
+        sys.executable, "-m", "controlplane.lake.copy_table", "--from", table.uri, "--bucket", "events", "--path", PREFIX,
         "--region", "eu-central-1", "--endpoint", store.url, "--credentials", str(tmp_path / "keys"),
         "--report", str(tmp_path / "report"),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from controlplane.lake.inference import MOST_LEVELS, MOST_MEMBERS, infer
 from controlplane.lake.planning import Span
 from controlplane.lake.request import Request, moment_ms, offsets
+from controlplane.lake.schema_types import checked
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -113,3 +114,19 @@ def test_words_that_make_no_sense_end_with_status_2(more, capsys):
         Request.read([*WORDS, *more])
     assert ended.value.code == 2
     assert "lake_load: error" in capsys.readouterr().err
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=300), JSON, max_size=5), max_size=4))
+def test_whatever_was_inferred_is_a_schema_that_a_table_can_have(documents):
+    found = infer(json.dumps(document).encode() for document in documents)
+    assert checked(found) == found
+
+
+def test_very_deep_and_very_wide_values_are_too():
+    deep = {"a": 1}
+    for _ in range(60):
+        deep = {"a": [deep]}
+    wide = {f"f{n}": {f"g{m}": 1 for m in range(30)} for n in range(100)}
+    for document in (deep, wide):
+        found = infer([json.dumps(document).encode()])
+        assert checked(found) == found

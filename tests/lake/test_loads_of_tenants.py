@@ -100,7 +100,7 @@ def in_folder(world):
     """What a copy of the table has, by its key: all but checksums of the log's state, which readers can do without."""
     folder = Path(world.uri("orders").removeprefix("file:"))
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".crc"]
-    return {f"lake/orders/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
+    return {f"lake/orders/load-000000000001/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
 
 
 def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world, store):

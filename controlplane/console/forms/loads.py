@@ -62,7 +62,7 @@ def _skip_expired(label: str = "Skip what has expired") -> forms.BooleanField:
 class LoadForm(ConsoleForm):
     """A new load."""
 
-    refusals: ClassVar = {"load_exists": "path", "loads_off": "kind"}
+    refusals: ClassVar = {"loads_off": "kind"}
 
     topic = forms.ChoiceField(label="Topic")
     kind = forms.ChoiceField(

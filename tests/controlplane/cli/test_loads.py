@@ -50,7 +50,11 @@ def test_a_buckets_secret_comes_by_standard_input_and_goes_nowhere_else(ok, slui
     ran = ok("load", "create", events, "orders", *BUCKET, "--schema-file", schema, stdin="very-secret\n")
     assert "very-secret" not in ran.out + ran.err
     row = loads().get()
-    assert (row.uri, row.schema, row.secret_opened()) == ("s3://events-1/lake/orders", "id BIGINT", "very-secret")
+    assert (row.uri, row.schema, row.secret_opened()) == (
+        f"s3://events-1/lake/orders/{row.pk}",
+        "id BIGINT",
+        "very-secret",
+    )
     ok("load", "update", events, row.pk, "--ask-secret", stdin="another\n")
     assert loads().get().secret_opened() == "another"
     ok("load", "update", events, row.pk, "--access-key", "AK2", stdin="third\n")

@@ -123,7 +123,7 @@ def test_a_bucket_is_set_up_with_a_schema_of_ones_own(at_alice, new):
     page = at_alice.post(new, form, follow=True)
     assert "It runs when you ask for it." in text_of(page)
     row = loads().get()
-    assert (row.uri, row.schema, row.skip_expired) == ("s3://events-1/lake/orders", "id BIGINT", True)
+    assert (row.uri, row.schema, row.skip_expired) == (f"s3://events-1/lake/orders/{row.pk}", "id BIGINT", True)
     assert row.secret_opened() == "very-secret"
     assert "very-secret" not in page.content.decode()
 
@@ -151,10 +151,6 @@ def test_what_is_wrong_stands_beside_its_field(at_alice, new, form, field, said)
     assert said in problem_beside(page, field)
     assert "very-secret" not in page.content.decode()
     assert not loads().exists()
-
-
-def test_two_loads_into_one_place_are_refused_beside_the_place(at_alice, new, bucket):
-    assert "goes to the same place" in problem_beside(at_alice.post(new, BUCKET), "path")
 
 
 def test_while_the_cluster_is_away_a_name_is_typed(at_alice, new, monkeypatch):

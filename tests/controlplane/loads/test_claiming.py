@@ -126,10 +126,10 @@ def test_a_run_gives_way_to_other_organisations_only(instance, load, charlie):
 def test_a_run_whose_runner_is_gone_has_failed_and_is_nobody_s_any_more(load):
     ask(load)
     run = claiming.claim("one", NOW)
-    claiming.tidy(NOW + MINUTE)
+    claiming.bury(NOW + MINUTE)
     assert run_of(run.pk).state == RunState.RUNNING
     late = NOW + 2 * MINUTE
-    claiming.tidy(late)
+    claiming.bury(late)
     buried = run_of(run.pk)
     assert (buried.state, buried.says) == (RunState.FAILED, claiming.DIED)
     assert claiming.beat(run, "one", late, "still here") == claiming.DIED, (
@@ -176,9 +176,20 @@ def test_a_load_without_a_schedule_is_not_tried_again_by_itself(instance):
     assert (load_of(load.pk).failures, load_of(load.pk).next_start_at) == (1, None)
 
 
+def test_tables_of_an_instance_go_when_it_is_gone_and_nothing_writes_them_any_more(load):
+    ids = [load.instance_id, "ins-unheard0"]
+    assert claiming.gone_of(ids) == set()
+    ask(load)
+    run = claiming.claim("one", NOW)
+    Instance.objects.unscoped("a test").update(state=InstanceState.DELETED)
+    assert claiming.gone_of(ids) == set()
+    end(run, RunState.STOPPED)
+    assert claiming.gone_of(ids) == {load.instance_id}
+
+
 def test_loads_of_an_instance_that_is_gone_go_with_their_keys(load):
     ask(load)
     Instance.objects.unscoped("a test").update(state=InstanceState.DELETED)
-    assert claiming.tidy(NOW) == [load.folder]
+    claiming.forget_gone()
     assert not Load.objects.unscoped("a test").exists()
     assert not LoadRun.objects.unscoped("a test").exists()

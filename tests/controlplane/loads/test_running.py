@@ -10,6 +10,7 @@ import shlex
 import stat
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,7 +215,8 @@ def test_the_table_is_in_a_folder_of_the_service_and_the_bucket_gets_a_copy(buck
     assert Request.read(stand.saw()["words"]).destination == bucket_load.folder
     given = dict(zip(copies.words[::2], copies.words[1::2], strict=True))
     assert given.items() >= {
-        "--from": bucket_load.folder, "--bucket": "events-1", "--path": "lake/orders", "--region": "eu-central-1",
+        "--from": bucket_load.folder, "--bucket": "events-1", "--path": f"lake/orders/{bucket_load.pk}",
+        "--region": "eu-central-1",
     }.items()  # fmt: skip
     assert not {"--after", "--endpoint"} & set(given)
     assert copies.credentials == "access_key=AK\nsecret_key=very-secret\n"
@@ -256,9 +258,7 @@ def test_progress_is_shown_while_it_runs_and_it_is_stopped_when_somebody_asks(in
     wait_for(lambda: stand.turn() or last().says, 20, "progress")
     assert (last().says, last().state) == ("commit 1 of 5: writing", RunState.RUNNING)
     LoadRun.objects.unscoped("a test").update(stop_asked=True)
-    stand.turn()
-    assert last().state == RunState.STOPPED
-    assert "stopped" in last().says
+    assert stand.until(RunState.STOPPED).says == claiming.STOPPED
     assert not Path(f"/proc/{pid}").exists()
 
 
@@ -312,7 +312,35 @@ def test_a_long_run_gives_way_at_a_commit_and_goes_on_later(instance, stand, mon
         20,
         "it",
     )
-    assert LoadRun.objects.unscoped("a test").get(load=load).state == RunState.WAITING
+    waiting = LoadRun.objects.unscoped("a test").get(load=load)
+    assert (waiting.state, waiting.row_count) == (RunState.WAITING, 1), "what it has loaded is not forgotten"
+
+
+def test_a_range_again_does_not_give_way_since_it_would_begin_anew(instance, stand, monkeypatch):
+    monkeypatch.setattr(running, "SLICE_S", 0.0)
+    stand.does(hangs=True)
+    ask(load_row(instance), Asked(offsets={0: (0, 5)}))
+    stand.turn()
+    assert [process.has_had_its_turn for process in stand.runner._processes] == [False]
+
+
+def test_a_report_that_is_good_of_a_program_that_was_killed_is_no_success(instance, stand):
+    stand.does(DONE, status=9)
+    ask(load_row(instance))
+    assert stand.until(RunState.FAILED).says == "the program ended with status 9, and did not say why"
+
+
+def test_the_folder_of_an_instance_that_is_gone_goes_with_all_its_tables(instance, stand, settings, tmp_path):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, lake_folders=(tmp_path / "lake").as_uri())
+    own = tmp_path / "lake" / instance.organisation.pk / instance.pk / "load-of-before"
+    other = tmp_path / "lake" / instance.organisation.pk / "ins-other000" / "load-1"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+    stand.turn()
+    assert own.exists()
+    Instance.objects.unscoped("a test").update(state=InstanceState.DELETED)
+    stand.another().turn(stand.clock)
+    assert (own.parent.exists(), other.exists()) == (False, True)
 
 
 def test_a_program_that_dies_without_a_word_has_failed(instance, stand):
@@ -327,10 +355,13 @@ def test_one_that_takes_too_long_is_stopped_and_the_next_goes_on(instance, stand
     ask(load_row(instance))
     stand.turn()
     stand.saw()
-    stand.turn()
-    assert (last().state, last().says) == (
-        RunState.STOPPED, "stopped after 0 hours; the next run goes on where the table is",
-    )  # fmt: skip
+    assert stand.until(RunState.STOPPED).says == "stopped after 0 hours; the next run goes on where the table is"
+
+
+def test_a_place_that_operators_allow_no_more_is_not_written_to(bucket_load, stand, settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, lake_buckets="")
+    ask(bucket_load)
+    assert "allow no such place" in stand.until(RunState.FAILED).says
 
 
 @pytest.mark.parametrize("state", [InstanceState.ISOLATED, InstanceState.DELETING])
@@ -397,6 +428,6 @@ def test_of_a_run_that_was_taken_for_dead_the_program_ends(instance, stand):
     stand.turn()
     pid = stand.saw()["pid"]
     LoadRun.objects.unscoped("a test").update(state=RunState.FAILED, says=claiming.DIED)
-    stand.turn()
+    wait_for(lambda: stand.turn() or not stand.runner.running, 20, "the program to end")
     assert not Path(f"/proc/{pid}").exists()
     assert (last().state, last().says) == (RunState.FAILED, claiming.DIED)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.manifest import Schema
-from controlplane.lake.types import DEEPEST, MOST_FIELDS, SIMPLE, checked
+from controlplane.lake.schema_types import DEEPEST, MOST_FIELDS, SIMPLE, checked
 
 UDT = {"type": "udt", "class": None, "pyClass": "os.nope", "sqlType": "string", "serializedClass": "gASVAAAA"}
 

@@ -13,10 +13,15 @@ from typing import Any
 from controlplane.lake.errors import RequestError
 
 SIMPLE = frozenset(
-    ("binary", "boolean", "byte", "date", "double", "float", "integer", "long", "short", "string", "timestamp", "timestamp_ntz")
+    ("binary", "boolean", "byte", "date", "double", "float", "integer", "long", "short", "string", "timestamp")
 )  # fmt: skip
 DEEPEST, MOST_FIELDS, LONGEST_NAME = 20, 2000, 255
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)", re.ASCII)
+
+
+def can_be_named(name: str) -> bool:
+    """Whether a field may have this name."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 def checked(found: object) -> dict[str, Any]:
@@ -54,10 +59,10 @@ def _field(found: object, deep: int, left: list[int]) -> dict[str, Any]:
     if left[0] < 0:
         raise RequestError(f"the schema may have {MOST_FIELDS} fields")
     name = found.get("name") if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-        raise RequestError(f"each field of the schema must have a name of at most {LONGEST_NAME} characters")
-    if not name.isprintable():
-        raise RequestError("a field of the schema has characters in its name that cannot be printed")
+    if not isinstance(found, dict) or not isinstance(name, str) or not can_be_named(name):
+        raise RequestError(
+            f"each field of the schema must have a name of 1 to {LONGEST_NAME} characters that can be printed"
+        )
     is_null = found.get("nullable") is not False
     return {"name": name, "type": _type(found.get("type"), deep, left), "nullable": is_null, "metadata": {}}
 

@@ -2,7 +2,7 @@ r"""The program: `python -m controlplane.lake.copy` copies a Delta table from a 
 
 ::
 
-    python -m controlplane.lake.copy --from file:/lake/orders --bucket events --path lake/orders --region eu-central-1 \
+    python -m controlplane.lake.copy_table --from file:/lake/orders --bucket events --path lake/orders --region eu-central-1 \
         --credentials keys --report report.json
 
 The keys are in the file that `--credentials` names, and nowhere else ::
@@ -51,13 +51,22 @@ class Request:
     credentials: Path
     report: Path | None
     after: int
+    until: Path | None = None
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Request:
         """Ends the program with status 2, and a sentence, where words make no sense."""
         read = _parser().parse_args(words)
         return cls(
-            read.table, read.bucket, read.path, read.region, read.endpoint, read.credentials, read.report, read.after
+            read.table,
+            read.bucket,
+            read.path,
+            read.region,
+            read.endpoint,
+            read.credentials,
+            read.report,
+            read.after,
+            read.until,
         )
 
 
@@ -75,7 +84,8 @@ def run(request: Request, reporter: Reporter) -> int:
     try:
         credentials = credentials_of(request.credentials.read_text())
         bucket = Bucket(request.bucket, request.region, credentials, request.endpoint)
-        reporter.say(Copy(CommitLog(request.table), bucket, request.path, reporter).run(request.after))
+        copy = Copy(CommitLog(request.table), bucket, request.path, reporter, request.until)
+        reporter.say(copy.run(request.after))
         return 0
     except LakeError as error:
         reporter.say(str(error))
@@ -149,6 +159,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--endpoint", type=_endpoint, metavar="URL", help="of a store that speaks S3 (default: Amazon's of the region)")
     add("--credentials", required=True, type=Path, metavar="FILE", help="two lines: access_key=…, secret_key=…")
     add("--report", type=Path, metavar="FILE", help="where to keep JSON with what is done, and in the end how it went")
+    add(
+        "--until", type=Path, metavar="FILE", help="end after a version, once this file is there: the next copy goes on"
+    )
     add("--after", type=_version, default=-1, metavar="VERSION", help="the version that is copied already")
     return parser
 
