@@ -870,7 +870,7 @@ def load(instance: Any) -> None:
     from controlplane.loads.models import Load, LoadRun
     from tests.controlplane.loads.rows import load_row
 
-    now, owner = datetime.now(UTC), {"organisation": instance.organisation, "instance_id": instance.pk}
+    now = datetime.now(UTC)
 
     def run(row: Load, hours: float, **members: Any) -> None:
         at = now - timedelta(hours=hours)
@@ -880,10 +880,10 @@ def load(instance: Any) -> None:
             "started_at": at,
             "ended_at": at + timedelta(minutes=2, seconds=14),
         }
-        LoadRun(load=row, **owner, asked_at=at, **usual | members).save(force_insert=True)
+        LoadRun(load=row, organisation=instance.organisation, asked_at=at, **usual | members).save(force_insert=True)
 
     hourly = load_row(
-        instance, "load-000000000001", every_minutes=60, kind="bucket", folder="", bucket="acme-analytics", path="kafka/orders",
+        instance, "load-000000000001", every_minutes=60, kind="bucket", bucket="acme-analytics", path="kafka/orders",
         region="eu-central-1", access_key="AKIAIOSFODNN7EXAMPLE", schema="id BIGINT, customer STRING, amount DECIMAL(12,2)",
         secret_key=sealed(Load, "secret_key", b"never-shown", id="load-000000000001"), next_start_at=now + timedelta(minutes=43),
     )  # fmt: skip
