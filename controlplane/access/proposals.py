@@ -219,7 +219,7 @@ def _check(
     if not LEAST_S <= lasts_s <= LONGEST_S:
         problems.append(FieldProblem("lasts_s", f"must be {LEAST_S} to {LONGEST_S} seconds"))
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
 
 
 def _together(before: Proposal, proposal: Proposal) -> Proposal:

@@ -182,7 +182,7 @@ def _checked(instance: Instance, members: Mapping[str, Any]) -> dict[str, Any]:
     known = Receiver.objects.unscoped("the caller has found the instance").filter(instance=instance)
     problems = rule_problems(found, receivers=known.values_list("pk", flat=True))
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     return {**found, "name": found["name"].strip()}
 
 

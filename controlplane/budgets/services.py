@@ -152,7 +152,7 @@ def _checked(organisation: Organisation, members: Mapping[str, Any]) -> dict[str
         found["receivers"] = list(dict.fromkeys(found["receivers"]))
         problems += _receivers_problems(organisation, found["receivers"])
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     return found
 
 

@@ -81,7 +81,12 @@ class Invalid(SluiceError):
     @classmethod
     def field(cls, field: str, detail: str) -> Invalid:
         """The common case: one field."""
-        return cls(f"{field}: {detail}", errors=[FieldProblem(field, detail)])
+        return cls.fields([FieldProblem(field, detail)])
+
+    @classmethod
+    def fields(cls, problems: Sequence[FieldProblem]) -> Invalid:
+        """Everything that is wrong, in one sentence."""
+        return cls("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
 
 
 class Unauthenticated(SluiceError):

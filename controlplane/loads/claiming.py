@@ -43,16 +43,14 @@ def bury(now: datetime) -> None:
 
 def gone_of(instance_ids: Iterable[str]) -> set[str]:
     """Which of these instances are gone, and none of their loads runs any more."""
-    gone = Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
-    found = set(gone.filter(pk__in=list(instance_ids)).values_list("pk", flat=True))
+    found = set(_gone().filter(pk__in=list(instance_ids)).values_list("pk", flat=True))
     running = _runs().filter(state=RunState.RUNNING, load__instance__in=found)
     return found - set(running.values_list("load__instance_id", flat=True))
 
 
 def forget_gone() -> None:
     """Loads of instances that are gone go, with the keys of their buckets."""
-    gone = Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
-    loads = _loads().filter(instance__in=gone.values("pk"))
+    loads = _loads().filter(instance__in=_gone().values("pk"))
     if loads.exists():
         loads.delete()
 
@@ -159,6 +157,10 @@ def end(
         load.copied_version = copied_version
     load.save(update_fields=["failures", "next_start_at", "copied_version"])
     return True
+
+
+def _gone() -> QuerySet[Instance]:
+    return Instance.objects.unscoped("loads of all instances that are gone").filter(state=InstanceState.DELETED)
 
 
 def _runs() -> QuerySet[LoadRun]:

@@ -8,11 +8,9 @@ environment it has what Java and Spark need. Where the load goes to a bucket, a 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -31,7 +29,7 @@ from controlplane.loads.destinations import AWS, Kind, credentials_text
 from controlplane.loads.models import RunState
 from controlplane.loads.ranges import Asked
 from controlplane.spark.identification import by_certificate, by_credential, properties_text
-from controlplane.spark.kept import Kept
+from controlplane.spark.kept import Kept, program
 from quota.contracts.instance import address_text
 from quota.contracts.on_behalf import CLIENT_ID
 from quota.tls.material import AUTHORITIES
@@ -46,6 +44,7 @@ LONGEST_S = 6 * 3600.0
 SLICE_S = 600.0
 """After that, while others wait, a run gives up its turn at its next commit, and waits again itself."""
 UNTIL = "until"
+"""In a run's folder: once this file is there, a program ends after its commit."""
 STOPS_WITHIN_S = 8.0
 """The stack waits 20 s for its programs."""
 LONGEST_TEXT = 1000
@@ -72,11 +71,6 @@ class Prepared:
     folder: Path
     hidden: Mapping[str, str]  # what must not be shown to the tenant, and what is shown instead
 
-    @property
-    def until(self) -> Path:
-        """The load ends after a commit, once this file is there."""
-        return self.folder / UNTIL
-
     def text(self, said: str) -> str:
         """Words of the program as a tenant reads them: their own topic's name, members of REST for options."""
         for hidden, shown in self.hidden.items():
@@ -97,7 +91,7 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
         "--brokers", ",".join(addresses), "--topic", physical, "--named", load.topic, "--to", load.folder,
         "--schema", _schema(load.schema, folder),
         "--properties", str(_written(folder / "client.properties", properties_text(properties))),
-        "--report", str(_report(folder, LOAD)), "--until", str(prepared.until),
+        "--report", str(_report(folder, LOAD)), "--until", str(folder / UNTIL),
     ]  # fmt: skip
     asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
     prepared.programs.append((LOAD, words + asked.words()))
@@ -163,7 +157,7 @@ class Process:
 
     def give_way(self) -> None:
         """Have it end after its next commit."""
-        self._prepared.until.touch()
+        (self._prepared.folder / UNTIL).touch()
 
     def says(self) -> str:
         """What is done now, for people."""
@@ -215,11 +209,11 @@ class Process:
     def _started(self) -> Kept:
         module, words = self._prepared.programs[self._at]
         chosen = {name: value for name, value in os.environ.items() if INHERITED.fullmatch(name)}
-        # What Spark keeps of a step goes with the run's folder, whatever becomes of the program.
         chosen["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), chosen.get("PYTHONPATH")]))
+        # What Spark keeps of a step goes with the run's folder, whatever becomes of the program.
         chosen["SPARK_LOCAL_DIRS"] = str(self._prepared.folder / "spark")
         submit = self._submit if module == LOAD else []
-        return Kept([*_program(module, submit), *words], stops_within_s=STOPS_WITHIN_S, environment=chosen)
+        return Kept([*program(module, submit), *words], stops_within_s=STOPS_WITHIN_S, environment=chosen)
 
 
 def folder_of(run: LoadRun, home: Path) -> Path:
@@ -230,15 +224,6 @@ def folder_of(run: LoadRun, home: Path) -> Path:
 
 def _report(folder: Path, module: str) -> Path:
     return folder / f"{module.rpartition('.')[2]}.json"
-
-
-def _program(module: str, submit: list[str]) -> list[str]:
-    if not submit:
-        return [sys.executable, "-m", module]
-    found = importlib.util.find_spec(module)
-    assert found is not None
-    assert found.origin is not None
-    return [*submit, found.origin]
 
 
 def _identified(who: Identification, folder: Path) -> dict[str, str]:

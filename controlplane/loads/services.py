@@ -228,8 +228,7 @@ def _check(topic: str, schema: str, every_minutes: int | None) -> None:
 
 def _refuse(found: Mapping[str, str]) -> None:
     if found:
-        errors = [FieldProblem(name, sentence) for name, sentence in found.items()]
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in errors), errors=errors)
+        raise Invalid.fields([FieldProblem(name, sentence) for name, sentence in found.items()])
 
 
 def _audit(load: Load, actor: str, action: str, detail: dict[str, Any]) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from controlplane.loads.tables import OpenTable
     from controlplane.messages.looking import Position
 
+UNDATED_MS = -1
+"""Of a record without a time, in a table: Spark's source has it so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
@@ -106,7 +109,3 @@ def telling(answer: Callable[[], SluiceError]) -> Iterator[None]:
 def _message(partition: int, row: Row) -> Message:
     timestamp_ms = None if row.timestamp_ms == UNDATED_MS else row.timestamp_ms
     return Message(partition, row.offset, timestamp_ms, row.key, row.value, row.headers)
-
-
-UNDATED_MS = -1
-"""As the table has it, since Spark's source does."""

@@ -92,7 +92,7 @@ def check(instance: Instance, wanted: Rule) -> None:
     """Raises Invalid with everything that is wrong."""
     problems = rules.rule_problems(wanted, storage_gib=instance.storage_gib, most_gib=MOST_STORAGE_GIB)
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
 
 
 def most_of(rule: Rule) -> float:

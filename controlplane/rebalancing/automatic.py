@@ -85,7 +85,7 @@ def rule_set(
     elif len(reason) > LONGEST_REASON:
         problems.append(FieldProblem("reason", f"must have at most {LONGEST_REASON} characters"))
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     for name in MEMBERS:
         setattr(row, name, wanted[name])
     row.changed_by, row.changed_at = actor, clock.now()

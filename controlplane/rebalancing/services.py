@@ -81,7 +81,7 @@ def rebalance_propose(
     }
     problems = _problems(cluster, wishes) + pace_problems(throttle_bytes_per_s, at_once)
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     row = _new(cluster, actor, wishes, throttle_bytes_per_s, at_once, clock, cause=cause)
     _begin_planning(row, actor, clock)
     _record(row, actor, "propose", clock, wishes | ({"cause": cause} if cause else {}))
@@ -185,7 +185,7 @@ def rebalance_pace(
     count = row.at_once if at_once is None else at_once
     problems = pace_problems(throttle, count)
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     row.throttle_bytes_per_s, row.at_once = throttle, count
     row.save(update_fields=["throttle_bytes_per_s", "at_once"])
     _record(row, actor, "pace", clock, {"throttle_bytes_per_s": throttle, "at_once": count})

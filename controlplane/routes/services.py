@@ -155,7 +155,7 @@ def _checked(route: Mapping[str, Any], asked: Mapping[str, Any], clock: Clock) -
     """As a row has it. Raises Invalid naming everything that is wrong."""
     problems = route_problems(route, changed=list(asked), now=clock.now())
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     whitelist = route["whitelist"]
     return {**route, "whitelist": None if whitelist is None else whitelist_parse(whitelist, field="whitelist")}
 

@@ -1,9 +1,14 @@
-"""A process that was started with a keeper: what it starts ends with it, and all of it with the process that has started it."""
+"""Programs as processes of their own: the words that start one, and a keeper, by which it ends with all that it has started.
+
+All of it ends with the process that has started it, too.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 from controlplane.spark import keeper
@@ -39,6 +44,16 @@ class Kept:
         """Both."""
         self.ask()
         return self.ended()
+
+
+def program(module: str, submit: Sequence[str]) -> list[str]:
+    """Words that start one of our programs: by `submit` (``spark-submit --master yarn``), or, without it, by this Python."""
+    if not submit:
+        return [sys.executable, "-m", module]
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    return [*submit, found.origin]
 
 
 def _started(

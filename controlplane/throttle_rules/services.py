@@ -96,7 +96,7 @@ def _checked(members: Mapping[str, Any]) -> dict[str, Any]:
         except Invalid as error:
             problems += error.errors
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     return found
 
 

@@ -84,7 +84,7 @@ def note_changed(before: Note, *, text: str | None, tags: Sequence[str] | None) 
         if len(set(tags)) > MOST_TAGS:
             problems.append(FieldProblem("tags", f"must be at most {MOST_TAGS}"))
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
     return Note(before.text if text is None else text, before.tags if tags is None else tuple(sorted(set(tags))))
 
 

@@ -102,7 +102,7 @@ def _wanted(size: Mapping[str, float | None]) -> Wanted:
         FieldProblem(name, problem) for name, value in given.items() if (problem := RULES[name](value)) is not None
     ]
     if problems:
-        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+        raise Invalid.fields(problems)
 
     def decimal(name: str) -> Decimal | None:
         return Decimal(str(given[name])) if name in given else None

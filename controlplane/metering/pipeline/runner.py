@@ -10,7 +10,6 @@ jobs that nobody asked for write their rows themselves.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import shlex
@@ -26,7 +25,7 @@ from controlplane.env import Environment
 from controlplane.metering.pipeline import runs
 from controlplane.metering.pipeline.schedule import HOUR_MS, JOBS, Job, Run, State, next_start
 from controlplane.metering.pipeline.tables import Database
-from controlplane.spark.kept import Kept
+from controlplane.spark.kept import Kept, program
 
 LOG = logging.getLogger("sluice.runner")
 EVERY_S = 5.0
@@ -80,12 +79,7 @@ class Runner:
     def command(self, wanted: Wanted) -> list[str]:
         """What is started."""
         words = ["--run", str(wanted.number), *(["--day", wanted.what] if wanted.what else [])]
-        if not self._submit:
-            return [sys.executable, "-m", wanted.job.module, *words]
-        found = importlib.util.find_spec(wanted.job.module)
-        assert found is not None
-        assert found.origin is not None
-        return [*self._submit, found.origin, *words]
+        return [*program(wanted.job.module, self._submit), *words]
 
     def ended(self, wanted: Wanted, status: int, now_ms: int) -> None:
         """A process that is gone has said how it went, or does not say it any more. One that found its run taken has no say."""
