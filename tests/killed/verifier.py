@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from controlplane.metering.pipeline import raw_table, session
+from controlplane.metering.pipeline.comparable import Part, Range
 from controlplane.metering.pipeline.jobs import reconcile
-from controlplane.metering.pipeline.settings import Settings
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.spark import delta
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def verified(spark: SparkSession, order: dict[str, str]) -> dict[str, Any]:
     topics = {row[0] for row in rows}
     assert len(topics) == 1, f"records of {len(topics)} topics"
     held = raw_table.RawTable(spark, settings.lake, settings.environment).held(topics.pop())
-    hours = reconcile.Range(order["from"], order["to"])
-    compared = reconcile.reconcile(spark, settings, hours, now=datetime.now(UTC), rolls_up=False)
+    part = Part(Range(order["from"], order["to"]), (DEFAULT_CLUSTER,))
+    compared = reconcile.reconcile(spark, settings, part, now=datetime.now(UTC), rolls_up=False)
     return {
         "held": dict(held),
         "places": {row[1]: [*row[2:5], *map(int, row[5:])] for row in rows},
