@@ -11,6 +11,7 @@ different is written in transactions, of which each tenth is aborted; a compacte
     again        the same once more: it must load nothing
     range        a tenth of the offsets, deleted from the table before: it must be whole after
     compacted    the compacted topic
+    cluster      the topic into another table, by a standalone Spark: a Master and two Workers, each with a folder of its own
     killed       into another table, with SIGKILL to the program and its JVM at random moments, started again each time
 
 After each load `lake.verify` compares counts and checksums of every partition, by another reader than the one that loaded
@@ -41,6 +42,7 @@ from tests.benchmarks.mirror import kill_points
 from tests.benchmarks.numbered import NumberedRecords, produce
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
+from tests.support.spark_cluster import WORKERS, SparkCluster
 
 REPORT = Path("var/reports/lake.json")
 TOPIC, TABLE = "events", "accounts"
@@ -93,6 +95,7 @@ class _Bench:
         self._rig, self._options, self._say = rig, options, say
         self._lake = rig.directory / "lake"
         self._lake.mkdir()
+        self._master = {"SPARK_MASTER": options.master}
         self._records = NumberedRecords(RECORD_BYTES)
         self._count = max(TRANSACTION, int(options.gigabytes * 1e9) // RECORD_BYTES // TRANSACTION * TRANSACTION)
 
@@ -111,6 +114,7 @@ class _Bench:
         again["is_equal"] &= again["said"] == NOTHING
         loads["range"] = self._range()
         loads["compacted"] = self._loaded(TABLE, "compacted", 0)
+        loads["cluster"] = self._on_a_cluster(size)
         loads["killed"] = self._killed(size)
         return found
 
@@ -227,6 +231,20 @@ class _Bench:
         self._sql("load", " OR ".join(_within(each) for each in ranges))
         return self._loaded(TOPIC, "load", 0, "--offsets", ",".join(ranges))
 
+    def _on_a_cluster(self, size: int) -> dict[str, Any]:
+        """By executors that are processes of their own."""
+        alone, folder = self._master, self._rig.directory / "spark"
+        with SparkCluster(folder) as cluster:
+            self._master = cluster.of_jobs
+            try:
+                found = self._loaded(TOPIC, "cluster", size)
+            finally:
+                self._master = alone
+        worked = {path.parent.parent.name for path in folder.glob("work-*/app-*/*")}
+        if len(worked) != WORKERS:
+            raise AssertionError(f"of {WORKERS} workers {sorted(worked)} had an executor")
+        return found
+
     def _killed(self, size: int) -> dict[str, Any]:
         """Into a table of its own, killed at random shares of its way."""
         points = kill_points(self._options.kills, random.Random(self._options.seed))
@@ -311,7 +329,7 @@ class _Bench:
         return ["--brokers", self._rig.bootstrap, "--topic", topic, "--to", f"file:{self._lake / name}"]
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "SPARK_MASTER": self._options.master}
+        return {**os.environ, **self._master}
 
     def _log(self, name: str) -> Path:
         return self._rig.directory / f"{name}.log"

@@ -23,13 +23,13 @@ from tests.killed.lake_reader import lake_reader
 from tests.killed.oracle import Records
 from tests.killed.plan import BROKER, DRIVER, EXECUTOR, LEADER, OF_BROKERS, POINTS, POSTGRESQL, WORKER, Fault, Round
 from tests.killed.side import Side
-from tests.killed.spark_cluster import SparkCluster
 from tests.killed.traffic import Client
 from tests.killed.usage_topic import PARTITIONS, TOPIC, UsageTopic
 from tests.support.cluster import ProcessCluster
 from tests.support.ports import free_port
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.processes import HOST
+from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_home import spark_home
 from tests.support.waiting import wait_for
 

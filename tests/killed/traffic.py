@@ -8,8 +8,8 @@ never arrive. So there are two kinds of clients:
 
     still   nothing of theirs is under way at the moment in which a broker is killed. What is metered is what they have produced
             and consumed, to the byte
-    busy    they go on. What is metered of produce is what the log holds, less at most what was under way at each kill; of
-            consume what was read, give or take an answer at each kill
+    busy    something of theirs is under way at that moment. What is metered of produce is what the log holds, less at most what
+            was under way at each kill; of consume what was read, give or take an answer at each kill
 
 Producers are idempotent and write with acks=all: every record is in the log once, whatever is killed, and its end offset is the
 number of records that were acknowledged.
@@ -44,6 +44,7 @@ BURST_BYTES = len(TOPICS) * MESSAGES * (LARGEST_BYTES + RECORD_OVERHEAD_BYTES + 
 """No burst is larger: the next begins when it is acknowledged."""
 PAUSE_S = 0.7
 _WITHIN_S = 180.0
+_UNDER_WAY_WITHIN_S = 10.0
 
 
 class LostError(AssertionError):
@@ -124,6 +125,7 @@ class Client:
         self._sent: Counter[tuple[str, int]] = Counter()
         self._broker_kills = 0
         self._turn = threading.Lock()  # held while anything is under way
+        self._under_way = threading.Event()  # from the first record of a burst to the last that is read of it
         self._works = threading.Event()
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self.tenant.id, daemon=True)
@@ -145,8 +147,13 @@ class Client:
 
     @contextlib.contextmanager
     def meanwhile(self) -> Iterator[None]:
-        """A broker is killed within: of those that are still, nothing is under way."""
+        """A broker is killed within: of those that are still, nothing is under way, and of those that are busy, something is.
+
+        Raises LostError where one that is busy begins nothing.
+        """
         with contextlib.nullcontext() if self.is_busy else self._turn:
+            if self.is_busy and not self._under_way.wait(_UNDER_WAY_WITHIN_S) and self.error is None:
+                raise LostError(f"{self.tenant.id}: it is to be busy, and begins nothing")
             self._broker_kills += 1
             yield
 
@@ -180,6 +187,7 @@ class Client:
                 value = self._dice.randbytes(self._dice.randrange(LARGEST_BYTES))
                 self._sender.send(topic, value, partition=partition)
                 self._sent[topic, partition] += 1
+                self._under_way.set()
         self._sender.flush(_WITHIN_S)
         if self._sender.refused:
             raise LostError(f"{self.tenant.id}: a record was refused: {self._sender.refused[0][0]}")
@@ -190,3 +198,4 @@ class Client:
             reader.read(self._sent[place])
             if reader.offset != self._sent[place]:
                 raise LostError(f"{self.tenant.id}: {place} ends at {reader.offset}, of {self._sent[place]} records")
+        self._under_way.clear()

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def verified(spark: SparkSession, order: dict[str, str]) -> dict[str, Any]:
+def verified(spark: SparkSession, settings: Settings, hours: Range) -> dict[str, Any]:
     """One lake and one database."""
-    settings = Settings.read({**os.environ, "SLUICE_LAKE": order["lake"], "DATABASE_URL": order["database"]})
     table = delta.named(raw_table.uri_of(settings.lake, raw_table.NAME))
     told = "COALESCE(produced_bytes, 0) + COALESCE(consumed_bytes, 0) + COALESCE(stored_byte_seconds, 0)"
     rows = spark.sql(
@@ -40,7 +39,7 @@ def verified(spark: SparkSession, order: dict[str, str]) -> dict[str, Any]:
     topics = {row[0] for row in rows}
     assert len(topics) == 1, f"records of {len(topics)} topics"
     held = raw_table.RawTable(spark, settings.lake, settings.environment).held(topics.pop())
-    part = Part(Range(order["from"], order["to"]), (DEFAULT_CLUSTER,))
+    part = Part(hours, (DEFAULT_CLUSTER,))
     compared = reconcile.reconcile(spark, settings, part, now=datetime.now(UTC), rolls_up=False)
     return {
         "held": dict(held),
@@ -58,7 +57,10 @@ def main() -> None:
     spark = session.open_batch_session(settings, "killed", with_delta=True)
     print(json.dumps({"version": spark.version}), file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(verified(spark, json.loads(line))), file=answers, flush=True)
+        order = json.loads(line)
+        settings = Settings.read({**os.environ, "SLUICE_LAKE": order["lake"], "DATABASE_URL": order["database"]})
+        answer = verified(spark, settings, Range(order["from"], order["to"]))
+        print(json.dumps(answer), file=answers, flush=True)
     session.close_session(spark)
 
 

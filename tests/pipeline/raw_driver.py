@@ -10,6 +10,7 @@ environment is that of the job.
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
 {"run": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"] | null, "at": "2026-05-02T00:40:00+00:00"}
     the job; null: what is due. Tables that are there have all hours, although they were made today
+{"verify": [first hour, the one behind the last]}   as `make killed` reads lake and database
 {"sql": statement}              `usage_raw` and others by their names in braces: {usage_raw}
 """
 
@@ -38,6 +39,7 @@ from controlplane.metering.pipeline.raw_table import OvertakenError, RawTable, u
 from controlplane.metering.pipeline.reconcile_tables import Compared
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.spark import delta
+from tests.killed.verifier import verified
 
 SOURCE = StructType(
     [
@@ -137,6 +139,10 @@ class Driver:
         now = datetime.now(UTC)
         return shown(reconcile.reconcile(self._spark, self._settings, part, now=now, raises=order["raises"]))
 
+    def verify(self, order: dict[str, Any]) -> dict[str, Any]:
+        start, end = order["verify"]
+        return verified(self._spark, self._settings, Range(start, end))
+
     def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """As the job does it, on the Spark that is there."""
         asked = [] if order["run"] is None else [Range(*order["run"])]
@@ -176,6 +182,8 @@ def main() -> None:
             answer = driver.held(order["held"])
         elif "reconcile" in order:
             answer = driver.reconcile(order)
+        elif "verify" in order:
+            answer = driver.verify(order)
         elif "run" in order:
             answer = driver.run(order)
         else:

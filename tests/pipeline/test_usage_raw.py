@@ -214,6 +214,11 @@ def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_dat
     assert driver.sql("SELECT CAST(SUM(wire_in_bytes) AS BIGINT) FROM {usage_instances_hourly}") == [[2 * 230]]
     driver.reconcile()
     assert driver.sql("SELECT COUNT(*) FROM {usage_hourly}") == [[24 * 4]], "a repetition replaces"
+    verified = driver.ask({"verify": [DAY, NEXT]})
+    assert (verified["held"], verified["keys"], verified["differences"]) == (ends, 24 * 8, 0)
+    of_partitions = [[offset for _, at, offset, _ in records if at == partition] for partition in range(3)]
+    places = [verified["places"][str(partition)][:4] for partition in range(3)]
+    assert places == [[len(each), len(each), max(each), sum(each)] for each in of_partitions]
 
 
 def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(driver):
