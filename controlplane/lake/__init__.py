@@ -3,10 +3,12 @@
     load        the program: `python -m controlplane.lake.load`, or spark-submit
     verify      another program: compares a table with its topic, by another client
     lookup      a third: reads a few rows for somebody who waits, and is told by lines on its standard input which
+    mirror_audit  a fourth: compares a topic with its mirror
     loading     one load, from the manifest to the last commit
     table       the Delta table: what its log says, and commits
     topic       Kafka's side: options, offsets, records
     rows        the table without Spark: some rows by partition and offset
+    mirror_frames  two topics beside each other: numbered records, what differs
     columns     from records to rows: raw columns, typed ones, totals
     copy_table  a program without Spark: copies a table from a folder into a tenant's bucket
     copying     one copy: which objects, in which order

@@ -12,6 +12,7 @@ different is written in transactions, of which each tenth is aborted; a compacte
     range        a tenth of the offsets, deleted from the table before: it must be whole after
     compacted    the compacted topic
     cluster      the topic into another table, by a standalone Spark: a Master and two Workers, each with a folder of its own
+    audit        `mirror_audit` of the topic beside itself: it reads it twice
     killed       into another table, with SIGKILL to the program and its JVM at random moments, started again each time
 
 After each load `lake.verify` compares counts and checksums of every partition, by another reader than the one that loaded
@@ -114,6 +115,7 @@ class _Bench:
         again["is_equal"] &= again["said"] == NOTHING
         loads["range"] = self._range()
         loads["compacted"] = self._loaded(TABLE, "compacted", 0)
+        loads["audit"] = self._audited(size)
         loads["cluster"] = self._on_a_cluster(size)
         loads["killed"] = self._killed(size)
         return found
@@ -230,6 +232,25 @@ class _Bench:
             ranges.append(f"{partition}:{middle}-{middle + length}")
         self._sql("load", " OR ".join(_within(each) for each in ranges))
         return self._loaded(TOPIC, "load", 0, "--offsets", ",".join(ranges))
+
+    def _audited(self, size: int) -> dict[str, Any]:
+        """MB/s of what is read of both sides."""
+        places = ("--brokers", self._rig.bootstrap, "--topic", TOPIC, "--target-brokers", self._rig.bootstrap)
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "controlplane.lake.mirror_audit", *places, "--whole"],
+            cwd=ROOT, env=self._environment(), stdout=subprocess.PIPE, stderr=self._opened("audit"), text=True, check=False,
+            timeout=_LOAD_WITHIN_S,
+        )  # fmt: skip
+        took_s = time.monotonic() - began
+        lines = done.stdout.strip().splitlines()
+        whole = sum(int(line.split("equal, ")[1].split()[0]) for line in lines if "equal, " in line) == self._count
+        return {
+            "took_s": round(took_s, 1),
+            "mb_per_s": round(2 * size / 1e6 / took_s, 1),
+            "is_equal": done.returncode == 0 and whole,
+            "compared": lines,
+        }
 
     def _on_a_cluster(self, size: int) -> dict[str, Any]:
         """By executors that are processes of their own."""

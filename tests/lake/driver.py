@@ -5,6 +5,7 @@
 {"load": [words of the command line], "kill": "before the commit" | "while it writes" | "after the commit" |
     "another load is first" (this one lives) | null}
 {"verify": [words of the command line]}
+{"audit": [words of the command line of `mirror_audit`]}
 {"sql": statement}                      rows as lists, binary as hexadecimal text
 """
 
@@ -22,7 +23,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from controlplane.lake import load, verify
+from controlplane.lake import load, mirror_audit, verify
 from controlplane.lake.manifest import Manifest
 from controlplane.lake.request import Request
 from controlplane.lake.table import Table
@@ -87,6 +88,10 @@ def main() -> None:
         elif "verify" in order:
             status, lines = verify.run(spark, order["verify"], lambda _: None)
             answer = {"status": status, "lines": lines}
+        elif "audit" in order:
+            said_of: list[str] = []
+            status, lines = mirror_audit.run(spark, mirror_audit.Request.read(order["audit"]), said_of.append)
+            answer = {"status": status, "lines": lines, "said": said_of}
         else:
             said: list[str] = []
             Table.commit = planted(order["kill"])

@@ -55,6 +55,9 @@ class Driver:
     def verify(self, *words: str) -> dict[str, Any]:
         return self._ask({"verify": words})
 
+    def audit(self, *words: str) -> dict[str, Any]:
+        return self._ask({"audit": words})
+
     def sql(self, statement: str) -> list[list[Any]]:
         return self._ask({"sql": statement})
 
