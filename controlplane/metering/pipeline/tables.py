@@ -65,6 +65,11 @@ class Database:
         self._connection: Any = None
         self._in_use = threading.Lock()
 
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is; otherwise PostgreSQL."""
+        return self._is_sqlite
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Any]:
         """A cursor; committed at the end, rolled back and closed on any error. RuntimeError where one is under way."""
