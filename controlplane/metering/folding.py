@@ -86,7 +86,7 @@ def days_fold(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S, although
         with runs.transaction() as cursor:
             since = folded.horizon(runs, cursor).folded_to
             first = folded.first_hour(runs, cursor, since)
-        day, reason = _next(since, first, clock.now(), although_different)
+        day, reason = _next(first, clock.now(), although_different)
         if day is None:
             break
         count += folded.fold(runs, since=since, until=hour_of(day + timedelta(days=1)))
@@ -95,7 +95,7 @@ def days_fold(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S, although
     return count
 
 
-def _next(since: str, first: str | None, now: datetime, although_different: date | None) -> tuple[date | None, str]:
+def _next(first: str | None, now: datetime, although_different: date | None) -> tuple[date | None, str]:
     """The next day to be folded; or None, and why not. Days without usage are passed over."""
     if first is None:
         return None, ""

@@ -369,6 +369,7 @@ class Reconciliation(models.Model):
     # Clusters that were left out, by name, since their table of raw records was not there, or begins after these hours.
     gone = models.JSONField(default=list, db_default=[])
     begins_later = models.JSONField(default=list, db_default=[])
+    with_late = models.BooleanField(default=True, db_default=True)  # all that had come late was looked for, of any day
 
     class Meta:
         """The last one first."""

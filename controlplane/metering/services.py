@@ -31,13 +31,16 @@ def usage_cap(
 ) -> int:  # fmt: skip
     """Counters (names as in the contract) of a topic and boot are believed up to these values only; rows that it lowered.
 
-    For maxima that a damaged counter brought: the cap is the last value that can be true. Bills so far follow at once,
-    invoices are not touched. Raises NotFound, Invalid.
+    For maxima that a damaged counter brought: the cap is the last value that can be true. Bills so far follow at once; of days
+    that are folded once the next reconciliation has recomputed them. Invoices are not touched. Raises NotFound, Invalid.
     """
     instance = Instance.objects.unscoped("an operator corrects usage").filter(pk=instance_id).first()
     rows = UsageMaximum.objects.filter(instance=instance_id, boot=boot, topic=topic)
     if instance is None or not rows.exists():
-        raise NotFound("there is no usage of that instance, boot and topic")
+        raise NotFound(
+            "there is no usage of that instance, boot and topic; of boots that have ended long ago sums alone are kept,"
+            " which docs/runbooks/usage-differs.md says how to correct"
+        )
     if not caps or set(caps) - set(COUNTERS) or min(caps.values()) < 0:
         raise Invalid.field("caps", f"must name one of {', '.join(COUNTERS)}, with a value of 0 or more")
     if not reason.strip():

@@ -36,7 +36,7 @@ FOLD_TABLE = "metering_fold"
 FOLDED_TO = f"COALESCE((SELECT folded_to FROM {FOLD_TABLE} WHERE id = 1), '')"  # noqa: S608
 """The horizon within a statement: the first hour that is not folded; '': none is."""
 WIDE = frozenset({"stored_byte_seconds"})
-"""Counters whose sums pass 63 bits: 2.5 PB of one instance for an hour, 107 TB of one topic for a day. They stand in two columns."""
+"""Counters whose sums pass 63 bits: 2.5 PB of an instance for an hour, 107 TB of a topic for a day. They stand in two columns."""
 MILLION = 1_000_000
 SLICE = 5000
 """Key rows that one transaction looks at to delete them."""
@@ -57,6 +57,11 @@ class Runs(Protocol):
 def grown(name: str) -> str:
     """What a counter of a key row has grown by in its hour."""
     return f"CASE WHEN {name} > {name}_before THEN {name} - {name}_before ELSE 0 END"
+
+
+def largest(name: str) -> str:
+    """The largest that a key row knows of its counter: a late record of an earlier hour may have said more."""
+    return f"CASE WHEN {name} > {name}_before THEN {name} ELSE {name}_before END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class Folded:
 
     def of_keys(self, counters: Iterable[str] | None = None) -> dict[str, str]:
         """What each column is of a key row. Without a remainder sign, which drivers would take for their own."""
-        found = {}
+        found: dict[str, str] = {}
         for name in self.source.counters if counters is None else counters:
             used = f"({grown(name)})"
             millions = f"{used} / {MILLION}"
@@ -282,8 +287,8 @@ def _without_generation(boot: str) -> str:
 
 
 def _slice_end(database: Runs, cursor: Any, source: Maxima, after: int, most: int) -> int | None:
-    some = f"SELECT id FROM {source.table} WHERE id > ? ORDER BY id LIMIT {most}"  # noqa: S608
-    database.run(cursor, f"SELECT MAX(id) FROM ({some}) AS some", [after])  # noqa: S608
+    few = f"SELECT id FROM {source.table} WHERE id > ? ORDER BY id LIMIT {most}"  # noqa: S608
+    database.run(cursor, f"SELECT MAX(id) FROM ({few}) AS few", [after])  # noqa: S608
     last: int | None = cursor.fetchone()[0]
     return last
 

@@ -60,7 +60,7 @@ class Database:
     ) -> None:
         self.cluster = cluster  # whose rows of the job are read and written
         self._settings = environment.database()
-        self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
+        self._is_sqlite: bool = self._settings["ENGINE"].endswith("sqlite3")
         self._patience_s = patience_s
         self._connection: Any = None
         self._in_use = threading.Lock()
