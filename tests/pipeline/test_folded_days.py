@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +26,6 @@ TOPICS = ("orders", "clicks", "views")
 FIRST, DAYS = datetime(2026, 5, 1, tzinfo=UTC), 4
 END = FIRST + timedelta(days=DAYS)
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-NOBODYS = SimpleNamespace(pk="ins-nobodys0")
 
 
 def hour(number: int) -> str:
@@ -104,8 +104,7 @@ class Usage:
                     "whole": selectors.instance_hours(**about),
                     "total": selectors.usage_total(**about),
                     "parts": [
-                        selectors.usage_total(instance=about["instance"], start=a, end=b)
-                        for a, b in zip(bounds, bounds[1:], strict=False)
+                        selectors.usage_total(instance=about["instance"], start=a, end=b) for a, b in pairwise(bounds)
                     ],
                     "topics": selectors.topics_used(**about),
                     "days": selectors.usage_by_topic(
@@ -189,17 +188,6 @@ def record(
     instance: str, boot: str, topic: str | None, at: int, produced: int, consumed: int = 0, stored: int = 0, *, offset: int = 0
 ) -> tuple:  # fmt: skip
     return (instance, boot, topic, hour(at), int(boot[1]), produced, consumed, stored, 0, offset, 0)
-
-
-def without_zeros(answers: dict) -> dict:
-    """Topics of a cut part of a day of which nothing is used are not told."""
-    return {
-        name: {
-            **found,
-            "by topic": [{topic: used for topic, used in part.items() if any(used)} for part in found["by topic"]],
-        }
-        for name, found in answers.items()
-    }
 
 
 BOUNDS = st.lists(st.integers(0, 24 * DAYS), min_size=1, max_size=3, unique=True).map(
@@ -308,7 +296,7 @@ def test_a_late_record_of_a_folded_hour_is_seen_when_its_day_was_put_right(usage
     assert usage.answers(monkeypatch, [FIRST, END]) == twin.answers(monkeypatch, [FIRST, END])
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """In place of SIGKILL: the transaction is lost with its connection."""
 
 
@@ -322,11 +310,11 @@ def test_killed_between_any_two_steps_of_a_fold_it_has_not_happened_and_happens_
         done = run(cursor, statement, values)
         seen.append(statement)
         if sum(each.startswith(("INSERT", "UPDATE")) for each in seen) > step:
-            raise Killed
+            raise KilledError
         return done
 
     usage.database.run = dying
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         folded.fold(usage.database, since="", until=midnight(1))
     usage.database.run = run
     assert usage.folded_to == ""
