@@ -32,7 +32,7 @@ from controlplane.metering.selectors import completeness_by_cluster
 if TYPE_CHECKING:
     from controlplane.metering.selectors import Completeness
 
-ROUND_S = 60.0
+ROUND_S = 20.0
 """After so long a round begins nothing more: the next one goes on."""
 GONE_AFTER = timedelta(days=45)
 """Anchors of boots that have ended stay for so long: `__usage` keeps records for 35 days, from which they may be read again."""
@@ -59,6 +59,12 @@ class Django:
         """One statement with ``?`` for values; how many rows it changed."""
         cursor.execute(statement.replace("?", "%s"), values)
         return int(cursor.rowcount)
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows, in no transaction: no writer waits for them."""
+        with connection.cursor() as cursor:
+            cursor.execute(statement.replace("?", "%s"), values)
+            return list(cursor.fetchall())
 
 
 @dataclass(frozen=True, slots=True)

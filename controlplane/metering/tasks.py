@@ -20,5 +20,5 @@ def elastic_purge() -> None:
 
 @app.task(name="metering.days_fold")
 def days_fold() -> None:
-    """Fold days that are over, and delete key rows that nobody needs any more. Beat calls it every five minutes."""
+    """Fold days that are over, and delete key rows that nobody needs any more. Beat calls it every two minutes."""
     folding.days_fold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -351,6 +352,47 @@ def test_of_two_that_fold_the_same_day_one_does(usage, database_url, monkeypatch
     assert not folded.fold(usage.database, since="", until=midnight(2)), "the horizon is elsewhere by now"
     assert usage.answers(monkeypatch, [FIRST, END])[INSTANCES[0]]["total"] == (100, 0, 0)
     other.close()
+
+
+def test_of_two_that_fold_at_the_same_time_the_second_waits_for_the_first_and_finds_it_done(
+    usage, database_url, monkeypatch
+):
+    usage.take([record(INSTANCES[0], "b1", "orders", 2, 100)])
+    other, found = Database(Environment.read({"DATABASE_URL": database_url})), []
+
+    def second():
+        found.append(folded.fold(other, since="", until=midnight(1)))
+        other.close()
+
+    thread = threading.Thread(target=second)
+    run = usage.database.run
+
+    def slowly(cursor, statement, values=()):
+        done = run(cursor, statement, values)
+        if statement.startswith("UPDATE"):
+            thread.start()
+            thread.join(0.3)
+            assert not found
+        return done
+
+    usage.database.run = slowly
+    found.append(folded.fold(usage.database, since="", until=midnight(1)))
+    thread.join(20)
+    assert found == [True, False]
+    assert usage.answers(monkeypatch, [FIRST, END])[INSTANCES[0]]["total"] == (100, 0, 0)
+
+
+def test_what_a_writer_holds_is_not_waited_for(usage, database_url):
+    if database_url.startswith("sqlite"):
+        pytest.skip("it has one writer")
+    usage.take([record(INSTANCES[0], "b1", "orders", each, 100 * each) for each in range(1, 5)])
+    usage.fold(midnight(1))
+    writer = Database(Environment.read({"DATABASE_URL": database_url}))
+    with writer.transaction() as cursor:
+        writer.run(cursor, "UPDATE metering_usagemaximum SET broker = 7 WHERE hour = ?", [hour(1)])
+        usage.sweep()
+        assert usage.rows(TOPIC_HOURS.source.table) == 2
+    writer.close()
 
 
 def test_sums_beyond_63_bits_are_exact(usage, monkeypatch):

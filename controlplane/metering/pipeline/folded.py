@@ -53,6 +53,8 @@ class Runs(Protocol):
 
     def run(self, cursor: Any, statement: str, values: Sequence[Any] = ()) -> int: ...
 
+    def read(self, statement: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]: ...
+
 
 def grown(name: str) -> str:
     """What a counter of a key row has grown by in its hour."""
@@ -258,15 +260,13 @@ def boots_gone(database: Runs, *, before: str, before_ms: int) -> Gone:
 
     By the moment `__usage` must have lost their records: one that came again would be counted from 0.
     """
-    with database.transaction() as cursor:
-        database.run(cursor, f"SELECT after FROM {STATEMENT_TABLE}")  # noqa: S608
-        told = {boot for (after,) in cursor.fetchall() for boot in after.split(",") if boot}
-        named, live = set[str](), set[str]()
-        for source in SOURCES:
-            newest = f"SELECT boot, MAX(hour), MAX(updated_at_ms) FROM {source.table} GROUP BY boot"  # noqa: S608
-            database.run(cursor, newest)
-            for boot, hour, at_ms in cursor.fetchall():
-                (named if hour < before and at_ms < before_ms else live).add(boot)
+    statements = database.read(f"SELECT after FROM {STATEMENT_TABLE}")  # noqa: S608
+    told = {boot for (after,) in statements for boot in after.split(",") if boot}
+    named, live = set[str](), set[str]()
+    for source in SOURCES:
+        newest = f"SELECT boot, MAX(hour), MAX(updated_at_ms) FROM {source.table} GROUP BY boot"  # noqa: S608
+        for boot, hour, at_ms in database.read(newest):
+            (named if hour < before and at_ms < before_ms else live).add(boot)
     alive = {_without_generation(boot) for boot in live}
     bases = {boot: _without_generation(boot) for boot in named}
     return Gone(before, sorted(boot for boot, base in bases.items() if base in told and base not in alive))
@@ -274,12 +274,8 @@ def boots_gone(database: Runs, *, before: str, before_ms: int) -> Gone:
 
 def rows_kept(database: Runs) -> dict[str, int]:
     """Key rows by table."""
-    found = {}
-    with database.transaction() as cursor:
-        for source in SOURCES:
-            database.run(cursor, f"SELECT COUNT(*) FROM {source.table}")  # noqa: S608
-            found[source.table] = int(cursor.fetchone()[0])
-    return found
+    counts = {source.table: database.read(f"SELECT COUNT(*) FROM {source.table}") for source in SOURCES}  # noqa: S608
+    return {table: int(count) for table, rows in counts.items() for (count,) in rows}
 
 
 def _without_generation(boot: str) -> str:
