@@ -2,8 +2,8 @@
 
 `--instances` with `--topics` on `--brokers` for `--days`, a key row each hour, written as the stream leaves them. Then each day
 is folded and the key rows of all are deleted, as beat's task does both. Says how long a day and a slice of the deletion take, how
-many rows and bytes there are before and after, and how long an answer of a month takes; SQLite, or PostgreSQL with `--postgresql`,
-where one is installed. Before and after, the sums are the same. Figures in `var/reports/folding.json`.
+many rows and bytes there are before and after, and how long an answer takes; SQLite, or PostgreSQL with `--postgresql`, where one
+is installed. Before and after, the sums are the same. Figures in `var/reports/folding.json`.
 
 Bytes are of the tables with their indexes. A database gives deleted rows' room to rows that come, and the disk nothing back by
 itself: `after_bytes` is what there is once that was asked for (VACUUM; of PostgreSQL VACUUM FULL).
@@ -79,7 +79,7 @@ def measured(url: str, options: argparse.Namespace) -> dict[str, Any]:
     count = written(database, options)
     say(f"{count:,} key rows")
     before_bytes, before = size(database, url), answer(database)
-    say(f"{before_bytes:,} bytes; a month's hours of an instance in {before[1] * 1000:.1f} ms")
+    say(f"{before_bytes:,} bytes; an instance's hours in {before[1] * 1000:.1f} ms")
     folded.begin(database)
     days, slices, since = [], [], ""
     for day in range(options.days):
@@ -100,7 +100,7 @@ def measured(url: str, options: argparse.Namespace) -> dict[str, Any]:
     say(f"{len(slices)} slices in {sum(slices):.1f} s, the longest {max(slices) * 1000:.0f} ms; {kept} kept, {sums}")
     vacuum(database, url)
     after_bytes = size(database, url)
-    say(f"{after_bytes:,} bytes; a month's hours of an instance in {after[1] * 1000:.1f} ms")
+    say(f"{after_bytes:,} bytes; an instance's hours in {after[1] * 1000:.1f} ms")
     database.close()
     return {
         "database": url.partition(":")[0], "key_rows": count, "before_bytes": before_bytes, "after_bytes": after_bytes,

@@ -245,11 +245,21 @@ class TestAfterwards:
         (late,) = late_usage(instance=usage)
         assert [used.produced_bytes for used in late.changed.values()] == [77]
 
-    def test_a_cap_lowers_what_is_kept_and_one_of_a_boot_that_is_gone_says_what_to_do(self, usage):
-        about = {"instance_id": usage.id, "topic": "orders", "reason": "r", "actor": "a", "clock": At(NOON)}
-        assert services.usage_cap(boot="b1", caps={"produced_bytes": 250}, **about) == 3
-        with pytest.raises(NotFound, match=r"sums alone are kept, which docs/runbooks/usage-differs.md"):
-            services.usage_cap(boot="b0", caps={"produced_bytes": 250}, **about)
+    def test_a_cap_lowers_what_is_kept_and_may_be_of_a_boot_of_which_sums_alone_are_left(self, usage):
+        about = {
+            "instance_id": usage.id,
+            "reason": "r",
+            "actor": "a",
+            "clock": At(NOON),
+            "caps": {"produced_bytes": 250},
+        }
+        assert services.usage_cap(boot="b1", topic="orders", **about) == 3
+        assert services.usage_cap(boot="b0", topic="orders", **about) == 0
+        told = io.StringIO()
+        call_command("usage_cap", usage.id, "b0", "orders", "--produced-bytes", "9", "--reason", "r", stdout=told)
+        assert "hours before 2026-05-03 follow when the job reconcile has run again" in told.getvalue()
+        with pytest.raises(NotFound, match="no usage of that instance, boot and topic"):
+            services.usage_cap(boot="b1", topic="never", **about)
 
     def test_a_round_that_is_out_of_time_is_gone_on_with(self, usage):
         later = NOON + timedelta(days=9)
