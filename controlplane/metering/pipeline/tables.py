@@ -199,7 +199,10 @@ class Database:
         """
         statement = f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
         self.run(cursor, f"{statement} ORDER BY broker, id", (self.cluster,))
-        rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
+        rows = [
+            Statement(number, broker, hour, boot, tuple(filter(None, after.split(","))), said_at_ms)
+            for number, broker, hour, boot, after, said_at_ms in cursor.fetchall()
+        ]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
         boots = self._boots(cursor)
