@@ -98,7 +98,8 @@ def reconcile(
         folded_hours, open_hours = hours.cut_at(known.folded_to())
         days = FoldedDays(spark, environment, folded_hours.whole_days(), names, recomputed, instances)
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
-        raised += days.put_right({str(instance) for instance, *_ in known.caps()})
+        since_ms = min(known.compared_to_ms(name) or 0 for name in part.read)
+        raised += days.put_right({instance for instance, *_ in known.capped_since(since_ms)})
         if rolls_up and hours.days:
             _roll_up(settings.lake, recomputed, instances, hours, others)
         used = _read(spark, partial(reconcile_tables.used_read, environment, open_hours.start, open_hours.end), names)
@@ -151,7 +152,7 @@ class FoldedDays:
         """Put into the database what the records say; how many rows. Not of instances of which the records say less in all.
 
         Late records only add to these hours, and move usage from later ones to earlier ones. Where there is less, the table lacks
-        records: that is for an operator, unless one has capped usage of the instance.
+        records: that is for an operator, unless one has just capped usage of the instance.
         """
         count = 0
         less: set[str] = set()
