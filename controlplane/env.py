@@ -29,6 +29,8 @@ SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound               
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
 SLUICE_SECRET_KEY     Django's secret key, before the one in the secrets file              none
 SLUICE_METERING_ABSENT  why this installation runs without metering; empty: it has it      empty
+SLUICE_METERING_KEEP_DAYS  days that are kept by topic, boot and hour before they are folded into instance-hours and  ``3``
+                      topic-days, 2 or more (docs/decisions/0036-usage-is-folded.md)
 SLUICE_BROKER_ROOM    what a broker has to sell, and how many times: ``bandwidth_mib_per_s=300*2,storage_gib=500*1.5``;
                       names and defaults of what is left out in ``admission/rules.py``      empty
 SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000``  empty
@@ -126,6 +128,7 @@ class Environment:
     advertised_host: str
     allowed_hosts: tuple[str, ...]
     metering_absent: str
+    metering_keep_days: int  # read by metering/folding.py
     secret_key: str | None
     shared_secret: str
     cluster_security: InternalSecurity
@@ -176,6 +179,7 @@ class Environment:
             advertised_host=variables.get("SLUICE_ADVERTISED_HOST", ""),
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
             metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
+            metering_keep_days=_whole(variables, "SLUICE_METERING_KEEP_DAYS", 3, least=2),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
             shared_secret=_shared(variables.get("SLUICE_SHARED_SECRET") or SharedSecret.REFUSED),
             cluster_security=_cluster_security(variables),

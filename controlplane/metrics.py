@@ -17,6 +17,7 @@ from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.loads.metrics import loads_text
 from controlplane.metering import selectors as metering
+from controlplane.metering.folding import fold_get
 from controlplane.metering.jobs import job_list
 from controlplane.metering.metrics import CONTENT_TYPE, jobs_text, metrics_text
 from controlplane.rebalancing.metrics import rebalancing_text
@@ -39,6 +40,7 @@ def shown(request: HttpRequest) -> HttpResponse:
         open_losses=metering.losses_open().count(),
         now=now,
         differences=metering.differences_now(),
+        fold=fold_get(),
     )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)

@@ -277,6 +277,7 @@ CELERY_BEAT_SCHEDULE = {
     "purge history": {"task": "history.purge", "schedule": 60.0, "options": {"expires": 120}},
     "pull elastic bandwidth": {"task": "metering.elastic_pull", "schedule": 10.0, "options": {"expires": 20}},
     "purge elastic bandwidth": {"task": "metering.elastic_purge", "schedule": 3600.0, "options": {"expires": 3600}},
+    "fold days of usage": {"task": "metering.days_fold", "schedule": 120.0, "options": {"expires": 120}},
     "look at elastic bandwidth": {"task": "admission.elastic_look", "schedule": 60.0, "options": {"expires": 60}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},

@@ -174,6 +174,7 @@ urlpatterns = [
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
     path(f"{V1}/metering/months", billing.WaitingMonthsApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
+    path(f"{V1}/metering/fold", metering.FoldApi.as_view()),
     path(f"{V1}/metering/reconciliations", metering.ReconciliationsApi.as_view()),
     path(f"{V1}/metering/differences", metering.DifferencesApi.as_view()),
     path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),

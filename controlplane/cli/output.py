@@ -59,10 +59,11 @@ class Output:
         pages: Iterable[Mapping[str, Any]],
         wanted: Columns,
         readable: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+        note: str = "",
     ) -> None:
         """A list: one page of JSON is printed as it came; several become one, with `next` of the last.
 
-        In a table each item is as `readable` makes it.
+        In a table each item is as `readable` makes it. `note`: a member with a sentence about the list, if it is not empty.
         """
         found = list(pages)
         items = [item for page in found for item in page["items"]]
@@ -73,6 +74,8 @@ class Output:
             _print(tables.listing(shown, wanted, width=_width()), sys.stdout)
         else:
             self.note("Nothing.")
+        if said := found[0].get(note):
+            self.note(f"{said[:1].upper()}{said[1:]}.")
 
     def text(self, text: str) -> None:
         """A file, as it is; on a terminal without what would steer it."""

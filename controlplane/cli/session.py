@@ -78,10 +78,12 @@ class Session:
         limit: int | None,
         query: Mapping[str, Any] | None = None,
         readable: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+        note: str = "",
         **ids: str,
     ) -> None:
-        """All pages, or the first `limit` items; in a table each as `readable` makes it."""
-        self.output.pages(self.client.pages(call, self._ids(ids), limit=limit, query=query), columns, readable)
+        """All pages, or the first `limit` items; in a table each as `readable` makes it. `note`: a member said beside it."""
+        pages = self.client.pages(call, self._ids(ids), limit=limit, query=query)
+        self.output.pages(pages, columns, readable, note)
 
     def change(
         self,

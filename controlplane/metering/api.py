@@ -18,10 +18,11 @@ from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
-from controlplane.metering import finality, jobs, selectors
+from controlplane.metering import finality, folding, jobs, selectors
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
+    FoldSerializer,
     JobPageSerializer,
     JobRunPageSerializer,
     JobRunRequestSerializer,
@@ -70,7 +71,10 @@ class UsageRecordsApi(APIView):
 
     @extend_schema(responses=UsageRecordPageSerializer, parameters=[*RANGE, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """What usage rows are made of: by topic and broker, with partition and offset of the record in `__usage`."""
+        """What usage rows are made of: by topic and broker, with partition and offset of the record in `__usage`.
+
+        Of days that are folded, some days after their end, rows are sums; where their records are `away` says.
+        """
         instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
         start, end = range_of(request)
         page, following = pagination.fetched_page(
@@ -81,7 +85,8 @@ class UsageRecordsApi(APIView):
             key=lambda row: (row.hour, row.topic, row.broker, row.boot),
             shape=(str, str, int, str),
         )
-        return Response(pagination.body([asdict(row) for row in page], following))
+        body = pagination.body([asdict(row) for row in page], following)
+        return Response({**body, "away": selectors.records_away(start)})
 
 
 class MeteringApi(APIView):
@@ -110,6 +115,18 @@ class MeteredBrokersApi(APIView):
         ]
         items = cast("list[Any]", BrokerHoursSerializer(found, many=True).data)  # a list, with many=True
         return Response({"items": items})
+
+
+class FoldApi(APIView):
+    """/api/v1/metering/fold."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=FoldSerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Up to when days are kept as instance-hours and topic-days alone, and why not further."""
+        del request
+        return Response(FoldSerializer(folding.fold_get()).data)
 
 
 class ReconciliationsApi(APIView):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from controlplane.metering.folding import FoldShown
 from controlplane.metering.jobs import DIED, JobShown
 from controlplane.metering.pipeline.schedule import State
 from controlplane.metering.selectors import STATES, MeteringStatus, PartitionProgress
@@ -14,11 +15,12 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 def metrics_text(
     status: MeteringStatus, partitions: Iterable[PartitionProgress], *, open_losses: int, now: datetime,
-    differences: int = 0,
+    differences: int = 0, fold: FoldShown | None = None,
 ) -> str:  # fmt: skip
     """One line for each sample; what is not known has none. `differences`: of the last reconciliation."""
     samples = [*_samples(status, open_losses=open_losses, now=now), *_lags(partitions)]
     samples += ["# TYPE sluice_metering_differences gauge", f"sluice_metering_differences {differences}"]
+    samples += [] if fold is None else _of_fold(fold, now)
     return "\n".join(samples) + "\n"
 
 
@@ -44,6 +46,18 @@ def _samples(status: MeteringStatus, *, open_losses: int, now: datetime) -> Iter
         yield f"sluice_metering_{name}records_total {value}"
     yield "# TYPE sluice_metering_open_losses gauge"
     yield f"sluice_metering_open_losses {open_losses}"
+
+
+def _of_fold(fold: FoldShown, now: datetime) -> Iterator[str]:
+    """How far days are folded; whether a day waits for something; rows by topic, boot and hour."""
+    known: dict[str, float] = {"fold_waiting": int(bool(fold.reason))}
+    if fold.folded_to is not None:
+        known["folded_age_seconds"] = (now - fold.folded_to).total_seconds()
+    if fold.kept is not None:
+        known["key_rows"] = fold.kept
+    for name, value in known.items():
+        yield f"# TYPE sluice_metering_{name} gauge"
+        yield f"sluice_metering_{name} {value}"
 
 
 def _lags(partitions: Iterable[PartitionProgress]) -> Iterator[str]:

@@ -79,6 +79,93 @@ class InstanceMaximum(models.Model):
         return f"{self.instance} {self.hour} of boot {self.boot}"
 
 
+class Fold(models.Model):
+    """How far days are folded, and why no further: one row (pipeline/folded.py)."""
+
+    folded_to = models.CharField(max_length=20, blank=True, default="", db_default="")  # an hour: a day's beginning
+    swept_to = models.CharField(max_length=20, blank=True, default="", db_default="")  # key rows before it are deleted
+    # The pass that deletes them, as far as it has come; "": none is under way.
+    sweep_to = models.CharField(max_length=20, blank=True, default="", db_default="")
+    sweep_source = models.IntegerField(default=0, db_default=0)
+    sweep_id = models.BigIntegerField(default=0, db_default=0)
+    # What the last look found.
+    looked_at_ms = models.BigIntegerField(null=True)
+    reason = models.TextField(
+        blank=True, default="", db_default=""
+    )  # why the next day is not folded; empty: none is due
+    kept = models.JSONField(default=dict, db_default={})  # key rows by table, as of counted_at_ms
+    counted_at_ms = models.BigIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"folded to {self.folded_to or 'nowhere'}"
+
+
+class FoldedHour(models.Model):
+    """What an instance used in an hour of a day that is folded: all topics, brokers and boots together."""
+
+    instance = models.CharField(max_length=32)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    produced_bytes = models.BigIntegerField()
+    consumed_bytes = models.BigIntegerField()
+    stored_byte_seconds_millions = models.BigIntegerField()  # whole millions, since the sum may pass 63 bits
+    stored_byte_seconds_rest = models.BigIntegerField()
+
+    class Meta:
+        """One a key."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "hour"], name="one_folded_hour")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour}"
+
+
+class FoldedTopicDay(models.Model):
+    """What a topic used on a day that is folded."""
+
+    instance = models.CharField(max_length=32)
+    topic = models.CharField(max_length=249)
+    day = models.CharField(max_length=10)  # "2026-11-21"
+    produced_bytes = models.BigIntegerField()
+    consumed_bytes = models.BigIntegerField()
+    stored_byte_seconds_millions = models.BigIntegerField()  # as in FoldedHour
+    stored_byte_seconds_rest = models.BigIntegerField()
+
+    class Meta:
+        """One a key; the other index finds an instance's days."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "topic", "day"], name="one_folded_topic_day")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "day"], name="folded_topic_days")]
+
+    def __str__(self) -> str:
+        return f"{self.instance}/{self.topic} {self.day}"
+
+
+class FoldedInstanceHour(models.Model):
+    """What was counted of a whole instance in an hour of a day that is folded."""
+
+    instance = models.CharField(max_length=32)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    wire_in_bytes = models.BigIntegerField()
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+    loop_us = models.BigIntegerField()
+    throttled_ms = models.BigIntegerField()
+
+    class Meta:
+        """One a key."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "hour"], name="one_folded_instance_hour")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour}"
+
+
 class Cap(models.Model):
     """Counters of a topic on a broker's boot that nobody may believe beyond some value: an operator has ruled it out.
 
@@ -282,6 +369,7 @@ class Reconciliation(models.Model):
     # Clusters that were left out, by name, since their table of raw records was not there, or begins after these hours.
     gone = models.JSONField(default=list, db_default=[])
     begins_later = models.JSONField(default=list, db_default=[])
+    with_late = models.BooleanField(default=True, db_default=True)  # all that had come late was looked for, of any day
 
     class Meta:
         """The last one first."""

@@ -2,7 +2,8 @@
 
 The usage of an hour is the largest counter of its key minus the largest of the same (boot, instance, topic) in any
 earlier hour, which stands in the same row (pipeline/tables.py). Whatever order maxima came in, the hours of a key add up to
-its last counter.
+its last counter. Of days that are over there are sums of these, by instance and hour and by topic and day (pipeline/folded.py): a
+statement reads sums before the horizon and keys from it on.
 """
 
 from __future__ import annotations
@@ -21,9 +22,30 @@ from controlplane.clusters.services import cluster_list, clusters_known
 from controlplane.metering import finality
 from controlplane.metering.elastic import unread_since
 from controlplane.metering.jobs import reported_to
-from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
+from controlplane.metering.models import (
+    BrokerWaiver,
+    Cap,
+    Difference,
+    Fold,
+    Loss,
+    PipelineStatus,
+    Progress,
+    Reconciliation,
+)
+from controlplane.metering.pipeline.comparable import DAY_LENGTH, MIDNIGHT
+from controlplane.metering.pipeline.folded import (
+    FOLDED_TO,
+    INSTANCE_HOURS,
+    SCOPE,
+    TOPIC_DAYS,
+    TOPIC_HOURS,
+    Folded,
+    grown,
+)
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
+from controlplane.metering.pipeline.tables import MAXIMUM_TABLE
+from controlplane.metering.sharing import shared_out
+from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,10 +60,8 @@ STALLED_AFTER_S = 120
 """A full batch takes a minute at most; while there is nothing to read Spark says so every ten seconds."""
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
-TABLE = "metering_usagemaximum"
-INSTANCE_TABLE = "metering_instancemaximum"
-_STORED, _MILLION = "stored_byte_seconds", 1_000_000
-_SCOPE = "instance = %s AND hour >= %s AND hour < %s"
+_FLOWS = ("produced_bytes", "consumed_bytes")
+_DAY_HOUR = f"day || '{MIDNIGHT}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +103,10 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicHour:
-    """What a topic used in one hour; `hour` is its beginning, as usage records write it."""
+    """What a topic used in one hour; or on a day, where hours are folded. Beginnings of hours, as usage records write them."""
 
     hour: str
+    last_hour: str  # the same; of a day its last one
     produced_bytes: int
     consumed_bytes: int
 
@@ -164,11 +185,7 @@ def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: date
 
 def instance_hours(*, instance: Instance, start: datetime, end: datetime) -> dict[str, InstanceHour]:
     """What is counted of a whole instance, by the hours that begin in [start's hour, end) and saw a record of it."""
-    sums = ", ".join(f"SUM({_difference(name)})" for name in INSTANCE_COUNTERS)
-    statement = f"SELECT hour, {sums} FROM {INSTANCE_TABLE} WHERE {_SCOPE} GROUP BY hour"  # noqa: S608  # values are bound
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
-        return {hour: InstanceHour(*map(int, counters)) for hour, *counters in cursor.fetchall()}
+    return {hour: InstanceHour(*counters) for hour, *counters in _hours(INSTANCE_HOURS, instance, start, end)}
 
 
 def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:
@@ -186,33 +203,107 @@ def topics_used(*, instance: Instance, start: datetime, end: datetime) -> list[T
 
 
 def topic_hours(*, instance: Instance, topic: str, start: datetime, end: datetime) -> list[TopicHour]:
-    """Of one topic, hours that begin in [start's hour, end) and saw any usage record of it, in order."""
-    sums = ", ".join(f"SUM({_difference(name)})" for name in ("produced_bytes", "consumed_bytes"))
-    statement = f"SELECT hour, {sums} FROM {TABLE} WHERE {_SCOPE} AND topic = %s GROUP BY hour ORDER BY hour"  # noqa: S608
+    """Of one topic, hours that begin in [start's hour, end) and saw any usage record of it, in order.
+
+    Where hours are folded there are their days, also one of which the range has a part.
+    """
+    statement = (
+        f"SELECT hour, last_hour, {TOPIC_DAYS.summed(_FLOWS)} FROM ("  # noqa: S608  # values are bound
+        f"SELECT {_DAY_HOUR} AS hour, day || 'T23:00:00Z' AS last_hour, {', '.join(_FLOWS)} FROM {TOPIC_DAYS.table}"
+        f" WHERE instance = %s AND topic = %s AND day >= %s AND {_DAY_HOUR} < %s UNION ALL"
+        f" SELECT hour, hour, {TOPIC_DAYS.counted(_FLOWS)} FROM {MAXIMUM_TABLE}"
+        f" WHERE {_bound(SCOPE)} AND topic = %s AND hour >= {FOLDED_TO}"
+        ") AS used GROUP BY hour, last_hour ORDER BY hour"
+    )
+    first, until = hour_text(start), _first_hour_from(end)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end), topic])
-        return [TopicHour(hour, int(produced), int(consumed)) for hour, produced, consumed in cursor.fetchall()]
+        cursor.execute(statement, [instance.pk, topic, first[:DAY_LENGTH], until, instance.pk, first, until, topic])
+        return [TopicHour(hour, last, int(produced), int(consumed)) for hour, last, produced, consumed in cursor]
 
 
 def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:
-    """Produced bytes, consumed bytes and stored byte-seconds of each topic, in the hours that begin between each two of these."""
+    """Produced bytes, consumed bytes and stored byte-seconds of each topic, in the hours that begin between each two of these.
+
+    Of a folded day that is cut by one of them, each part has so much of each topic as is its share (`sharing`).
+    """
     parts: list[dict[str, tuple[int, int, int]]] = [{} for _ in bounds[1:]]
     if not parts:
         return []
-    whole, rest = f"{_difference(_STORED)} / {_MILLION}", f"{_difference(_STORED)} %% {_MILLION}"
-    # Byte-seconds are summed in two halves: those of a large topic's month are more than SQLite's integers hold.
-    summed = [*(_difference(name) for name in COUNTERS if name != _STORED), f"({whole})", f"({rest})"]
-    cases = " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(parts)))
-    statement = (
-        f"SELECT CASE {cases} END, topic, {', '.join(f'SUM({each})' for each in summed)} FROM {TABLE}"  # noqa: S608
-        f" WHERE {_SCOPE} GROUP BY 1, 2"
-    )
-    ends = [_first_hour_from(moment) for moment in bounds[1:]]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*ends, instance.pk, hour_text(bounds[0]), ends[-1]])
-        for part, topic, produced, consumed, millions, units in cursor.fetchall():
-            parts[part][topic] = (int(produced), int(consumed), int(millions) * _MILLION + int(units))
+    edges = [hour_text(bounds[0]), *map(_first_hour_from, bounds[1:])]
+    cut: dict[str, dict[str, tuple[int, ...]]] = {}  # day: topic, or hour, to counters
+    hours: dict[str, dict[str, tuple[int, ...]]] = {}
+    for kind, part, day, name, *counters in _of_topics(instance, edges):
+        used = TOPIC_DAYS.counters_of(counters)
+        if kind == _WHOLE:
+            parts[part][name] = _added(parts[part].get(name), used)
+        else:
+            (cut if kind == _CUT else hours).setdefault(day, {})[name] = used
+    for day, topics in sorted(cut.items()):
+        for part, shares in enumerate(_shares(topics, hours.get(day, {}), edges)):
+            for topic, used in shares.items():
+                if any(used):
+                    parts[part][topic] = _added(parts[part].get(topic), used)
     return parts
+
+
+_WHOLE, _CUT, _HOUR = "whole", "cut", "hour"
+
+
+def _of_topics(instance: Instance, edges: Sequence[str]) -> list[tuple[Any, ...]]:
+    """(kind, part, day, name, columns): what topics used in a part; of days that are cut, and not, the topics and the hours.
+
+    In one statement: a fold between two of them would take from one what it gives the other.
+    """
+    first, last = edges[0], edges[-1]
+    days = sorted({edge[:DAY_LENGTH] for edge in edges if not edge.endswith(MIDNIGHT)}) or [""]
+    of_days, of_hour = (
+        ", ".join(["%s"] * len(days)),
+        " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(edges) - 1)),
+    )
+    of_day = of_hour.replace("hour", _DAY_HOUR)
+    statement = (
+        f"SELECT '{_WHOLE}', CASE {of_day} END, '', topic, {TOPIC_DAYS.summed()} FROM {TOPIC_DAYS.table}"  # noqa: S608
+        f" WHERE instance = %s AND day >= %s AND {_DAY_HOUR} < %s AND day NOT IN ({of_days}) GROUP BY 2, 4 UNION ALL"
+        f" SELECT '{_WHOLE}', CASE {of_hour} END, '', topic, {_summed_keys()} FROM {MAXIMUM_TABLE}"
+        f" WHERE {_bound(SCOPE)} AND hour >= {FOLDED_TO} GROUP BY 2, 4 UNION ALL"
+        f" SELECT '{_CUT}', 0, day, topic, {', '.join(TOPIC_DAYS.columns[3:])} FROM {TOPIC_DAYS.table}"
+        f" WHERE instance = %s AND day IN ({of_days}) UNION ALL"
+        f" SELECT '{_HOUR}', 0, SUBSTR(hour, 1, {DAY_LENGTH}), hour, {', '.join(TOPIC_HOURS.columns[2:])}"
+        f" FROM {TOPIC_HOURS.table} WHERE instance = %s AND SUBSTR(hour, 1, {DAY_LENGTH}) IN ({of_days})"
+    )
+    about = [instance.pk, *days]
+    values = [
+        *edges[1:], instance.pk, first[:DAY_LENGTH], last, *days, *edges[1:], instance.pk, first, last, *about, *about,
+    ]  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+def _summed_keys() -> str:
+    """Sums of key rows by the columns of topic-days."""
+    return ", ".join(f"SUM({each})" for each in TOPIC_DAYS.of_keys().values())
+
+
+def _shares(
+    topics: Mapping[str, tuple[int, ...]], hours: Mapping[str, tuple[int, ...]], edges: Sequence[str]
+) -> list[dict[str, tuple[int, ...]]]:
+    """What each topic of a day used in each part between two edges, by what the instance used in the hours there."""
+    found: list[dict[str, list[int]]] = [{topic: [] for topic in topics} for _ in edges[1:]]
+    for number in range(len(COUNTERS)):
+        parts = [0] * (len(edges) + 1)  # before the first edge, between them, behind the last
+        for hour, used in hours.items():
+            parts[sum(edge <= hour for edge in edges)] += used[number]
+        shares = shared_out({topic: used[number] for topic, used in topics.items()}, parts)
+        for part, of_part in zip(found, shares[1:-1], strict=True):
+            for topic, share in of_part.items():
+                part[topic].append(share)
+    return [{topic: tuple(used) for topic, used in part.items()} for part in found]
+
+
+def _added(before: tuple[int, ...] | None, used: Iterable[int]) -> tuple[int, int, int]:
+    produced, consumed, stored = (a + b for a, b in zip(before or (0,) * len(COUNTERS), used, strict=True))
+    return produced, consumed, stored
 
 
 def counted_until(now: datetime, *, read_to: datetime | None) -> datetime:
@@ -232,10 +323,13 @@ def usage_records(
     after: tuple[str, str, int, str] | None = None,
     limit: int | None = None,
 ) -> list[UsageRecordRow]:
-    """What the hours of a range are made of, by hour, topic, broker and boot: `limit` rows behind the row `after`."""
+    """What the hours of a range are made of, by hour, topic, broker and boot: `limit` rows behind the row `after`.
+
+    Of folded hours there are none: see `records_away`.
+    """
     statement = (
-        f"SELECT hour, topic, broker, boot, {', '.join(_difference(name) for name in COUNTERS)}, {', '.join(COUNTERS)},"  # noqa: S608
-        f" source_partition, source_offset FROM {TABLE} WHERE {_SCOPE}"
+        f"SELECT hour, topic, broker, boot, {', '.join(grown(name) for name in COUNTERS)}, {', '.join(COUNTERS)},"  # noqa: S608
+        f" source_partition, source_offset FROM {MAXIMUM_TABLE} WHERE {_bound(SCOPE)} AND hour >= {FOLDED_TO}"
     )
     values: list[Any] = [instance.pk, hour_text(start), _first_hour_from(end)]
     if after is not None:
@@ -248,6 +342,17 @@ def usage_records(
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return [UsageRecordRow(*row) for row in cursor.fetchall()]
+
+
+def records_away(start: datetime) -> str:
+    """Where the records behind hours from a moment on are, as far as they are not kept, in a sentence; empty: all are."""
+    folded_to = Fold.objects.filter(pk=1).values_list("folded_to", flat=True).first() or ""
+    if hour_text(start) >= folded_to:
+        return ""
+    return (
+        f"records behind hours before {folded_to[:DAY_LENGTH]} are not kept here, where their sums are; each of them is in the"
+        " table usage_raw of the service's lake, from which its operators can show them"
+    )
 
 
 def statuses() -> list[MeteringStatus]:
@@ -355,9 +460,12 @@ class Completeness:
     def why_not(self, *, until: datetime) -> str:
         """Why usage before a moment may still change, in a sentence for operators; empty: it is complete.
 
-        Every record must have been read, and every broker have said that it has told all (`finality`). What comes after all is
-        late, and moves the hours all the same.
+        What comes after all is late, and moves the hours all the same.
         """
+        return self.why_open(until=until) or ("" if self.is_retired else self._why_unread(until))
+
+    def why_open(self, *, until: datetime) -> str:
+        """The same of what brokers tell: every record must have been read, and every broker have told all (`finality`)."""
         wanted = until + TOLD_WITHIN
         if self.is_retired:
             return ""
@@ -369,7 +477,7 @@ class Completeness:
             return f"metering has come to {self.read_to:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
         if self.loss:
             return f"{self.loss}; an operator has to judge it"
-        return finality.why_not_final(self.brokers, until=until) or self._why_unread(until)
+        return finality.why_not_final(self.brokers, until=until)
 
     def why_unreported(self, *, until: datetime) -> str:
         """Why it is not known yet whether the bandwidth that was bought could be had; empty: it is known, or never will be."""
@@ -480,17 +588,20 @@ def hour_text(moment: datetime) -> str:
 
 def _sums(instance: Instance, start: datetime, end: datetime) -> list[tuple[Any, ...]]:
     """(hour, produced, consumed, stored) of each hour in the range that saw a record, in order."""
-    statement = (
-        f"SELECT hour, {', '.join(f'SUM({_difference(name)})' for name in COUNTERS)} FROM {TABLE}"  # noqa: S608  # values are bound
-        f" WHERE {_SCOPE} GROUP BY hour ORDER BY hour"
-    )
+    return _hours(TOPIC_HOURS, instance, start, end)
+
+
+def _hours(folded: Folded, instance: Instance, start: datetime, end: datetime) -> list[tuple[Any, ...]]:
+    """(hour, counters) of an instance, in order, on both sides of the horizon."""
+    scope = [instance.pk, hour_text(start), _first_hour_from(end)]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
-        return [(hour, *map(int, sums)) for hour, *sums in cursor.fetchall()]
+        cursor.execute(_bound(folded.hours_sql()), [*scope, *scope])
+        return [(hour, *folded.counters_of(columns)) for hour, *columns in cursor.fetchall()]
 
 
-def _difference(name: str) -> str:
-    return f"CASE WHEN {name} > {name}_before THEN {name} - {name}_before ELSE 0 END"
+def _bound(statement: str) -> str:
+    """A statement of the pipeline, for Django's cursor."""
+    return statement.replace("?", "%s")
 
 
 def _first_hour_from(end: datetime) -> str:

@@ -62,6 +62,21 @@ class UsageRecordPageSerializer(serializers.Serializer[Any]):
 
     items = UsageRecordSerializer(many=True)
     next = serializers.CharField(allow_null=True)
+    away = serializers.CharField(
+        allow_blank=True,
+        help_text="where records behind the first of these hours are, if not here; empty: all are here",
+    )
+
+
+class FoldSerializer(serializers.Serializer[Any]):
+    """Days that are over: sums by instance and hour, and by topic and day, in place of a row for each topic, boot and hour."""
+
+    folded_to = serializers.DateTimeField(allow_null=True, help_text="days before are folded; null: none is")
+    reason = serializers.CharField(allow_blank=True, help_text="why the next day is not; empty: none is due")
+    looked_at = serializers.DateTimeField(allow_null=True)
+    kept = serializers.IntegerField(allow_null=True, help_text="rows by topic or instance, boot and hour")
+    counted_at = serializers.DateTimeField(allow_null=True, help_text="when they were counted")
+    is_sweeping = serializers.BooleanField(help_text="rows of folded days are still to be deleted")
 
 
 class MeteringStatusSerializer(serializers.Serializer[Any]):

@@ -10,7 +10,7 @@ from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.instances.models import Instance
-from controlplane.metering.models import Cap, Loss, UsageMaximum
+from controlplane.metering.models import Cap, FoldedTopicDay, Loss, UsageMaximum
 from quota.contracts.usage import COUNTERS
 
 
@@ -31,12 +31,14 @@ def usage_cap(
 ) -> int:  # fmt: skip
     """Counters (names as in the contract) of a topic and boot are believed up to these values only; rows that it lowered.
 
-    For maxima that a damaged counter brought: the cap is the last value that can be true. Bills so far follow at once,
-    invoices are not touched. Raises NotFound, Invalid.
+    For maxima that a damaged counter brought: the cap is the last value that can be true. Bills so far follow at once; of days
+    that are folded once the next reconciliation has recomputed them. Invoices are not touched. Raises NotFound, Invalid.
     """
     instance = Instance.objects.unscoped("an operator corrects usage").filter(pk=instance_id).first()
     rows = UsageMaximum.objects.filter(instance=instance_id, boot=boot, topic=topic)
-    if instance is None or not rows.exists():
+    # Of boots that ended long ago there are sums alone: the reconciliation knows from the raw records what was theirs.
+    is_summed = FoldedTopicDay.objects.filter(instance=instance_id, topic=topic).exists()
+    if instance is None or not (is_summed or rows.exists()):
         raise NotFound("there is no usage of that instance, boot and topic")
     if not caps or set(caps) - set(COUNTERS) or min(caps.values()) < 0:
         raise Invalid.field("caps", f"must name one of {', '.join(COUNTERS)}, with a value of 0 or more")

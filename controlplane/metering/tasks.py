@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.celery import app
-from controlplane.metering import elastic
+from controlplane.metering import elastic, folding
 
 
 @app.task(name="metering.elastic_pull")
@@ -16,3 +16,9 @@ def elastic_pull() -> None:
 def elastic_purge() -> None:
     """Forget what is older than is kept. Beat calls it every hour."""
     elastic.elastic_purge()
+
+
+@app.task(name="metering.days_fold")
+def days_fold() -> None:
+    """Fold days that are over, and delete key rows that nobody needs any more. Beat calls it every two minutes."""
+    folding.days_fold()

@@ -240,15 +240,17 @@ def _usage(instance: Instance, name: str, now: datetime) -> _Usage | None:
         return None
     start = end - timedelta(days=UNUSED_DAYS)
     # With the hour that is not over: what is used now is used.
-    found = metering.topic_hours(instance=instance, topic=name, start=start, end=now)
+    # And with the day before: of days that are folded it is not known in which of their hours a topic was there.
+    found = metering.topic_hours(instance=instance, topic=name, start=start - timedelta(days=1), end=now)
     if not found:
         return None
     hour, day, until = (metering.hour_text(end - back) for back in (timedelta(hours=1), timedelta(days=1), timedelta()))
     last = [each for each in found if each.hour == hour]
-    days = [each for each in found if day <= each.hour < until]
+    days = [each for each in found if day <= each.hour < until]  # hours: SLUICE_METERING_KEEP_DAYS is 2 or more
     flow = Flow(end - timedelta(hours=1), *_per_s(last, HOUR_S), *_per_s(days, 24 * HOUR_S))
-    is_known_long = found[0].hour <= metering.hour_text(start + timedelta(hours=1))
-    used = any(each.produced_bytes or each.consumed_bytes for each in found)
+    is_known_long = found[0].last_hour <= metering.hour_text(start + timedelta(hours=1))
+    within = (each for each in found if each.last_hour >= metering.hour_text(start))
+    used = any(each.produced_bytes or each.consumed_bytes for each in within)
     return _Usage(flow, UNUSED_DAYS if is_known_long and not used else None)
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from controlplane.metering.pipeline import reconcile_frames, transforms
+from controlplane.metering.pipeline.folded import TOPIC_DAYS, TOPIC_HOURS
 from quota.contracts.usage import COUNTERS, InstanceRecord, UsageRecord
 from tests.pipeline.test_usage_job import SOURCE
 
@@ -202,3 +203,59 @@ class TestWhatDiffers:
         assert {key[0] for key in found} == {TWO}
         assert {known_ for _, known_ in found.values()} == {"0"}
         assert {key[1] for key in found} == {key[3] for key, used in known.items() if key[0] == TWO and any(used)}
+
+
+class TestFoldedDays:
+    """Sums of the second day as the database should have them, beside what it has."""
+
+    @pytest.fixture(scope="class")
+    def recomputed(self, spark):
+        rows = [
+            (ONE, "b1", "orders", f"{START[:11]}05:00:00Z", 5, 1, 2**62),
+            (ONE, "b2", "orders", f"{START[:11]}05:00:00Z", 7, 1, 2**62),
+            (ONE, "b1", "clicks", f"{START[:11]}09:00:00Z", 0, 0, 2**62),
+            (TWO, "b1", "orders", f"{START[:11]}05:00:00Z", 3, 0, 0),
+        ]
+        columns = "instance string, boot string, topic string, hour string, produced_bytes long, consumed_bytes long"
+        return spark.createDataFrame(rows, f"{columns}, stored_byte_seconds long")
+
+    def known(self, spark, table, *rows):
+        read = [(*key, *map(Decimal, used)) for key, used in rows]
+        return spark.createDataFrame(read, reconcile_frames.folded_schema(table))
+
+    def test_sums_are_by_hour_and_by_topic_and_day_beyond_63_bits(self, recomputed):
+        hours = reconcile_frames.folded(recomputed, TOPIC_HOURS).collect()
+        assert sorted(map(tuple, hours)) == [
+            (ONE, f"{START[:11]}05:00:00Z", 12, 2, 2**63), (ONE, f"{START[:11]}09:00:00Z", 0, 0, 2**62),
+            (TWO, f"{START[:11]}05:00:00Z", 3, 0, 0),
+        ]  # fmt: skip
+        days = reconcile_frames.folded(recomputed, TOPIC_DAYS).collect()
+        assert sorted(map(tuple, days)) == [
+            (ONE, "clicks", START[:10], 0, 0, 2**62), (ONE, "orders", START[:10], 12, 2, 2**63),
+            (TWO, "orders", START[:10], 3, 0, 0),
+        ]  # fmt: skip
+
+    def test_rows_that_are_wrong_or_not_there_are_told_as_they_should_be(self, spark, recomputed):
+        sums = reconcile_frames.folded(recomputed, TOPIC_DAYS)
+        known = self.known(
+            spark, TOPIC_DAYS,
+            ((ONE, "orders", START[:10]), (12, 2, 2**63)), ((TWO, "orders", START[:10]), (4, 0, 0)),
+            ((TWO, "views", START[:10]), (9, 0, 0)),
+        )  # fmt: skip
+        assert sorted(map(tuple, reconcile_frames.wrong(sums, known, TOPIC_DAYS).collect())) == [
+            (ONE, "clicks", START[:10], 0, 0, 2**62), (TWO, "orders", START[:10], 3, 0, 0),
+            (TWO, "views", START[:10], 0, 0, 0),
+        ]  # fmt: skip
+        beside = reconcile_frames.against_folded(sums, known, TOPIC_DAYS)
+        found = reconcile_frames.differing(beside, "database").collect()
+        assert sorted((each.instance, each.topic, each.hour, each.recomputed, each.known) for each in found) == [
+            (ONE, "clicks", START, str(2**62), "0"), (TWO, "orders", START, "3", "4"), (TWO, "views", START, "0", "9"),
+        ]  # fmt: skip
+
+    def test_an_instance_of_which_the_records_say_less_in_all_is_told(self, spark, recomputed):
+        sums = reconcile_frames.folded(recomputed, TOPIC_HOURS)
+        moved = ((ONE, f"{START[:11]}05:00:00Z"), (2, 2, 0)), ((ONE, f"{START[:11]}06:00:00Z"), (10, 0, 2**63))
+        less = ((TWO, f"{START[:11]}07:00:00Z"), (3, 1, 0))
+        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, less), COUNTERS) == [TWO]
+        gone = (("ins-cccccccc", f"{START[:11]}07:00:00Z"), (1, 0, 0))
+        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, gone), COUNTERS) == ["ins-cccccccc"]

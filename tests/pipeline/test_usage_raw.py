@@ -18,8 +18,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.env import ROOT
+from controlplane.env import ROOT, Environment
+from controlplane.metering.pipeline import folded
 from controlplane.metering.pipeline.session import kafka_jars
+from controlplane.metering.pipeline.tables import Database
 from controlplane.stack.process import dies_with_parent
 from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord
 from tests.pipeline.raw_driver import KILLS, TOPIC_ID
@@ -332,3 +334,87 @@ def only(run: dict[str, Any]) -> tuple[int, int, list[str]]:
     """Of a run that compared one range."""
     (compared,) = run["done"]
     return compared["keys"], compared["differences"], compared["gone"]
+
+
+@pytest.mark.long
+def test_what_comes_late_for_a_folded_day_is_put_right_there_and_a_table_that_lacks_records_lowers_nothing(driver):
+    records = told(14)
+    for batch in batches(records, 400):
+        driver.take(batch)
+    fold(driver, NEXT)
+    rows = 2 * 24 + 4 + 24  # hours of two instances, days of four topics, instance-hours of one
+    compared = driver.reconcile()
+    assert (compared["keys"], compared["differences"], compared["raised"]) == (rows, 0, 0)
+
+    end = 1 + max(offset for _, partition, offset, _ in records if partition == 0)
+    before = folded_hour(driver, ONE)
+    late = UsageRecord(3, "b3", "2026-05-01T05:00:00Z", ONE, "orders", 500, 0, 0, "uuid", "default")
+    driver.take([(late.value(), 0, end, "2026-05-01T23:50:00+00:00")])
+    assert folded_hour(driver, ONE) == before, "the stream does not see folded days"
+    compared = driver.reconcile()
+    assert (compared["raised"], compared["differences"]) == (2, 0), "the hour, and the topic's day"
+    assert folded_hour(driver, ONE) == before + 500
+
+    changed(driver, "UPDATE metering_foldedhour SET produced_bytes = produced_bytes + 9 WHERE hour LIKE '%T05:00:00Z'")
+    compared = driver.reconcile()
+    assert (compared["raised"], compared["differences"]) == (0, 2), "both instances have less: that is for an operator"
+    assert {(each["against"], each["boot"], each["topic"]) for each in compared["found"]} == {("database", "", "")}
+
+    changed(
+        driver,
+        "INSERT INTO metering_cap (instance, boot, topic, produced_bytes, reason, set_at, set_by)"
+        " VALUES (?, 'b3', 'orders', 200, 'r', '2026-05-02 00:00:00', 's')",
+        ONE,
+    )
+    compared = driver.reconcile()
+    assert (compared["raised"], compared["differences"]) == (2, 1)
+    assert folded_hour(driver, ONE) == before + 200
+
+
+@pytest.mark.long
+def test_the_daily_run_looks_for_late_usage_and_caps_of_folded_days(driver):
+    two_clusters(driver)
+    records = told(15)
+    driver.take(records)
+    read_to(driver, datetime(2026, 5, 2, 0, 30, tzinfo=UTC))
+    driver.run("2026-05-02T00:40:00+00:00")
+    fold(driver, NEXT)
+    before = folded_hour(driver, ONE)
+    end = 1 + max(offset for _, partition, offset, _ in records if partition == 0)
+    late = UsageRecord(3, "b3", "2026-05-01T05:00:00Z", ONE, "orders", 500, 0, 0, "uuid", "default")
+    # Written before the first run, and read after it.
+    driver.take([(late.value(), 0, end, "2026-05-02T00:20:00+00:00")])
+    read_to(driver, datetime(2026, 5, 3, 0, 30, tzinfo=UTC))
+    driver.run("2026-05-03T00:40:00+00:00")
+    assert folded_hour(driver, ONE) == before + 500
+    changed(
+        driver,
+        "INSERT INTO metering_cap (instance, boot, topic, produced_bytes, reason, set_at, set_by)"
+        " VALUES (?, 'b3', 'orders', 200, 'r', '2026-05-03 08:00:00', 's')",
+        ONE,
+    )
+    read_to(driver, datetime(2026, 5, 4, 0, 30, tzinfo=UTC))
+    driver.run("2026-05-04T00:40:00+00:00")
+    assert folded_hour(driver, ONE) == before + 200
+
+
+def read_to(driver: Driver, moment: datetime) -> None:
+    changed(driver, "UPDATE metering_progress SET complete_to_ms = ?", int(moment.timestamp() * 1000))
+
+
+def fold(driver: Driver, until: str) -> None:
+    """All days before, as beat's task does it, and their key rows deleted."""
+    database = Database(Environment.read({"DATABASE_URL": f"sqlite:///{driver.database}"}))
+    folded.begin(database)
+    assert folded.fold(database, since="", until=until)
+    while folded.sweep(database, folded.NOBODY):
+        pass
+    database.close()
+
+
+def folded_hour(driver: Driver, instance: str) -> int:
+    connection = sqlite3.connect(driver.database)
+    statement = "SELECT produced_bytes FROM metering_foldedhour WHERE instance = ? AND hour = '2026-05-01T05:00:00Z'"
+    (produced,) = connection.execute(statement, [instance]).fetchone()
+    connection.close()
+    return produced

@@ -31,7 +31,7 @@ def hours(ctx: typer.Context, instance: Instance, start: From = None, end: To = 
 def records(ctx: typer.Context, instance: Instance, start: From = None, end: To = None, limit: Limit = None) -> None:
     """What hours are made of: by topic and broker, with partition and offset of the record in __usage."""
     query = said(**{"from": start, "to": end})
-    of(ctx).listed(ops.USAGE_RECORDS, RECORDS, limit=limit, query=query, instance_id=instance)
+    of(ctx).listed(ops.USAGE_RECORDS, RECORDS, limit=limit, query=query, note="away", instance_id=instance)
 
 
 @app.add("metering")

@@ -80,7 +80,11 @@ def records(request: HttpRequest, caller: Caller, instance_id: str, hour: str) -
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     span = span_of(hour, HOUR, SYSTEM_CLOCK.now())
     rows = metering.usage_records(instance=instance, start=span.start, end=span.end)
-    context = {**_frame(instance, span, "usage"), "listing": listing(request, rows, size=RECORD_ROWS)}
+    context = {
+        **_frame(instance, span, "usage"),
+        "listing": listing(request, rows, size=RECORD_ROWS),
+        "away": metering.records_away(span.start),
+    }
     return render(request, "console/usage_records.html", context)
 
 

@@ -13,7 +13,7 @@ from controlplane.clusters.services import cluster_named
 from controlplane.console.page import staff_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound
-from controlplane.metering import finality, selectors, services
+from controlplane.metering import finality, folding, selectors, services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ def shown(request: HttpRequest) -> HttpResponse:
         "settled": selectors.losses_settled(),
         "waivers": selectors.broker_waivers(),
         "caps": selectors.caps_set(),
+        "fold": folding.fold_get(),
         "reconciled": [(row, selectors.moment_of(row.at_ms)) for row in selectors.reconciliations()[:RUNS_SHOWN]],
         "differences": selectors.differences()[:DIFFERENCES_SHOWN],
     }

@@ -11,6 +11,7 @@
     checks      which records are refused, with a sentence
     transforms  one idea per DataFrame -> DataFrame function
     tables      the database's side: an upsert that only ever raises a maximum, and the job's signs of life
+    folded      days that are over as the database keeps them: sums, a horizon, and anchors of what is deleted
     positions   where the stream goes on, what it can never read, up to when the database is complete (pure)
     progress_table  the rows that say so
     statements  what brokers say of whole hours, and what follows (pure)
@@ -25,7 +26,8 @@ ends, once a day.
 ::
 
     usage_raw ──the SQL of recompute──> hours ─┬─> usage_hourly, usage_daily, usage_instances_hourly
-    metering_usagemaximum, billing_invoice ────┴─ compared ──> metering_reconciliation, metering_difference
+    metering_usagemaximum, billing_invoice ────┼─ compared ──> metering_reconciliation, metering_difference
+    metering_folded… (days that are over) ─────┴─ put right
 
     raw_commits       up to where the table has each partition, as its commits say it (pure)
     raw_table         a batch into the table, each record once

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import TypeAlias
 
 from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 
 MIDNIGHT = "T00:00:00Z"
 DAY_LENGTH = len("2026-05-01")
+TOLD_WITHIN_MS = 10 * 60_000
+"""As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,16 @@ class Range:
             return []
         first, last = date.fromisoformat(self.start[:DAY_LENGTH]), date.fromisoformat(self.end[:DAY_LENGTH])
         return [(first + timedelta(days=number)).isoformat() for number in range((last - first).days)]
+
+    def cut_at(self, hour: str) -> tuple[Range, Range]:
+        """What is before an hour, and what is from it on; either may be empty."""
+        cut = min(max(self.start, hour), self.end)
+        return Range(self.start, cut), Range(cut, self.end)
+
+    def whole_days(self) -> Range:
+        """Without what it has of days at its edges of which it has not all; empty where there is no whole day."""
+        start, end = _midnight_from(self.start), f"{self.end[:DAY_LENGTH]}{MIDNIGHT}"
+        return Range(start, max(start, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,7 @@ class Looked:
     end: str
     at_ms: int
     gone: tuple[str, ...] = ()
+    with_late: bool = True  # whether days before were looked at, of which records had come late
 
 
 Used: TypeAlias = Callable[[str, Range], bool]
@@ -118,8 +131,17 @@ def days_due(last: date | None, looks: Sequence[Looked], used: Used) -> list[dat
 
 
 def since_ms(looks: Sequence[Looked], cluster: str) -> int | None:
-    """When something was compared last while the cluster's table was there; None: never."""
-    return max((look.at_ms for look in looks if cluster not in look.gone), default=None)
+    """Records of the cluster that were written to `__usage` before this moment have been compared; None: of none is that known.
+
+    A look is at hours of which all had been read that was written until TOLD_WITHIN behind them. What was written later, be it
+    before the look, may have come into the table after it.
+    """
+    counting = (look for look in looks if look.with_late and cluster not in look.gone)
+    return max((min(look.at_ms, _read_to_ms(look)) for look in counting), default=None)
+
+
+def _read_to_ms(look: Looked) -> int:
+    return round(datetime.fromisoformat(look.end).timestamp() * 1000) + TOLD_WITHIN_MS
 
 
 def _next_of(look: Looked, used: Used) -> date:

@@ -37,6 +37,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
+from controlplane.metering.pipeline.folded import largest
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
@@ -65,7 +66,8 @@ PROPERTIES = {
 KNOWN_AT_ONCE = 50_000
 """Rows of what the database knows that are appended together."""
 _KNOWN = (
-    f"SELECT instance, boot, topic, MAX(hour), MAX(broker), {', '.join(f'MAX({name})' for name in COUNTERS)}"  # noqa: S608
+    # With what rows know of earlier ones: these are deleted once their day is folded.
+    f"SELECT instance, boot, topic, MAX(hour), MAX(broker), {', '.join(f'MAX({largest(name)})' for name in COUNTERS)}"  # noqa: S608
     f" FROM {MAXIMUM_TABLE} GROUP BY instance, boot, topic"
 )
 

@@ -7,13 +7,16 @@ than 63 bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
 from controlplane.metering.pipeline import recompute, transforms
+from controlplane.metering.pipeline.comparable import MIDNIGHT
+from controlplane.metering.pipeline.folded import Folded
 from controlplane.metering.pipeline.schemas import KEY, MAXIMA
 from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS
 
@@ -143,7 +146,57 @@ def against_invoices(hours_: DataFrame, billed: DataFrame) -> DataFrame:
     return beside.select("instance", F.lit("").alias("boot"), F.lit("").alias("topic"), "hour", *_both())
 
 
-def differing(beside: DataFrame, against: str) -> DataFrame:
+# --- days that are folded -------------------------------------------------------------------------------------------------
+
+
+def folded_schema(table: Folded) -> StructType:
+    """`reconcile_tables.folded_read`."""
+    counters = (StructField(name, DecimalType(38, 0)) for name in table.source.counters)
+    return StructType([*(StructField(name, StringType()) for name in (*table.key, table.unit)), *counters])
+
+
+def folded(hours_: DataFrame, table: Folded) -> DataFrame:
+    """Recomputed hours, or instance-hours, as a table of folded days has them."""
+    rows = hours_.withColumn("day", _day()) if table.unit == "day" else hours_
+    return _summed(rows, table.source.counters, *table.key, table.unit)
+
+
+def wrong(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:
+    """Rows as they should be, of those that are not, or not there. What records say nothing of is 0."""
+    counters, key = table.source.counters, [*table.key, table.unit]
+    ours = recomputed.select(*key, *(F.col(name).alias(f"{name}_recomputed") for name in counters))
+    theirs = known.select(*key, F.lit(1).alias("there"), *(F.col(name).alias(f"{name}_known") for name in counters))
+    zero = F.lit(0).cast(WHOLE)
+    differs = [F.coalesce(F.col(f"{name}_recomputed"), zero) != F.col(f"{name}_known") for name in counters]
+    rows = ours.join(theirs, key, "full_outer").where(reduce(Column.__or__, differs, F.col("there").isNull()))
+    return rows.select(*key, *(F.coalesce(F.col(f"{name}_recomputed"), zero).alias(name) for name in counters))
+
+
+def fallen(recomputed: DataFrame, known: DataFrame, counters: Sequence[str]) -> list[str]:
+    """Instances of which the records say less than is known, all in all: the table must lack some. Late records only add."""
+
+    def totals(rows: DataFrame, side: str) -> DataFrame:
+        sums = (F.sum(F.col(name).cast(WHOLE)).cast(WHOLE).alias(f"{name}_{side}") for name in counters)
+        return rows.groupBy("instance").agg(*sums)
+
+    both = totals(known, "known").join(totals(recomputed, "recomputed"), ["instance"], "left")
+    zero = F.lit(0).cast(WHOLE)
+    less = [F.coalesce(F.col(f"{name}_recomputed"), zero) < F.col(f"{name}_known") for name in counters]
+    return [row[0] for row in both.where(reduce(Column.__or__, less)).select("instance").collect()]
+
+
+def against_folded(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:
+    """Recomputed sums beside those of a table of folded days, as `against_database` has hours of keys."""
+    counters, key = table.source.counters, (*table.key, table.unit)
+    beside = _beside(recomputed, known, key, counters)
+    hour = F.col("hour") if table.unit == "hour" else F.concat("day", F.lit(MIDNIGHT))
+    topic = F.col("topic") if "topic" in table.key else F.lit("")
+    return beside.select(
+        "instance", F.lit("").alias("boot"), topic.alias("topic"), hour.alias("hour"), *_both(counters)
+    )
+
+
+def differing(beside: DataFrame, against: str, counters: Sequence[str] = COUNTERS) -> DataFrame:
     """A row for each counter that is not the same, in the order of `reconcile_tables.Found`."""
     pairs = F.array(
         *(
@@ -152,7 +205,7 @@ def differing(beside: DataFrame, against: str) -> DataFrame:
                 F.col(f"{name}_recomputed").alias("recomputed"),
                 F.col(f"{name}_known").alias("known"),
             )
-            for name in COUNTERS
+            for name in counters
         )
     )
     each = beside.select(*KEY, F.inline(pairs)).where(F.col("recomputed") != F.col("known"))
@@ -162,16 +215,18 @@ def differing(beside: DataFrame, against: str) -> DataFrame:
     )  # fmt: skip
 
 
-def _both() -> list[str]:
-    return [f"{name}_{side}" for name in COUNTERS for side in ("recomputed", "known")]
+def _both(counters: Sequence[str] = COUNTERS) -> list[str]:
+    return [f"{name}_{side}" for name in counters for side in ("recomputed", "known")]
 
 
-def _beside(recomputed: DataFrame, known: DataFrame, key: Sequence[str]) -> DataFrame:
+def _beside(
+    recomputed: DataFrame, known: DataFrame, key: Sequence[str], counters: Sequence[str] = COUNTERS
+) -> DataFrame:
     """Where either has no row it says 0."""
 
     def of(rows: DataFrame, side: str) -> DataFrame:
-        return rows.select(*key, *(F.col(name).cast(WHOLE).alias(f"{name}_{side}") for name in COUNTERS))
+        return rows.select(*key, *(F.col(name).cast(WHOLE).alias(f"{name}_{side}") for name in counters))
 
     joined = of(recomputed, "recomputed").join(of(known, "known"), list(key), "full_outer")
     zero = F.lit(0).cast(WHOLE)
-    return joined.select(*key, *(F.coalesce(F.col(name), zero).alias(name) for name in _both()))
+    return joined.select(*key, *(F.coalesce(F.col(name), zero).alias(name) for name in _both(counters)))

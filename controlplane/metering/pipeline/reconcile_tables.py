@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 from controlplane.env import Environment
-from controlplane.metering.pipeline import comparable
+from controlplane.metering.pipeline import comparable, folded
 from controlplane.metering.pipeline.billed import billed_hours
-from controlplane.metering.pipeline.comparable import Looked, Range
+from controlplane.metering.pipeline.comparable import TOLD_WITHIN_MS, Looked, Range
+from controlplane.metering.pipeline.folded import FOLDED, TOPIC_HOURS, grown
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.schedule import DAY_MS
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
@@ -27,8 +29,6 @@ from quota.contracts.usage import COUNTERS
 RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
 INVOICE_TABLE = "billing_invoice"
 CLUSTER_TABLE, INSTANCE_TABLE = "clusters_physicalcluster", "instances_instance"
-TOLD_WITHIN_MS = 10 * 60_000
-"""As `metering.selectors.TOLD_WITHIN`: so long after a day's end its records still come."""
 KEPT_MS = 400 * DAY_MS
 MOST_DIFFERENCES = 1000
 """Of one run, that are kept; all are counted."""
@@ -59,16 +59,56 @@ class Compared(NamedTuple):
     found: Sequence[Found] = ()
     gone: Sequence[str] = ()  # clusters that were left out: see `comparable`
     begins_later: Sequence[str] = ()
+    with_late: bool = True  # no hours were named: what had come late was looked for
 
 
 def used_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
-    """(instance, boot, topic, hour, counters) as the database has them, of the hours in [start, end)."""
-    used = ", ".join(f"CASE WHEN {name} > {name}_before THEN {name} - {name}_before ELSE 0 END" for name in COUNTERS)
+    """(instance, boot, topic, hour, counters) as the database has them, of the hours in [start, end), none of which is folded."""
+    used = ", ".join(grown(name) for name in COUNTERS)
     yield from _read(
         environment,
         f"SELECT instance, boot, topic, hour, {used} FROM {MAXIMUM_TABLE} WHERE instance = ? AND hour >= ? AND hour < ?",  # noqa: S608
         [instance, start, end],
     )
+
+
+def folded_read(
+    environment: Environment, number: int, start: str, end: str, instance: str
+) -> Iterator[tuple[Any, ...]]:
+    """(key, hour or day, counters) of the table FOLDED[number], of hours [start, end): whole days, all of them folded.
+
+    Counters are decimals: they may be longer than 63 bits.
+    """
+    table = FOLDED[number]
+    cut = len(start if table.unit == "hour" else start[: comparable.DAY_LENGTH])
+    keys = len(table.key) + 1
+    rows = _read(
+        environment,
+        f"SELECT {', '.join(table.columns)} FROM {table.table} WHERE instance = ? AND {table.unit} >= ? AND {table.unit} < ?",  # noqa: S608
+        [instance, start[:cut], end[:cut]],
+    )
+    for row in rows:
+        yield (*row[:keys], *map(Decimal, table.counters_of(row[keys:])))
+
+
+def folded_put(environment: Environment, number: int, rows: Iterable[Sequence[Any]]) -> Iterator[int]:
+    """Rows of the table FOLDED[number], (key, hour or day, counters), in place of what it has of them; how many.
+
+    Of days that are not folded there must be none: `Reconciled.folded_to`.
+    """
+    table, count = FOLDED[number], 0
+    keys = len(table.key) + 1
+    database = Database(environment)
+    try:
+        left = iter(rows)
+        while portion := list(islice(left, ROWS_AT_ONCE)):
+            with database.transaction() as cursor:
+                values = [table.values(row[:keys], [int(each) for each in row[keys:]]) for row in portion]
+                database.run_many(cursor, table.put_sql(), sorted(values))
+            count += len(portion)
+    finally:
+        database.close()
+    yield count
 
 
 def billed_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
@@ -119,8 +159,17 @@ class Reconciled:
         months = (start[: len("2026-05")], end[: len("2026-05")])
         used = f"SELECT DISTINCT instance FROM {MAXIMUM_TABLE} WHERE hour >= ? AND hour < ?"  # noqa: S608
         billed = f"SELECT DISTINCT instance_id FROM {INVOICE_TABLE} WHERE month >= ? AND month <= ?"  # noqa: S608
-        rows = (*self._database.read(used, [start, end]), *self._database.read(billed, months))
+        rows = [*self._database.read(used, [start, end]), *self._database.read(billed, months)]
+        for table in FOLDED:
+            first, last = (hour[: comparable.DAY_LENGTH] if table.unit == "day" else hour for hour in (start, end))
+            within = f"SELECT DISTINCT instance FROM {table.table} WHERE {table.unit} >= ? AND {table.unit} < ?"  # noqa: S608
+            rows += self._database.read(within, [first, last])
         return sorted({instance for (instance,) in rows})
+
+    def folded_to(self) -> str:
+        """The first hour that is not folded; "": none is. While a reconciliation runs it does not move (metering/folding.py)."""
+        with self._database.transaction() as cursor:
+            return folded.horizon(self._database, cursor).folded_to
 
     def clusters(self) -> list[str]:
         """Those whose stream has read anything, and has a table of raw records; the default one where none has."""
@@ -136,9 +185,11 @@ class Reconciled:
         """Whether the database has usage of a cluster's instances in some hours."""
         statement = (
             f"SELECT 1 FROM {INSTANCE_TABLE} i JOIN {CLUSTER_TABLE} c ON c.id = i.cluster_id"  # noqa: S608
-            f" JOIN {MAXIMUM_TABLE} m ON m.instance = i.id WHERE c.name = ? AND m.hour >= ? AND m.hour < ? LIMIT 1"
+            " JOIN {} m ON m.instance = i.id WHERE c.name = ? AND m.hour >= ? AND m.hour < ? LIMIT 1"
         )
-        return bool(list(self._database.read(statement, [cluster, hours.start, hours.end])))
+        values = [cluster, hours.start, hours.end]
+        tables = (MAXIMUM_TABLE, TOPIC_HOURS.table)
+        return any(list(self._database.read(statement.format(table), values)) for table in tables)
 
     def instances_on(self, clusters: Sequence[str]) -> list[str]:
         """All instances of some clusters, also those that are deleted."""
@@ -155,6 +206,11 @@ class Reconciled:
         """(instance, boot, topic, counters): up to where counters are believed."""
         return list(self._database.read(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}"))  # noqa: S608
 
+    def capped_since(self, at_ms: int) -> list[tuple[str, str, str]]:
+        """(instance, boot, topic) of the caps that were set after a moment."""
+        rows = self._database.read(f"SELECT instance, boot, topic, set_at FROM {CAP_TABLE}")  # noqa: S608
+        return sorted(tuple(key) for *key, set_at in rows if _moment_ms(set_at) >= at_ms)
+
     def days_due(self) -> list[date]:
         """Whole days that the stream has read for certain and that no run has compared, oldest first: see `comparable`."""
         return comparable.days_due(self.last_day(), self._looks(), cache(self.used))
@@ -166,8 +222,8 @@ class Reconciled:
             return None
         return _midnight_ms(due[0] if due else last + timedelta(days=1))
 
-    def last_at_ms(self, cluster: str) -> int | None:
-        """When something was compared last while a cluster's table was there; None: never."""
+    def compared_to_ms(self, cluster: str) -> int | None:
+        """See `comparable.since_ms`."""
         return comparable.since_ms(self._looks(), cluster)
 
     def note(self, compared: Compared, at_ms: int) -> None:
@@ -176,10 +232,10 @@ class Reconciled:
             self._database.run(
                 cursor,
                 f"INSERT INTO {RECONCILIATION_TABLE} (start_hour, end_hour, at_ms, compared, different, raised, gone,"  # noqa: S608
-                " begins_later) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                " begins_later, with_late) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 [
                     compared.start, compared.end, at_ms, compared.keys, compared.differences, compared.raised,
-                    json.dumps(list(compared.gone)), json.dumps(list(compared.begins_later)),
+                    json.dumps(list(compared.gone)), json.dumps(list(compared.begins_later)), compared.with_late,
                 ],
             )  # fmt: skip
             number = cursor.fetchone()[0]
@@ -204,8 +260,8 @@ class Reconciled:
         return _day_of((read_to - TOLD_WITHIN_MS) // DAY_MS * DAY_MS) - timedelta(days=1)
 
     def _looks(self) -> list[Looked]:
-        rows = self._database.read(f"SELECT start_hour, end_hour, at_ms, gone FROM {RECONCILIATION_TABLE}")  # noqa: S608
-        return [Looked(start, end, int(at_ms), _names(gone)) for start, end, at_ms, gone in rows]
+        rows = self._database.read(f"SELECT start_hour, end_hour, at_ms, gone, with_late FROM {RECONCILIATION_TABLE}")  # noqa: S608
+        return [Looked(start, end, int(at_ms), _names(gone), bool(late)) for start, end, at_ms, gone, late in rows]
 
     def _read_to_ms(self) -> int | None:
         """Of all clusters that are not retired: nobody reads of those any more."""
@@ -220,6 +276,12 @@ class Reconciled:
 def _names(document: Any) -> tuple[str, ...]:
     """Of a JSON column: text in SQLite, and in PostgreSQL what its client has made of it."""
     return tuple(json.loads(document) if isinstance(document, str | bytes) else document)
+
+
+def _moment_ms(moment: Any) -> int:
+    """Of a column with a moment: in SQLite a text without a zone, which is UTC."""
+    read = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _day_of(at_ms: int) -> date:

@@ -60,10 +60,15 @@ class Database:
     ) -> None:
         self.cluster = cluster  # whose rows of the job are read and written
         self._settings = environment.database()
-        self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
+        self._is_sqlite: bool = self._settings["ENGINE"].endswith("sqlite3")
         self._patience_s = patience_s
         self._connection: Any = None
         self._in_use = threading.Lock()
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is; otherwise PostgreSQL."""
+        return self._is_sqlite
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -194,7 +199,10 @@ class Database:
         """
         statement = f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} WHERE cluster = ?"  # noqa: S608
         self.run(cursor, f"{statement} ORDER BY broker, id", (self.cluster,))
-        rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
+        rows = [
+            Statement(number, broker, hour, boot, tuple(filter(None, after.split(","))), said_at_ms)
+            for number, broker, hour, boot, after, said_at_ms in cursor.fetchall()
+        ]
         self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
         judged = {boot for (boot,) in cursor.fetchall()}
         boots = self._boots(cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -171,3 +172,11 @@ def test_late_usage_of_a_cluster_is_looked_for_since_its_table_was_there_last():
     looks = [looked(1, 2, at_ms=5), looked(2, 3, TWO, at_ms=9)]
     assert (since_ms(looks, ONE), since_ms(looks, TWO), since_ms([], ONE)) == (9, 5, None)
     assert since_ms([looked(1, 2, TWO)], TWO) is None
+
+
+def test_a_look_may_have_missed_what_was_written_after_its_hours_and_one_at_named_hours_missed_what_was_late():
+    read_to_ms = int(datetime.fromisoformat(hour_of(day(2))).timestamp() * 1000) + 600_000
+    looks = [looked(1, 2, at_ms=10**15)]
+    assert since_ms(looks, ONE) == read_to_ms
+    named = replace(looked(1, 4, at_ms=10**15), with_late=False)
+    assert since_ms([*looks, named], ONE) == read_to_ms

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.core.errors import SluiceError
-from controlplane.metering import services
+from controlplane.metering import folding, services
 from quota.contracts.usage import COUNTERS
 
 
@@ -39,3 +39,5 @@ class Command(BaseCommand):
         except SluiceError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{lowered} rows lowered; what comes for them later is capped")
+        if folded_to := folding.fold_get().folded_to:
+            self.stdout.write(f"hours before {folded_to:%Y-%m-%d} follow when the job reconcile has run again")

@@ -16,6 +16,9 @@ Each cluster has a table of its own. Where one is not there, or begins later tha
 them and named in what was compared; the others are compared all the same (comparable.py). Hours of which no table has anything
 are cut from ranges. Both are said on standard error.
 
+Of days that are folded (folded.py) the database has sums, which are compared instead, and put right: a record that came late for
+such a day counts from then on, and so does a cap. Not where the records have less in all than the database: they must lack some.
+
 `--raise` puts the largest counters of these hours into the database as the stream does: it raises, and lowers nothing. For a
 database that was restored from a backup, and for records that an earlier release refused. Late usage of invoiced months becomes
 adjustment lines by itself.
@@ -33,7 +36,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -43,8 +46,10 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import comparable, raw_table, reconcile_frames, reconcile_tables, runs, session
 from controlplane.metering.pipeline.comparable import Part, Range, day_range, hour_of
+from controlplane.metering.pipeline.folded import FOLDED, Folded
 from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES, Compared, Found, Reconciled
 from controlplane.metering.pipeline.settings import Settings
+from controlplane.metering.pipeline.tables import INSTANCES, TOPICS
 from controlplane.spark import delta
 from controlplane.spark.errors import PlainError, said
 
@@ -88,27 +93,38 @@ def reconcile(
             read = reconcile_frames.without(read, others)
         records = reconcile_frames.of_hours(read, hours.start, hours.end).persist()
         recomputed = reconcile_frames.hours(records, known.caps(), hours.start, hours.end).persist()
-        raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
-        if rolls_up and hours.days:
-            instances = reconcile_frames.instance_hours(records, hours.start, hours.end)
-            _roll_up(settings.lake, recomputed, instances, hours, others)
+        instances = reconcile_frames.instance_hours(records, hours.start, hours.end)
         names = sorted({*known.instances(hours.start, hours.end)} - {*left_out})
-        used = _read(spark, partial(reconcile_tables.used_read, environment, hours.start, hours.end), names)
+        folded_hours, open_hours = hours.cut_at(known.folded_to())
+        days = FoldedDays(spark, environment, folded_hours.whole_days(), names, recomputed, instances)
+        raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
+        since_ms = min(known.compared_to_ms(name) or 0 for name in part.read)
+        raised += days.put_right({instance for instance, *_ in known.capped_since(since_ms)})
+        if rolls_up and hours.days:
+            _roll_up(settings.lake, recomputed, instances, hours, others)
+        used = _read(spark, partial(reconcile_tables.used_read, environment, open_hours.start, open_hours.end), names)
         billed = _read(spark, partial(reconcile_tables.billed_read, environment, hours.start, hours.end), names)
         with_database = reconcile_frames.against_database(
-            recomputed, spark.createDataFrame(used, reconcile_frames.USED, verifySchema=False)
+            recomputed.where(F.col("hour") >= open_hours.start),
+            spark.createDataFrame(used, reconcile_frames.USED, verifySchema=False),
         )
         with_invoices = reconcile_frames.against_invoices(
             recomputed, spark.createDataFrame(billed, reconcile_frames.BILLED, verifySchema=False).persist()
         )
-        differing = reconcile_frames.differing(with_database, "database").unionByName(
-            reconcile_frames.differing(with_invoices, "invoices")
-        ).persist()  # fmt: skip
+        keys = with_database.count() + with_invoices.count()
+        parts = [
+            reconcile_frames.differing(with_database, "database"),
+            reconcile_frames.differing(with_invoices, "invoices"),
+        ]
+        for beside, counters in days.beside():
+            keys += beside.count()
+            parts.append(reconcile_frames.differing(beside, "database", counters))
+        differing = reduce(DataFrame.unionByName, parts).persist()
         first = differing.orderBy("against", "hour", "instance", "topic", "boot", "counter").limit(MOST_DIFFERENCES)
         return Compared(
             hours.start,
             hours.end,
-            with_database.count() + with_invoices.count(),
+            keys,
             differing.count(),
             raised,
             [Found(*row) for row in first.collect()],
@@ -118,6 +134,53 @@ def reconcile(
     finally:
         spark.catalog.clearCache()
         known.close()
+
+
+class FoldedDays:
+    """Whole days that are folded: recomputed sums beside those that the database has of them. None, where `hours` is empty."""
+
+    def __init__(
+        self, spark: SparkSession, environment: Any, hours: Range, names: Sequence[str], recomputed: DataFrame,
+        instances: DataFrame,
+    ) -> None:  # fmt: skip
+        self._spark, self._environment, self._hours, self._names = spark, environment, hours, names
+        self._is_any = hours.start < hours.end
+        within = (F.col("hour") >= hours.start) & (F.col("hour") < hours.end)
+        self._of_source = {TOPICS: recomputed.where(within), INSTANCES: instances.where(within).persist()}
+
+    def put_right(self, capped: Collection[str]) -> int:
+        """Put into the database what the records say; how many rows. Not of instances of which the records say less in all.
+
+        Late records only add to these hours, and move usage from later ones to earlier ones. Where there is less, the table lacks
+        records: that is for an operator, unless one has just capped usage of the instance.
+        """
+        count = 0
+        less: set[str] = set()
+        for number, table in enumerate(FOLDED if self._is_any else ()):
+            recomputed, known = self._recomputed(table), self._known(number)
+            fallen = reconcile_frames.fallen(recomputed, known, table.source.counters)
+            less.update(name for name in fallen if name not in capped or table.source is not TOPICS)
+            rows = reconcile_frames.wrong(recomputed, known, table)
+            if less:
+                LOG.warning("the records have less than the database of %s: left as it is", ", ".join(sorted(less)))
+                rows = reconcile_frames.without(rows, reconcile_frames.instances(self._spark, sorted(less)))
+            put = partial(reconcile_tables.folded_put, self._environment, number)
+            count += int(rows.coalesce(SLICES).rdd.map(tuple).mapPartitions(put).sum())
+        return count
+
+    def beside(self) -> Iterator[tuple[DataFrame, Sequence[str]]]:
+        """What is recomputed beside what is known now, and the counters."""
+        for number, table in enumerate(FOLDED if self._is_any else ()):
+            known = self._known(number)
+            yield reconcile_frames.against_folded(self._recomputed(table), known, table), table.source.counters
+
+    def _recomputed(self, table: Folded) -> DataFrame:
+        return reconcile_frames.folded(self._of_source[table.source], table)
+
+    def _known(self, number: int) -> DataFrame:
+        read = partial(reconcile_tables.folded_read, self._environment, number, self._hours.start, self._hours.end)
+        rows = _read(self._spark, read, self._names)
+        return self._spark.createDataFrame(rows, reconcile_frames.folded_schema(FOLDED[number]), verifySchema=False)
 
 
 def late_from(
@@ -132,6 +195,18 @@ def late_from(
         & F.col("kind").isin("usage", "instance")
     )
     row = late.agg(F.min("day")).first()
+    return None if row is None or row[0] is None else date.fromisoformat(row[0])
+
+
+def capped_from(
+    spark: SparkSession, settings: Settings, key: tuple[str, str, str], before: date, cluster: str
+) -> date | None:
+    """The first day before another one of which there are records of an (instance, boot, topic); None: of none."""
+    instance, boot, topic = key
+    rows = raw_table.read(spark, settings.lake, [cluster]).where(
+        (F.col("instance") == instance) & (F.col("boot") == boot) & (F.col("topic") == topic)
+    )
+    row = rows.where((F.col("day") < before.isoformat()) & (F.col("kind") == "usage")).agg(F.min("day")).first()
     return None if row is None or row[0] is None else date.fromisoformat(row[0])
 
 
@@ -214,6 +289,7 @@ def _make(
                 LOG.warning("%s to %s: left out, since %s", hours.start, hours.end, _lacking(part, tables))
             if part.read:
                 compared = reconcile(spark, settings, part, now=now, raises=raises)
+                compared = compared._replace(with_late=not asked)
                 known.note(compared, _ms(now))
                 run.rows += compared.keys
                 LOG.info(
@@ -261,8 +337,14 @@ def _due_parts(
 
 
 def _late_from(spark: SparkSession, settings: Settings, known: Reconciled, cluster: str, before: date) -> date | None:
-    since_ms = known.last_at_ms(cluster)
-    return None if since_ms is None else late_from(spark, settings, since_ms, before, [cluster])
+    since_ms = known.compared_to_ms(cluster)
+    if since_ms is None:
+        return None
+    found = [late_from(spark, settings, since_ms, before, [cluster])]
+    found += [
+        capped_from(spark, settings, key, before, cluster) for key in known.capped_since(since_ms) if known.folded_to()
+    ]
+    return min((day for day in found if day is not None), default=None)
 
 
 def _note_days(known: Reconciled, nothing: Compared, due: Sequence[date], now: datetime) -> None:
