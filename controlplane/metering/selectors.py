@@ -23,7 +23,7 @@ from controlplane.metering.elastic import unread_since
 from controlplane.metering.jobs import reported_to
 from controlplane.metering.models import BrokerWaiver, Cap, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS, USER_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +40,7 @@ TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
 INSTANCE_TABLE = "metering_instancemaximum"
+USER_TABLE = "metering_usermaximum"
 _STORED, _MILLION = "stored_byte_seconds", 1_000_000
 _SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
@@ -212,6 +213,25 @@ def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[di
         cursor.execute(statement, [*ends, instance.pk, hour_text(bounds[0]), ends[-1]])
         for part, topic, produced, consumed, millions, units in cursor.fetchall():
             parts[part][topic] = (int(produced), int(consumed), int(millions) * _MILLION + int(units))
+    return parts
+
+
+def usage_by_user(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:
+    """Bytes on the wire, in and out, and requests of each user, in the hours that begin between each two of these.
+
+    Names are as usage records have them (`quota.contracts.usage`).
+    """
+    parts: list[dict[str, tuple[int, int, int]]] = [{} for _ in bounds[1:]]
+    if not parts:
+        return []
+    cases = " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(parts)))
+    sums = ", ".join(f"SUM({_difference(name)})" for name in USER_COUNTERS)
+    statement = f"SELECT CASE {cases} END, user_name, {sums} FROM {USER_TABLE} WHERE {_SCOPE} GROUP BY 1, 2"  # noqa: S608
+    ends = [_first_hour_from(moment) for moment in bounds[1:]]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*ends, instance.pk, hour_text(bounds[0]), ends[-1]])
+        for part, user, came, went, requests in cursor.fetchall():
+            parts[part][user] = (int(came), int(went), int(requests))
     return parts
 
 

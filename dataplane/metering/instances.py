@@ -162,7 +162,7 @@ class Instances:
         self._walk = deque(dict.fromkeys([*self.source.ids(), *self._gone]))
 
     def next(self) -> InstanceRecord | UserRecord | None:
-        """Look at the next user of the one that was looked at, or else at the next one; its record where there is anything to tell."""
+        """Look at another user of the last one, or else at the next one; the record where there is anything to tell."""
         if self._users.has_more:
             return self._users.next(self._hour)
         instance_id = self._walk.popleft()

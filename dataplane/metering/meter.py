@@ -8,7 +8,8 @@ at most a few milliseconds, and the next portion is made when the one before it 
     closing  an hour has ended: all topics are closed, portion by portion. They can be, later, as of the hour's edge:
              since then their counters stand and their storage grows evenly. A change closes its topic first.
     former   what earlier boots left
-    instances  what is counted of whole instances and their users (`instances`): a walk each `usage_instance_interval_ms`, and at an hour's end
+    instances  what is counted of whole instances and their users (`instances`): a walk each `usage_instance_interval_ms`, and
+             at an hour's end
     round    storage alone: a slow walk around all topics
 
 So many records a second are made of what is due (`usage_emit_records_per_s`) and no more: where very many topics change all the

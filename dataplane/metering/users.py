@@ -1,8 +1,8 @@
 """What users of instances moved on the wire, for records: those that changed, in the walk around all instances (`instances`).
 
 Counters are cumulative for each (boot, instance, user). A user who is forgotten and comes again begins from zero, and so does
-everybody of an instance that went and came back: so whatever begins later counts under another generation of the boot, as it is with
-topics (`usage.boot_text`).
+everybody of an instance that went and came back: so whatever begins later counts under another generation of the boot, as it is
+with topics (`usage.boot_text`).
 """
 
 from __future__ import annotations

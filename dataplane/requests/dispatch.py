@@ -230,9 +230,9 @@ class ClientConnection:
         return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
 
     def tell_traffic(self) -> None:
-        """Add to what instance and user have moved whatever came and went since the last time: when it is looked at, and at its end.
+        """Add to what instance and user have moved whatever came and went since the last time.
 
-        What came before somebody had signed in counts with what comes after.
+        That is when it is looked at, and at its end. What came before somebody had signed in counts with what comes after.
         """
         instance = self.session.instance
         if instance is None:

@@ -89,8 +89,8 @@ class UserTraffics:
     def forget_gone(self, *, at_edge: bool) -> bool:
         """Forget users who have been told, and have had no connection since the hour before began; whether any was ever told.
 
-        `at_edge`: an hour has ended. Where there is no room for others, users without a connection are forgotten at once. It looks
-        at some of them each time.
+        `at_edge`: an hour has ended. Where there is no room for others, users without a connection are forgotten at once. It
+        looks at some of them each time.
         """
         is_full, was_told = len(self._named) >= MOST_USERS, False
         if not (at_edge or is_full):

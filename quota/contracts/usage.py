@@ -36,19 +36,20 @@ hour's edge is a minute wide, and what a killed broker had not told is not told 
 **Usage of a user** of an instance, of the same sockets by who has signed in at them::
 
     key    {"kind": "user", "boot": "5f0c…", "hour": "2026-11-21T09:00:00Z", "instance": "ins-k3v9x2qa", "user": "alice"}
-    value  {"version": 2, "kind": "user", "cluster": "default", "broker": 2, "boot": …, "hour": …, "instance": …, "user": …,
-            "wire_in_bytes": 5432, "wire_out_bytes": 987, "requests": 12}
+    value  {"version": 2, "kind": "user", "cluster": "default", "broker": 2, "boot": …, "hour": …, "instance": …,
+            "user": "alice", "wire_in_bytes": 5432, "wire_out_bytes": 987, "requests": 12}
 
-Cumulative in the same way, with generations: a broker forgets users who are gone, and one who comes again counts from zero in another
-generation. `user` is the name by which clients signed in, by SASL or by a certificate, as the tenant knows it; empty for
-connections that did not sign in; `OTHER_USERS` for all users together beyond those that a broker keeps apart, a name that nobody
-can have. Certificates may name somebody by more than 255 characters, or by some that cannot be shown: such a name is told by `user_told`.
-The users of an instance add up to its own counters, but for what an edge moves between two readings. Read, and lost with a killed
-broker, as usage of an instance is; bills are shared by it, and computed without it.
+Cumulative in the same way, with generations: a broker forgets users who are gone, and one who comes again counts from zero
+in another generation. `user` is the name by which clients signed in, by SASL or by a certificate, as the tenant knows it;
+empty for connections that did not sign in; `*` (`OTHER_USERS`), which nobody can be called, for all users together beyond
+those that a broker keeps apart. A certificate may name somebody by more than 255 characters, or by some that cannot be
+shown: `user_told` says how such a name is told. The users of an instance add up to its own counters, but for what moves
+between two readings. Read, and lost with a killed broker, as usage of an instance is. Bills are shared by it, and computed
+without it.
 
 Emitted every 10 s where a byte counter has changed (and less often where so many have that it would be more than a few hundred
-records a second), every 10 minutes where only storage has, each minute of instances and users that did anything, and at each hour's edge
-(under the hour that ends).
+records a second), every 10 minutes where only storage has, each minute of instances and users that did anything, and at each
+hour's edge (under the hour that ends).
 
 Once all of that is acknowledged, and what earlier boots of the broker left, the broker says so: everything that it counted
 under this hour and all before it stands in the topic (`HoursComplete`)::

@@ -102,7 +102,7 @@ def test_usage_of_a_user_is_no_instances_nor_topics():
     assert set(USER_COUNTERS) < set(INSTANCE_COUNTERS)
 
 
-@pytest.mark.parametrize("user", [NO_USER, OTHER_USERS, "a\"b\\", "Zoë", "\N{GRINNING FACE}" * LONGEST_USER])
+@pytest.mark.parametrize("user", [NO_USER, OTHER_USERS, 'a"b\\', "Zoë", "\N{GRINNING FACE}" * LONGEST_USER])
 def test_a_users_name_comes_back_as_it_was(user):
     record = UserRecord(2, "5f0c", USER.hour, USER.instance, user, 1, 2, 3)
     assert parse_value(record.value()) == record

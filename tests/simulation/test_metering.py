@@ -11,10 +11,10 @@ from tests.simulation.metering import (
     all_told,
     batch_bytes,
     instance_records,
-    user_records,
     usage_of,
     usage_records,
     usage_stamps,
+    user_records,
 )
 
 TOPIC = "orders"

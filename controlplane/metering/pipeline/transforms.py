@@ -125,7 +125,8 @@ RAW = (
     "booked_hour", "instance", "topic", "topic_uuid", *COUNTERS, *INSTANCE_COUNTERS, "after", "problem", "raw",
     USER_NAME,
 )  # fmt: skip
-"""Of `usage_raw`. `kind`: usage, instance, user, complete, bad, known; `topic_id` is that of `__usage`, `topic_uuid` the tenant's."""
+"""Of `usage_raw`. `kind`: usage, instance, user, complete, bad, known; `topic_id` is that of `__usage`, `topic_uuid` the
+tenant's."""
 USAGE, BAD, KNOWN = "usage", "bad", "known"
 _KNOWN_OF_KEY = StructType(
     [
