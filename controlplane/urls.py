@@ -160,6 +160,7 @@ urlpatterns = [
     path(f"{INSTANCE}/cost", billing.CostApi.as_view()),
     path(f"{INSTANCE}/what-if", what_if.WhatIfApi.as_view()),
     path(f"{INSTANCE}/cost/topics", billing.TopicCostsApi.as_view()),
+    path(f"{INSTANCE}/cost/users", billing.UserCostsApi.as_view()),
     path(f"{INSTANCE}/policies", policies.PoliciesApi.as_view()),
     path(f"{INSTANCE}/policies/disk", policies.DiskPolicyApi.as_view()),
     path(f"{V1}/budgets", budgets.BudgetsApi.as_view()),

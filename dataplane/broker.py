@@ -405,7 +405,7 @@ class Broker:
         """What an instance that goes has used, before the loop and its buckets forget it."""
         for connection in instance.connections:  # they are being closed, and hear of it at the end of the turn
             connection.tell_traffic()
-        self.meter.instances.gone(instance.spec.id, self.served.reading(instance))
+        self.meter.instances.gone(instance.spec.id, self.served.reading(instance), instance.user_traffic)
 
     def _on_session(self, state: str) -> None:
         if state == "connected" and self._listener is not None:

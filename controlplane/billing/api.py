@@ -19,6 +19,7 @@ from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.plans import NAMES, Plan
 from controlplane.billing.pricing.rating import Month
+from controlplane.billing.pricing.sharing import user_kind
 from controlplane.billing.serializers import (
     BillSerializer,
     CostSerializer,
@@ -28,6 +29,7 @@ from controlplane.billing.serializers import (
     MonthCostSerializer,
     OrganisationCostSerializer,
     TopicCostsSerializer,
+    UserCostsSerializer,
     VerificationSerializer,
     WaitingMonthPageSerializer,
     WaitingMonthSerializer,
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from controlplane.billing.models import Invoice, MeteringWaiver, MonthCost
-    from controlplane.billing.pricing.sharing import TopicCost
+    from controlplane.billing.pricing.rating import Used
+    from controlplane.billing.pricing.sharing import Part, Shares, UserUsed
+    from controlplane.billing.selectors import Bill
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
@@ -56,12 +60,15 @@ PARAMETERS = [
 ]
 
 MONTH = PARAMETERS[:1]
-MOST_TOPICS, DEFAULT_TOPICS = 1000, 100
-TOPICS = OpenApiParameter(
-    "most",
-    {"type": "integer", "minimum": 1, "maximum": MOST_TOPICS},
-    description=f"so many topics, 1 to {MOST_TOPICS}; default {DEFAULT_TOPICS}. The rest is summed up",
-)
+MOST_PARTS, DEFAULT_PARTS = 1000, 100
+
+
+def _most_of(what: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        "most",
+        {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
+        description=f"so many {what}, 1 to {MOST_PARTS}; default {DEFAULT_PARTS}. The rest is summed up",
+    )
 
 
 class BillApi(APIView):
@@ -94,29 +101,29 @@ class CostApi(APIView):
 class TopicCostsApi(APIView):
     """/api/v1/instances/{id}/cost/topics."""
 
-    @extend_schema(responses=TopicCostsSerializer, parameters=[*MONTH, TOPICS], tags=["costs"])
+    @extend_schema(responses=TopicCostsSerializer, parameters=[*MONTH, _most_of("topics")], tags=["costs"])
     def get(self, request: Request, instance_id: str) -> Response:
         """A month's bill, so far or invoiced, by topic: parts that add up to it, to the cent."""
-        most = _topics_asked(request)
+        most = _most_asked(request)
         bill, shares = costs.topic_costs_get(
             organisation=caller_of(request).organisation, instance_id=instance_id, month=month_asked(request)
         )
-        others = shares.topics[most:]
         return Response(
-            {
-                "instance_id": bill.instance_id,
-                "month": str(bill.month),
-                "currency": bill.currency,
-                "total": text_of(shares.total),
-                "so_far": bill.invoice is None,
-                "topics": [_topic(each) for each in shares.topics[:most]],
-                "others": {"topics": len(others), "amount": text_of(total_of(each.amount for each in others))},
-                "unshared": [
-                    {"item": each.item, "amount": text_of(each.amount), "reason": each.reason}
-                    for each in shares.unshared
-                ],
-            }
+            _shares(bill, shares, "topics", most) | {"topics": [_topic(each) for each in shares.parts[:most]]}
         )
+
+
+class UserCostsApi(APIView):
+    """/api/v1/instances/{id}/cost/users."""
+
+    @extend_schema(responses=UserCostsSerializer, parameters=[*MONTH, _most_of("users")], tags=["costs"])
+    def get(self, request: Request, instance_id: str) -> Response:
+        """A month's bill, so far or invoiced, by user: parts that add up to it, to the cent."""
+        most = _most_asked(request)
+        bill, shares = costs.user_costs_get(
+            organisation=caller_of(request).organisation, instance_id=instance_id, month=month_asked(request)
+        )
+        return Response(_shares(bill, shares, "users", most) | {"users": [_user(each) for each in shares.parts[:most]]})
 
 
 class OrganisationCostApi(APIView):
@@ -317,11 +324,11 @@ def month_asked(request: Request) -> Month:
         raise Invalid.field("month", str(error)) from error
 
 
-def _topics_asked(request: Request) -> int:
+def _most_asked(request: Request) -> int:
     """`most`. Raises Invalid."""
-    text = request.query_params.get("most", str(DEFAULT_TOPICS))
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST_TOPICS):
-        raise Invalid.field("most", f"must be a whole number from 1 to {MOST_TOPICS}")
+    text = request.query_params.get("most", str(DEFAULT_PARTS))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST_PARTS):
+        raise Invalid.field("most", f"must be a whole number from 1 to {MOST_PARTS}")
     return int(text)
 
 
@@ -343,11 +350,44 @@ def _cost(cost: costs.Cost) -> dict[str, Any]:
     }
 
 
-def _topic(cost: TopicCost) -> dict[str, Any]:
+def _shares(bill: Bill, shares: Shares[Any], what: str, most: int) -> dict[str, Any]:
+    """What answers of both kinds have; `what`: the name of the parts."""
+    others = shares.parts[most:]
     return {
-        "topic": cost.topic,
-        "amount": text_of(cost.amount),
-        "items": [{"item": item, "amount": text_of(amount)} for item, amount in cost.items.items()],
+        "instance_id": bill.instance_id,
+        "month": str(bill.month),
+        "currency": bill.currency,
+        "total": text_of(shares.total),
+        "so_far": bill.invoice is None,
+        "others": {what: len(others), "amount": text_of(total_of(each.amount for each in others))},
+        "unshared": [
+            {"item": each.item, "amount": text_of(each.amount), "reason": each.reason} for each in shares.unshared
+        ],
+    }
+
+
+def _amounts(part: Part[Any]) -> dict[str, Any]:
+    return {
+        "amount": text_of(part.amount),
+        "items": [{"item": item, "amount": text_of(amount)} for item, amount in part.items.items()],
+    }
+
+
+def _user(part: Part[UserUsed]) -> dict[str, Any]:
+    return {
+        "user": part.name,
+        "kind": user_kind(part.name),
+        **_amounts(part),
+        "wire_in_bytes": part.used.wire_in_bytes,
+        "wire_out_bytes": part.used.wire_out_bytes,
+        "requests": part.used.requests,
+    }
+
+
+def _topic(cost: Part[Used]) -> dict[str, Any]:
+    return {
+        "topic": cost.name,
+        **_amounts(cost),
         "produced_bytes": cost.used.produced_bytes,
         "consumed_bytes": cost.used.consumed_bytes,
         "stored_byte_hours": (2 * cost.used.stored_byte_seconds + SECONDS_PER_HOUR) // (2 * SECONDS_PER_HOUR),

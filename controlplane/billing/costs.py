@@ -1,4 +1,4 @@
-"""What a month has cost so far, what it will have cost, and which topics it goes to.
+"""What a month has cost so far, what it will have cost, and which topics and users it goes to.
 
 Of one instance all is computed when it is asked for, from the same inputs as its bill. Of an organisation that would take a
 second for every hundred instances: `costs_refresh` computes them one by one, those first that were not computed for longest,
@@ -30,11 +30,12 @@ from controlplane.billing.pricing.rating import (
     Line,
     Month,
     Period,
+    Span,
     Used,
     spans_of,
     total,
 )
-from controlplane.billing.pricing.sharing import Shares, by_topic
+from controlplane.billing.pricing.sharing import Shares, UserUsed, by_topic, by_user
 from controlplane.billing.selectors import Bill, bill_get
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
@@ -111,20 +112,52 @@ def cost_of(instance: Instance, bill: Bill, now: datetime) -> Cost:
 
 def topic_costs_get(
     *, organisation: Organisation, instance_id: str, month: Month, clock: Clock = SYSTEM_CLOCK
-) -> tuple[Bill, Shares]:
+) -> tuple[Bill, Shares[Used]]:
     """A month's bill so far, or its invoice, by topic. Raises NotFound."""
+    shared = _shared_get(organisation, instance_id, month, clock)
+    parts = metering.usage_by_topic(instance=shared.instance, bounds=shared.bounds)
+    used = {
+        span.start: {topic: Used(*counts) for topic, counts in part.items()}
+        for span, part in zip(shared.spans, parts, strict=True)
+    }
+    return shared.bill, by_topic(shared.lines, shared.spans, used)
+
+
+def user_costs_get(
+    *, organisation: Organisation, instance_id: str, month: Month, clock: Clock = SYSTEM_CLOCK
+) -> tuple[Bill, Shares[UserUsed]]:
+    """The same by user; of some names `user_kind` says that they are none. Raises NotFound."""
+    shared = _shared_get(organisation, instance_id, month, clock)
+    parts = metering.usage_by_user(instance=shared.instance, bounds=shared.bounds)
+    used = {
+        span.start: {user: UserUsed(*counts) for user, counts in part.items()}
+        for span, part in zip(shared.spans, parts, strict=True)
+    }
+    return shared.bill, by_user(shared.lines, shared.spans, used)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A bill whose lines are to be shared, within each of the spans."""
+
+    bill: Bill
+    instance: Instance
+    lines: tuple[Line, ...]
+    spans: tuple[Span, ...]
+
+    @property
+    def bounds(self) -> list[datetime]:
+        """Where spans begin, and where the last one ends."""
+        return [*(span.start for span in self.spans), self.spans[-1].end]
+
+
+def _shared_get(organisation: Organisation, instance_id: str, month: Month, clock: Clock) -> _Shared:
     bill = bill_get(organisation=organisation, instance_id=instance_id, month=month, clock=clock)
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     inputs = bill.invoice.inputs if bill.invoice else bill.inputs
-    lines = documents.rated(inputs) if inputs else ()
-    spans = spans_of(documents.terms_in(inputs), month) if inputs else bill.spans
-    bounds = [*(span.start for span in spans), spans[-1].end]
-    parts = metering.usage_by_topic(instance=instance, bounds=bounds)
-    used = {
-        span.start: {topic: Used(*counts) for topic, counts in part.items()}
-        for span, part in zip(spans, parts, strict=True)
-    }
-    return bill, by_topic(lines, spans, used)
+    lines = tuple(documents.rated(inputs)) if inputs else ()
+    spans = tuple(spans_of(documents.terms_in(inputs), month) if inputs else bill.spans)
+    return _Shared(bill, instance, lines, spans)
 
 
 def organisation_cost_get(*, organisation: Organisation, month: Month) -> OrganisationCost:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing.pricing.plans import NAMES
 from controlplane.billing.pricing.prepaid import CHARGES
-from controlplane.billing.pricing.sharing import REASONS
+from controlplane.billing.pricing.sharing import REASONS, USER_KINDS
 from controlplane.billing.waiting import STATES
 
 
@@ -299,11 +299,11 @@ class OtherTopicsSerializer(serializers.Serializer[Any]):
 
 
 class UnsharedSerializer(AmountSerializer):
-    """What no topic can be given."""
+    """What no topic, or no user, can be given."""
 
     reason = serializers.ChoiceField(
         choices=list(REASONS),
-        help_text="not_metered: not by topic; no_usage: of hours in which no topic did anything it is shared by; "
+        help_text="not_metered: not by topic, or not by user; no_usage: of hours in which none did anything it is shared by; "
         "adjustment: of an earlier month; in_advance: paid for hours of other months too",
     )
 
@@ -318,6 +318,42 @@ class TopicCostsSerializer(serializers.Serializer[Any]):
     so_far = serializers.BooleanField()
     topics = TopicCostSerializer(many=True, help_text="the dearest first")
     others = OtherTopicsSerializer()
+    unshared = UnsharedSerializer(many=True)
+
+
+class UserCostSerializer(serializers.Serializer[Any]):
+    """A user's part of a bill."""
+
+    user = serializers.CharField(help_text="the name that clients signed in with, where `kind` says that it is one")
+    kind = serializers.ChoiceField(
+        choices=list(USER_KINDS),
+        help_text="signed_in: a user; not_signed_in: connections without a user; not_kept_apart: users together, "
+        "of whom there were more at a broker than it counts one by one",
+    )
+    amount = serializers.CharField()
+    items = AmountSerializer(many=True)
+    wire_in_bytes = serializers.IntegerField(help_text="all that came from the user's clients, as it was on the wire")
+    wire_out_bytes = serializers.IntegerField()
+    requests = serializers.IntegerField()
+
+
+class OtherUsersSerializer(serializers.Serializer[Any]):
+    """Users beyond the limit, together."""
+
+    users = serializers.IntegerField()
+    amount = serializers.CharField()
+
+
+class UserCostsSerializer(serializers.Serializer[Any]):
+    """A bill by user: users, others and what cannot be shared add up to `total`, to the cent."""
+
+    instance_id = serializers.CharField()
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    total = serializers.CharField(help_text="the total of the bill")
+    so_far = serializers.BooleanField()
+    users = UserCostSerializer(many=True, help_text="the dearest first")
+    others = OtherUsersSerializer()
     unshared = UnsharedSerializer(many=True)
 
 

@@ -67,6 +67,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_bill": ("bill show", _I),
     "instance_what_if": ("cost what-if --bandwidth 20", _I),
     "instance_cost_topics": ("cost topics", _I),
+    "instance_cost_users": ("cost users", _I),
     "topics": ("topic list", _I),
     "topic_new": ("topic create --partitions 6", _I, "=my-topic"),
     "topic": ("topic show", _I, "topic"),

@@ -158,6 +158,7 @@ urlpatterns = [
     path(f"{INSTANCE}/bill", bills.bill, name="instance_bill"),
     path(f"{INSTANCE}/bill/what-if", bills.what_if, name="instance_what_if"),
     path(f"{INSTANCE}/bill/topics", bills.by_topic, name="instance_cost_topics"),
+    path(f"{INSTANCE}/bill/users", bills.by_user, name="instance_cost_users"),
     path(f"{INSTANCE}/topics", topics.listed, name="topics"),
     path(f"{INSTANCE}/new-topic", topics.new, name="topic_new"),
     path(f"{INSTANCE}/topic-configs", topic_configs.of_several, name="topics_configure"),

@@ -12,6 +12,7 @@ from django.db import models
 
 from controlplane.clusters.models import Journal
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
+from quota.contracts.usage import LONGEST_USER
 
 
 class UsageMaximum(models.Model):
@@ -77,6 +78,41 @@ class InstanceMaximum(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance} {self.hour} of boot {self.boot}"
+
+
+class UserMaximum(models.Model):
+    """The largest counters that a broker's boot reported for a user of an instance under an hour.
+
+    `user_name` is as the record tells it (`quota.contracts.usage`): empty of connections that did not sign in. `user` alone is a
+    word of SQL.
+    """
+
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)  # with a generation behind it
+    user_name = models.CharField(max_length=LONGEST_USER)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    broker = models.IntegerField()
+    wire_in_bytes = models.BigIntegerField()  # since the boot, as the two below
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+    # The largest of the same boot and user in any earlier hour: the upsert keeps them right.
+    wire_in_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    wire_out_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    requests_before = models.BigIntegerField(default=0, db_default=0)
+    source_partition = models.IntegerField()  # of `__usage`
+    source_offset = models.BigIntegerField()
+    updated_at_ms = models.BigIntegerField()
+
+    class Meta:
+        """The unique index is what the upsert leans on; the other finds an instance's hours."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "boot", "user_name", "hour"], name="one_maximum_per_user_key")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "hour"], name="hours_of_users")]
+
+    def __str__(self) -> str:
+        return f"{self.user_name!r} of {self.instance} {self.hour} of boot {self.boot}"
 
 
 class Fold(models.Model):
@@ -164,6 +200,48 @@ class FoldedInstanceHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance} {self.hour}"
+
+
+class FoldedUserHour(models.Model):
+    """What all users of an instance moved on the wire in an hour of a day that is folded."""
+
+    instance = models.CharField(max_length=32)
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    wire_in_bytes = models.BigIntegerField()
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+
+    class Meta:
+        """One a key."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "hour"], name="one_folded_user_hour")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.hour}"
+
+
+class FoldedUserDay(models.Model):
+    """What a user of an instance moved on the wire on a day that is folded."""
+
+    instance = models.CharField(max_length=32)
+    user_name = models.CharField(max_length=LONGEST_USER)  # as in UserMaximum
+    day = models.CharField(max_length=10)  # "2026-11-21"
+    wire_in_bytes = models.BigIntegerField()
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+
+    class Meta:
+        """One a key; the other index finds an instance's days."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "user_name", "day"], name="one_folded_user_day")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "day"], name="folded_user_days")]
+
+    def __str__(self) -> str:
+        return f"{self.user_name!r} of {self.instance} {self.day}"
 
 
 class Cap(models.Model):

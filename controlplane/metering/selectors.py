@@ -39,13 +39,15 @@ from controlplane.metering.pipeline.folded import (
     SCOPE,
     TOPIC_DAYS,
     TOPIC_HOURS,
+    USER_DAYS,
+    USER_HOURS,
     Folded,
     grown,
 )
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.tables import MAXIMUM_TABLE
 from controlplane.metering.sharing import shared_out
-from quota.contracts.usage import COUNTERS
+from quota.contracts.usage import COUNTERS, USER_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,6 +64,8 @@ TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 _FLOWS = ("produced_bytes", "consumed_bytes")
 _DAY_HOUR = f"day || '{MIDNIGHT}'"
+_COUNTED_BY_NAME = len(COUNTERS)
+assert len(USER_COUNTERS) == _COUNTED_BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,31 +230,46 @@ def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[di
 
     Of a folded day that is cut by one of them, each part has so much of each topic as is its share (`sharing`).
     """
+    return _by_name(instance, bounds, TOPIC_DAYS, TOPIC_HOURS)
+
+
+def usage_by_user(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:
+    """Bytes on the wire, in and out, and requests of each user, likewise.
+
+    Names are as usage records have them (`quota.contracts.usage`).
+    """
+    return _by_name(instance, bounds, USER_DAYS, USER_HOURS)
+
+
+def _by_name(
+    instance: Instance, bounds: Sequence[datetime], by_day: Folded, by_hour: Folded
+) -> list[dict[str, tuple[int, int, int]]]:
+    """The three counters of each topic or user."""
     parts: list[dict[str, tuple[int, int, int]]] = [{} for _ in bounds[1:]]
     if not parts:
         return []
     edges = [hour_text(bounds[0]), *map(_first_hour_from, bounds[1:])]
-    cut: dict[str, dict[str, tuple[int, ...]]] = {}  # day: topic, or hour, to counters
+    cut: dict[str, dict[str, tuple[int, ...]]] = {}  # day: name, or hour, to counters
     hours: dict[str, dict[str, tuple[int, ...]]] = {}
-    for kind, part, day, name, *counters in _of_topics(instance, edges):
-        used = TOPIC_DAYS.counters_of(counters)
+    for kind, part, day, name, *counters in _of_names(instance, edges, by_day, by_hour):
+        used = by_day.counters_of(counters)
         if kind == _WHOLE:
             parts[part][name] = _added(parts[part].get(name), used)
         else:
             (cut if kind == _CUT else hours).setdefault(day, {})[name] = used
-    for day, topics in sorted(cut.items()):
-        for part, shares in enumerate(_shares(topics, hours.get(day, {}), edges)):
-            for topic, used in shares.items():
+    for day, names in sorted(cut.items()):
+        for part, shares in enumerate(_shares(names, hours.get(day, {}), edges)):
+            for name, used in shares.items():
                 if any(used):
-                    parts[part][topic] = _added(parts[part].get(topic), used)
+                    parts[part][name] = _added(parts[part].get(name), used)
     return parts
 
 
 _WHOLE, _CUT, _HOUR = "whole", "cut", "hour"
 
 
-def _of_topics(instance: Instance, edges: Sequence[str]) -> list[tuple[Any, ...]]:
-    """(kind, part, day, name, columns): what topics used in a part; of days that are cut, and not, the topics and the hours.
+def _of_names(instance: Instance, edges: Sequence[str], by_day: Folded, by_hour: Folded) -> list[tuple[Any, ...]]:
+    """(kind, part, day, name, columns): what topics or users used in a part; of days that are cut, and not, they and the hours.
 
     In one statement: a fold between two of them would take from one what it gives the other.
     """
@@ -261,15 +280,16 @@ def _of_topics(instance: Instance, edges: Sequence[str]) -> list[tuple[Any, ...]
         " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(edges) - 1)),
     )
     of_day = of_hour.replace("hour", _DAY_HOUR)
+    name, of_keys = by_day.key[1], ", ".join(f"SUM({each})" for each in by_day.of_keys().values())
     statement = (
-        f"SELECT '{_WHOLE}', CASE {of_day} END, '', topic, {TOPIC_DAYS.summed()} FROM {TOPIC_DAYS.table}"  # noqa: S608
+        f"SELECT '{_WHOLE}', CASE {of_day} END, '', {name}, {by_day.summed()} FROM {by_day.table}"  # noqa: S608
         f" WHERE instance = %s AND day >= %s AND {_DAY_HOUR} < %s AND day NOT IN ({of_days}) GROUP BY 2, 4 UNION ALL"
-        f" SELECT '{_WHOLE}', CASE {of_hour} END, '', topic, {_summed_keys()} FROM {MAXIMUM_TABLE}"
+        f" SELECT '{_WHOLE}', CASE {of_hour} END, '', {name}, {of_keys} FROM {by_day.source.table}"
         f" WHERE {_bound(SCOPE)} AND hour >= {FOLDED_TO} GROUP BY 2, 4 UNION ALL"
-        f" SELECT '{_CUT}', 0, day, topic, {', '.join(TOPIC_DAYS.columns[3:])} FROM {TOPIC_DAYS.table}"
+        f" SELECT '{_CUT}', 0, day, {name}, {', '.join(by_day.columns[3:])} FROM {by_day.table}"
         f" WHERE instance = %s AND day IN ({of_days}) UNION ALL"
-        f" SELECT '{_HOUR}', 0, SUBSTR(hour, 1, {DAY_LENGTH}), hour, {', '.join(TOPIC_HOURS.columns[2:])}"
-        f" FROM {TOPIC_HOURS.table} WHERE instance = %s AND SUBSTR(hour, 1, {DAY_LENGTH}) IN ({of_days})"
+        f" SELECT '{_HOUR}', 0, SUBSTR(hour, 1, {DAY_LENGTH}), hour, {', '.join(by_hour.columns[2:])}"
+        f" FROM {by_hour.table} WHERE instance = %s AND SUBSTR(hour, 1, {DAY_LENGTH}) IN ({of_days})"
     )
     about = [instance.pk, *days]
     values = [
@@ -280,30 +300,25 @@ def _of_topics(instance: Instance, edges: Sequence[str]) -> list[tuple[Any, ...]
         return list(cursor.fetchall())
 
 
-def _summed_keys() -> str:
-    """Sums of key rows by the columns of topic-days."""
-    return ", ".join(f"SUM({each})" for each in TOPIC_DAYS.of_keys().values())
-
-
 def _shares(
-    topics: Mapping[str, tuple[int, ...]], hours: Mapping[str, tuple[int, ...]], edges: Sequence[str]
+    names: Mapping[str, tuple[int, ...]], hours: Mapping[str, tuple[int, ...]], edges: Sequence[str]
 ) -> list[dict[str, tuple[int, ...]]]:
-    """What each topic of a day used in each part between two edges, by what the instance used in the hours there."""
-    found: list[dict[str, list[int]]] = [{topic: [] for topic in topics} for _ in edges[1:]]
-    for number in range(len(COUNTERS)):
+    """What each topic or user of a day used in each part between two edges, by what the instance used in the hours there."""
+    found: list[dict[str, list[int]]] = [{name: [] for name in names} for _ in edges[1:]]
+    for number in range(_COUNTED_BY_NAME):
         parts = [0] * (len(edges) + 1)  # before the first edge, between them, behind the last
         for hour, used in hours.items():
             parts[sum(edge <= hour for edge in edges)] += used[number]
-        shares = shared_out({topic: used[number] for topic, used in topics.items()}, parts)
+        shares = shared_out({name: used[number] for name, used in names.items()}, parts)
         for part, of_part in zip(found, shares[1:-1], strict=True):
-            for topic, share in of_part.items():
-                part[topic].append(share)
-    return [{topic: tuple(used) for topic, used in part.items()} for part in found]
+            for name, share in of_part.items():
+                part[name].append(share)
+    return [{name: tuple(used) for name, used in part.items()} for part in found]
 
 
 def _added(before: tuple[int, ...] | None, used: Iterable[int]) -> tuple[int, int, int]:
-    produced, consumed, stored = (a + b for a, b in zip(before or (0,) * len(COUNTERS), used, strict=True))
-    return produced, consumed, stored
+    first, second, third = (a + b for a, b in zip(before or (0,) * _COUNTED_BY_NAME, used, strict=True))
+    return first, second, third
 
 
 def counted_until(now: datetime, *, read_to: datetime | None) -> datetime:

@@ -1,4 +1,4 @@
-"""What instances did that belongs to no topic: bytes on the wire, requests, time of the loop, waiting.
+"""What instances did that belongs to no topic: bytes on the wire, requests, time of the loop, waiting; and their users (`users`).
 
 Nothing is counted here. Connections, buckets and accounts count anyway; once a period, and when an hour has ended, all instances
 are read, a few in each turn, and those that have done anything are told. A reading that is lower than the one before it is of
@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dataplane.metering.hours import hour_text
+from dataplane.metering.users import Users
 from quota.contracts.usage import InstanceRecord
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from dataplane.doors import Loop
     from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.registry import Registry
+    from dataplane.tenancy.user_traffic import UserTraffics
+    from quota.contracts.usage import UserRecord
 
 MICROSECONDS = 1_000_000
 MILLISECONDS = 1_000
@@ -52,6 +55,10 @@ class Source(Protocol):
         """One of them; None: it is gone."""
         ...
 
+    def users(self, instance_id: str) -> UserTraffics | None:
+        """What its users have moved; None: it is gone."""
+        ...
+
 
 class Nobody:
     """Where no instances are served."""
@@ -62,6 +69,10 @@ class Nobody:
 
     def read(self, instance_id: str) -> None:
         """Nothing."""
+        del instance_id
+
+    def users(self, instance_id: str) -> None:
+        """Nor anything of users."""
         del instance_id
 
 
@@ -79,6 +90,11 @@ class ServedInstances:
         """One of them; None: it is gone."""
         instance = self._registry.get(instance_id)
         return None if instance is None else self.reading(instance)
+
+    def users(self, instance_id: str) -> UserTraffics | None:
+        """What its users have moved; None: it is gone."""
+        instance = self._registry.get(instance_id)
+        return None if instance is None else instance.user_traffic
 
     def reading(self, instance: Instance) -> Reading:
         """Also of one that the registry has just forgotten."""
@@ -119,13 +135,19 @@ class Instances:
         self._usage: dict[str, _Usage] = {}
         self._gone: dict[str, None] = {}  # and not told since
         self._walk: deque[str] = deque()
+        self._users = Users(broker=broker, boot=boot, cluster=cluster)
         self._hour = 0
-        self.is_closing = False  # the walk is of an hour that has ended
+        self._closes = self._anew = False  # as `begin` was told
 
     @property
     def has_more(self) -> bool:
         """Whether a walk is under way."""
-        return bool(self._walk)
+        return bool(self._walk) or self._users.has_more
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the walk that is under way is of an hour that has ended."""
+        return self._closes and self.has_more
 
     def begin(self, hour: int, *, closes: bool = False, anew: bool = False) -> None:
         """Walk around all instances, and tell under this hour; in place of a walk that is under way.
@@ -133,18 +155,18 @@ class Instances:
         `closes`: the hour has ended. `anew`: also those of which nothing has changed, since they may have been told under an
         hour that had not come.
         """
-        self._hour = hour
+        self._hour, self._closes, self._anew = hour, closes, anew
         if anew:
             for usage in self._usage.values():
                 usage.told = None
         self._walk = deque(dict.fromkeys([*self.source.ids(), *self._gone]))
-        self.is_closing = closes and bool(self._walk)
 
-    def next(self) -> InstanceRecord | None:
-        """Look at the next one; its record where there is anything to tell."""
+    def next(self) -> InstanceRecord | UserRecord | None:
+        """Look at another user of the last one, or else at the next one; the record where there is anything to tell."""
+        if self._users.has_more:
+            return self._users.next(self._hour)
         instance_id = self._walk.popleft()
-        if not self._walk:
-            self.is_closing = False
+        self._users.look_at(instance_id, self.source.users(instance_id), closes=self._closes, anew=self._anew)
         usage, reading = self._usage.get(instance_id), self.source.read(instance_id)
         if usage is None:
             usage = self._usage[instance_id] = _Usage()
@@ -158,8 +180,9 @@ class Instances:
             self._broker, self._boot, hour_text(self._hour), instance_id, *usage.totals, cluster=self._cluster
         )
 
-    def gone(self, instance_id: str, reading: Reading) -> None:
+    def gone(self, instance_id: str, reading: Reading, users: UserTraffics) -> None:
         """The broker forgets an instance: this is the last that is read of it. The next walk tells it."""
+        self._users.gone(instance_id, users)
         usage = self._usage.setdefault(instance_id, _Usage())
         usage.add(reading)
         # Whatever comes under its name counts from zero, but for the loop, which may remember it.

@@ -8,7 +8,8 @@ at most a few milliseconds, and the next portion is made when the one before it 
     closing  an hour has ended: all topics are closed, portion by portion. They can be, later, as of the hour's edge:
              since then their counters stand and their storage grows evenly. A change closes its topic first.
     former   what earlier boots left
-    instances  what is counted of whole instances (`instances`): a walk each `usage_instance_interval_ms`, and at an hour's end
+    instances  what is counted of whole instances and their users (`instances`): a walk each `usage_instance_interval_ms`, and
+             at an hour's end
     round    storage alone: a slow walk around all topics
 
 So many records a second are made of what is due (`usage_emit_records_per_s`) and no more: where very many topics change all the
@@ -39,7 +40,7 @@ from dataplane.metering.usage import TopicUsage
 from dataplane.protocol.schema import NO_UUID
 from dataplane.tasks import Task, either, sleep
 from quota.contracts.namespace import counted_key
-from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord, UserRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ class Meter:
         self._round_credit = 0.0
         self._retired: list[TopicUsage] = []
         self._left_slots: list[int] = []  # of topics that count elsewhere now
-        self._pending: dict[tuple[str, str, str, str], Told] = {}
+        self._pending: dict[tuple[str, ...], Told] = {}
         self._floor = 0  # the first hour that was not called told in full, by this boot or one before it
         self._emit_at_ms = 0
         self._flushing: Task[None] | None = None
@@ -331,7 +332,9 @@ class Meter:
         while self.instances.has_more and len(self._pending) < full and looked_at < _INSTANCES_LOOKED_AT:
             looked_at += 1
             record = self.instances.next()
-            if record is not None:
+            if isinstance(record, UserRecord):
+                self._pending[record.boot, record.hour, record.instance, "user", record.user] = record
+            elif record is not None:
                 self._pending[record.boot, record.hour, record.instance, ""] = record
 
     def _walk_closing(self, full: int) -> None:
@@ -429,7 +432,7 @@ class Meter:
     def _waits(self, hour: str) -> bool:
         """Whether a record of this hour, or one before it, is not acknowledged yet."""
         return any(
-            isinstance(record, UsageRecord | InstanceRecord) and record.hour <= hour
+            isinstance(record, UsageRecord | InstanceRecord | UserRecord) and record.hour <= hour
             for record in self._pending.values()
         )
 

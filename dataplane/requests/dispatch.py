@@ -67,6 +67,7 @@ from dataplane.tasks import CancelledError, Future, Later, Task
 from dataplane.tenancy.recent import Counters, Readings
 from dataplane.tenancy.refused_here import turned_away
 from dataplane.tenancy.session import Session
+from dataplane.tenancy.user_traffic import UserTraffic
 from quota.contracts.refused import Refused
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
@@ -119,6 +120,7 @@ class ClientConnection:
         "_requests",
         "_seen",
         "_traffic_told",
+        "_user",
         "answers",
         "broker",
         "opened_s",
@@ -140,6 +142,7 @@ class ClientConnection:
         self.opened_s = self._monotonic()
         self._readings = Readings(self.opened_s, _NOTHING_CAME)
         self._traffic_told = _NOTHING_CAME
+        self._user: UserTraffic | None = None  # where it counts, once it is known who has signed in
         self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -179,6 +182,8 @@ class ClientConnection:
             self._paying.resolve(None)
         if self.session.instance is not None:
             self.tell_traffic()
+            if self._user is not None:
+                self.session.instance.user_traffic.went(self._user)
             self.session.instance.disconnected(self)
             why = None if self._requests else ended_because(reason)
             if why is not None:
@@ -225,16 +230,26 @@ class ClientConnection:
         return self._readings.look(now_s, (connection.received_bytes, connection.sent_bytes, self._requests))
 
     def tell_traffic(self) -> None:
-        """Add to what the instance has moved whatever came and went since the last time: when it is looked at, and at its end."""
+        """Add to what instance and user have moved whatever came and went since the last time.
+
+        That is when it is looked at, and at its end. What came before somebody had signed in counts with what comes after.
+        """
         instance = self.session.instance
         if instance is None:
             return
         connection, told = self._connection, self._traffic_told
-        self._traffic_told = now = (connection.received_bytes, connection.sent_bytes, self._requests)
-        traffic = instance.traffic
-        traffic.received_bytes += now[0] - told[0]
-        traffic.sent_bytes += now[1] - told[1]
-        traffic.requests += now[2] - told[2]
+        now = (connection.received_bytes, connection.sent_bytes, self._requests)
+        if now == told:
+            return
+        self._traffic_told = now
+        received, sent, requests = now[0] - told[0], now[1] - told[1], now[2] - told[2]
+        traffic, users = instance.traffic, instance.user_traffic
+        traffic.received_bytes += received
+        traffic.sent_bytes += sent
+        traffic.requests += requests
+        if self._user is None and self.session.signed_in is not None:
+            self._user = users.came(self.session.signed_in)
+        users.add(self._user or users.nobody, received, sent, requests)
 
     # --- requests, the slow way ---------------------------------------------------------------------------------------
 

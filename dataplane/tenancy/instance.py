@@ -12,6 +12,7 @@ from dataplane.tenancy.refused_here import RefusedHere
 from dataplane.tenancy.request_figures import RequestFigures
 from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.talkers import Talkers
+from dataplane.tenancy.user_traffic import UserTraffics
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import InstanceSpec, Route
 from quota.contracts.namespace import InstanceNames, instance_key
@@ -102,6 +103,7 @@ class Instance:
         self.talkers = Talkers()
         self.figures = RequestFigures()
         self.traffic = Traffic()
+        self.user_traffic = UserTraffics()
         self.refused = RefusedHere()
         self._by_route: dict[str, Headcount] = {}  # of routes that have connections
         self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's

@@ -49,6 +49,13 @@ class Session:
         """The name by which it logged in; None: it did not by SASL."""
         return None if self.mechanism is None else self.principal.removeprefix(_USER)
 
+    @property
+    def signed_in(self) -> str | None:
+        """The name by which it did, by SASL or by a certificate; None: it has not, or need not."""
+        if not self.authenticated or self.principal == ANONYMOUS:
+            return None
+        return self.principal.removeprefix(_USER)
+
     def log_in(self, user: str, mechanism: str, expires_s: float | None, issuer: TokenIssuer | None = None) -> None:
         """The exchange is over, and this is who it was; `issuer`: who has vouched for it by a token."""
         self.principal, self.mechanism, self.expires_s, self.issuer = _USER + user, mechanism, expires_s, issuer

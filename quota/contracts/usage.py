@@ -1,6 +1,6 @@
 """What a broker writes to the topic ``__usage``: cumulative counters, from which hourly usage and every bill is computed.
 
-Key and value are JSON. Brokers write version 2; version 1 is read as well (see below). There are three kinds.
+Key and value are JSON. Brokers write version 2; version 1 is read as well (see below). There are four kinds.
 
 **Usage of a topic**, which has no `kind`. The key is the identity of the row, so that compaction keeps the newest::
 
@@ -33,9 +33,23 @@ the sockets of the instance's clients, requests and answers of every kind, as it
 long somebody waited for its limit of what flows in, and for that of what flows out, added up. They are read once a minute, so an
 hour's edge is a minute wide, and what a killed broker had not told is not told by the next one. No price is made of them.
 
+**Usage of a user** of an instance, of the same sockets by who has signed in at them::
+
+    key    {"kind": "user", "boot": "5f0c…", "hour": "2026-11-21T09:00:00Z", "instance": "ins-k3v9x2qa", "user": "alice"}
+    value  {"version": 2, "kind": "user", "cluster": "default", "broker": 2, "boot": …, "hour": …, "instance": …,
+            "user": "alice", "wire_in_bytes": 5432, "wire_out_bytes": 987, "requests": 12}
+
+Cumulative in the same way, with generations: a broker forgets users who are gone, and one who comes again counts from zero
+in another generation. `user` is the name by which clients signed in, by SASL or by a certificate, as the tenant knows it;
+empty for connections that did not sign in; `*` (`OTHER_USERS`), which nobody can be called, for all users together beyond
+those that a broker keeps apart. A certificate may name somebody by more than 255 characters, or by some that cannot be
+shown: `user_told` says how such a name is told. The users of an instance add up to its own counters, but for what moves
+between two readings. Read, and lost with a killed broker, as usage of an instance is. Bills are shared by it, and computed
+without it.
+
 Emitted every 10 s where a byte counter has changed (and less often where so many have that it would be more than a few hundred
-records a second), every 10 minutes where only storage has, each minute of instances that did anything, and at each hour's edge
-(under the hour that ends).
+records a second), every 10 minutes where only storage has, each minute of instances and users that did anything, and at each
+hour's edge (under the hour that ends).
 
 Once all of that is acknowledged, and what earlier boots of the broker left, the broker says so: everything that it counted
 under this hour and all before it stands in the topic (`HoursComplete`)::
@@ -55,11 +69,12 @@ other partitions up to the moment at which it was written, has all of the broker
 **Version 1** has usage of topics only, without `cluster` and `topic_id`; `HoursComplete` had version 2 then, too, and no
 `cluster`. A boot writes one version, and what it left is told by a boot of the newer release under the same key with the same
 counters: who takes the largest counts nothing twice. Readers are renewed before brokers: one that knows version 1 only keeps
-what is newer aside, and does not count it.
+what is newer aside, and does not count it. So does one that does not know a kind.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,18 +82,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from quota.contracts.instance import ContractError
+from quota.contracts.users import LONGEST_NAME, RESERVED_NAMES, user_name_problem
 
 VERSION = 2
 COMPLETE_VERSION = 2
-COMPLETE, INSTANCE = "complete", "instance"
+COMPLETE, INSTANCE, USER = "complete", "instance", "user"
 USAGE_TOPIC = "__usage"
 _KEY_MEMBERS = ("boot", "hour", "instance", "topic")
 _INSTANCE_KEY_MEMBERS = ("boot", "hour", "instance")
+_USER_KEY_MEMBERS = ("boot", "hour", "instance", "user")
 _SINCE_VERSION_2 = ("cluster", "topic_id")
 COUNTERS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 """Of a topic."""
 INSTANCE_COUNTERS = ("wire_in_bytes", "wire_out_bytes", "requests", "loop_us", "throttled_ms")
 """Of an instance."""
+USER_COUNTERS = ("wire_in_bytes", "wire_out_bytes", "requests")
+"""Of a user."""
+NO_USER, OTHER_USERS = "", RESERVED_NAMES[0]
+"""Who has not signed in; all users together beyond those that a broker keeps apart."""
+LONGEST_USER = LONGEST_NAME
+_DIGEST_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +167,41 @@ class InstanceRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class UserRecord:
+    """What one boot of a broker has counted of a user of an instance in an hour, so far."""
+
+    broker: int
+    boot: str
+    hour: str
+    instance: str
+    user: str  # as the tenant knows it; or NO_USER, OTHER_USERS
+    wire_in_bytes: int
+    wire_out_bytes: int
+    requests: int
+    cluster: str = ""
+
+    def key(self) -> bytes:
+        return _json({"kind": USER, **{name: getattr(self, name) for name in _USER_KEY_MEMBERS}})
+
+    def value(self) -> bytes:
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return _json({"version": VERSION, "kind": USER, **members})
+
+
+def user_told(name: str) -> str:
+    """A name by which somebody has signed in, as records tell it: as it is, where a user of SASL may have it.
+
+    What a tenant's rules make of a certificate may be longer, cannot always be shown (nor stored: NUL), and may be a reserved
+    name: then it is its beginning and a digest of all of it.
+    """
+    if user_name_problem(name) is None:
+        return name
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in name)
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    return f"{shown[: LONGEST_USER - _DIGEST_LENGTH - 1]}~{digest}"
+
+
+@dataclass(frozen=True, slots=True)
 class HoursComplete:
     """All that this broker counted under `hour` and the hours before it stands in the topic."""
 
@@ -161,7 +219,7 @@ class HoursComplete:
         return _json({"version": COMPLETE_VERSION, "kind": COMPLETE, **members, "after": list(self.after)})
 
 
-Told = UsageRecord | InstanceRecord | HoursComplete
+Told = UsageRecord | InstanceRecord | UserRecord | HoursComplete
 
 
 def parse_value(data: bytes) -> Told:
@@ -173,6 +231,8 @@ def parse_value(data: bytes) -> Told:
             return UsageRecord._from(document)  # noqa: SLF001  # of this module
         if (kind, document["version"]) == (INSTANCE, VERSION):
             return InstanceRecord(**{name: document[name] for name in InstanceRecord.__slots__})
+        if (kind, document["version"]) == (USER, VERSION):
+            return UserRecord(**{name: document[name] for name in UserRecord.__slots__})
         if (kind, document["version"]) != (COMPLETE, COMPLETE_VERSION):
             raise ContractError(f"usage record: {kind!r} of version {document['version']} is not known")
         members = {name: document[name] for name in HoursComplete.__slots__ if name != "cluster"}

@@ -501,7 +501,7 @@ def use(instance_id: str) -> Month:
     from controlplane.billing.waiting import months_due
     from controlplane.instances.models import Instance, SpecChange
     from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
-    from tests.support.usage import usage_complete, usage_raise, usage_row
+    from tests.support.usage import usage_complete, usage_raise, usage_row, user_row, users_raise
 
     now = datetime.now(UTC)
     month = months_due(now)[-1]
@@ -526,6 +526,21 @@ def use(instance_id: str) -> Month:
         for hour in range(30)
         for broker in (1, 2, 3)
         for topic in ("orders", "payments")
+    )
+    users_raise(
+        user_row(
+            instance_id,
+            f"{now - timedelta(hours=29 - hour):%Y-%m-%dT%H}",
+            user,
+            (hour + 1) * 90_000_000 * (7 - place),
+            (hour + 1) * 140_000_000 * (place + 1),
+            (hour + 1) * 4_321,
+            boot=f"boot-of-broker-{broker}",
+            broker=broker,
+        )
+        for hour in range(30)
+        for broker in (1, 2, 3)
+        for place, user in enumerate(("ingest", "CN=billing,OU=Batch Jobs,O=Sea Freight Limited", "analytics", "", "*"))
     )
     at_ms = int(now.timestamp() * 1000) + 10**9
     PipelineStatus.objects.create(

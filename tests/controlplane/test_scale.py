@@ -64,6 +64,7 @@ from controlplane.quotas.models import QuotaDay
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
+from tests.support.usage import user_row, users_raise
 
 from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
@@ -391,13 +392,13 @@ def throttle_rule(alice, first):
 def usage_of_last_month(alice, at_alice, first):
     """What sums or lists a whole month of usage, in the console and by REST; the records from the middle, too."""
     month = last_month()
-    for path in ("usage", "bill", "bill/topics", "bill/what-if"):
+    for path in ("usage", "bill", "bill/topics", "bill/users", "bill/what-if"):
         yield at_alice, f"/{alice.organisation.id}/instances/{first}/{path}?month={month}"
     base, span = (
         f"/{PREFIX}instances/{first}",
         urlencode({"from": month.start.isoformat(), "to": month.end.isoformat()}),
     )
-    for path in ("bill", "cost", "cost/topics", "what-if"):
+    for path in ("bill", "cost", "cost/topics", "cost/users", "what-if"):
         yield alice.api, f"{base}/{path}?month={month}"
     yield alice.api, f"{base}/usage?{span}"
     yield alice.api, f"{base}/usage?from=0001-01-01&limit=1"
@@ -407,6 +408,20 @@ def usage_of_last_month(alice, at_alice, first):
         address = f"{base}/usage/records?{span}{more}"
         assert alice.api.get(address).json()["next"]
         yield alice.api, address
+
+
+def users_of(instance_id, hours):
+    """Twenty users of an instance, who do something in each hour and on each broker."""
+    now = SYSTEM_CLOCK.now()
+    users_raise(
+        user_row(
+            instance_id, f"{now - timedelta(hours=hours - hour):%Y-%m-%dT%H}", f"user-{number:02}", 1000 * (hour + 1),
+            boot=f"boot-{broker}", broker=broker,
+        )
+        for hour in range(hours)
+        for broker in (1, 2, 3)
+        for number in range(20)
+    )  # fmt: skip
 
 
 def last_month():
@@ -447,6 +462,7 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
     RouteCertificate.objects.unscoped("a test").create(
         organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
     )
+    users_of(first, hours)
     alarms(one)
     loads(one)
     budgets(alice)

@@ -5,7 +5,7 @@ environment is that of the job.
 
 {"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7,
     "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null,
-    "cluster": "second" | null, the default one}
+    "cluster": "second" | null, the default one, "before_users": true (as a release writes that does not count users) | null}
 {"held": topic id}
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
 {"run": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"] | null, "at": "2026-05-02T00:40:00+00:00"}
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from controlplane.metering.pipeline import runs, session, transforms
@@ -54,7 +54,7 @@ KILLS = ("before the lake", "while it writes", "after the lake", "after the data
 TOPIC_ID = "t1"
 FIRST = "2026-01-01T00:00:00Z"
 TABLES = ("usage_raw", *reconcile.ROLL_UPS)
-APPEND = RawTable.append
+APPEND, WRITE = RawTable.append, RawTable._write
 TO_LAKE = UsageJob._to_lake
 
 
@@ -99,6 +99,11 @@ def plant(kill: str | None) -> None:
     RawTable.append, UsageJob._to_lake = append, to_lake
 
 
+def write_as_before(table: RawTable, raw: DataFrame, options: Any) -> None:
+    """As a release does that does not count users."""
+    WRITE(table, raw.drop(transforms.USER_NAME), options)
+
+
 class Driver:
     """One start of the job."""
 
@@ -119,6 +124,7 @@ class Driver:
             for value, partition, offset, at in order["take"]
         ]
         plant(order["kill"])
+        RawTable._write = write_as_before if order.get("before_users") else WRITE
         cluster = order.get("cluster") or DEFAULT_CLUSTER
         if cluster not in self._jobs:
             self._jobs[cluster] = self._started(cluster)

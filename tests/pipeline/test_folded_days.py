@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from controlplane.env import Environment
 from controlplane.metering import selectors
 from controlplane.metering.pipeline import folded, raw_table, recompute, reconcile_tables
-from controlplane.metering.pipeline.folded import FOLDED, INSTANCE_HOURS, NOBODY, SOURCES, TOPIC_DAYS, TOPIC_HOURS, Gone
+from controlplane.metering.pipeline.folded import (
+    FOLDED,
+    INSTANCE_HOURS,
+    NOBODY,
+    SOURCES,
+    TOPIC_DAYS,
+    TOPIC_HOURS,
+    USER_DAYS,
+    Gone,
+)
 from controlplane.metering.pipeline.tables import Database
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 from tests.pipeline.conftest import tables_make, wrapper_of
@@ -26,6 +35,8 @@ INSTANCES = ("ins-aaaaaaaa", "ins-bbbbbbbb")
 TOPICS = ("orders", "clicks", "views")
 FIRST, DAYS = datetime(2026, 5, 1, tzinfo=UTC), 4
 END = FIRST + timedelta(days=DAYS)
+SHARED = ("by topic", "by user")
+"""Of days that are cut: shares, not what was counted."""
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -59,14 +70,16 @@ class Usage:
         self.database.close()
         self.connection.close()
 
-    def take(self, rows: list[tuple]) -> None:
-        """One batch of the stream."""
+    def take(self, rows: list[tuple], *, with_users: bool = True) -> None:
+        """One batch of the stream; users have the names of topics, and counted what these did."""
         self.raw += rows
         with self.database.transaction() as cursor:
             self.database.maxima_raise(cursor, [row for row in rows if row[2] is not None])
             self.database.instances_raise(
                 cursor, [(*row[:2], *row[3:8], 0, 0, *row[8:]) for row in rows if row[2] is None]
             )
+            if with_users:
+                self.database.users_raise(cursor, [row for row in rows if row[2] is not None])
 
     @property
     def folded_to(self) -> str:
@@ -111,6 +124,10 @@ class Usage:
                     "days": selectors.usage_by_topic(
                         instance=about["instance"], bounds=[FIRST + timedelta(days=each) for each in range(DAYS + 1)]
                     ),
+                    "users": selectors.usage_by_user(
+                        instance=about["instance"], bounds=[FIRST + timedelta(days=each) for each in range(DAYS + 1)]
+                    ),
+                    "by user": selectors.usage_by_user(instance=about["instance"], bounds=bounds),
                     "by topic": selectors.usage_by_topic(instance=about["instance"], bounds=bounds),
                     "of a topic": {
                         topic: sum(each.produced_bytes for each in selectors.topic_hours(**about, topic=topic))
@@ -127,29 +144,34 @@ class Recomputed:
         self.connection = sqlite3.connect(":memory:")
         names = (*COUNTERS, *INSTANCE_COUNTERS)
         self.connection.execute(
-            "CREATE TABLE usage_raw (kind, broker, instance, boot, topic, topic_uuid, booked_hour,"
+            "CREATE TABLE usage_raw (kind, broker, instance, boot, topic, topic_uuid, booked_hour, user_name,"
             f" {', '.join(f'{name} INTEGER' for name in names)})"
         )
         self.connection.execute(f"CREATE TABLE caps (instance, boot, topic, {', '.join(COUNTERS)})")
         for instance, boot, topic, at, broker, *counters in (row[:8] for row in rows):
-            of = (*counters, 0, 0, 0, 0, 0) if topic is not None else (0, 0, 0, *counters, 0, 0)
-            kind = "usage" if topic is not None else "instance"
-            self.connection.execute(
-                f"INSERT INTO usage_raw VALUES ({', '.join('?' * 15)})",
-                (kind, broker, instance, boot, topic, "", at, *of),
-            )
+            of_topic, of_others = (*counters, 0, 0, 0, 0, 0), (0, 0, 0, *counters, 0, 0)
+            told = [("instance", None, of_others)]
+            if topic is not None:
+                told = [("usage", None, of_topic), ("user", topic, of_others)]
+            for kind, user, of in told:
+                self.connection.execute(
+                    f"INSERT INTO usage_raw VALUES ({', '.join('?' * 16)})",
+                    (kind, broker, instance, boot, topic if user is None else None, "", at, user, *of),
+                )
 
     def sums(self, table: folded.Folded, until: str) -> dict[tuple, list[int]]:
         about = {"start": hour(0), "end": until, "since": hour(0)}
-        is_topics = table.source is not INSTANCE_HOURS.source
-        sql = recompute.hours_sql("usage_raw", "caps") if is_topics else recompute.instance_hours_sql("usage_raw")
+        sql, named, at_hour, at_counters = {
+            TOPIC_HOURS.source: (recompute.hours_sql("usage_raw", "caps"), "topic", 3, 6),
+            INSTANCE_HOURS.source: (recompute.instance_hours_sql("usage_raw"), "", 2, 3),
+            USER_DAYS.source: (recompute.user_hours_sql("usage_raw"), "user_name", 3, 4),
+        }[table.source]
         found: dict[tuple, list[int]] = defaultdict(lambda: [0] * len(table.source.counters))
         for row in self.connection.execute(sql, about):
-            names = {"instance": row[0], "topic": row[2]}
-            at = row[3] if is_topics else row[2]
+            names = {"instance": row[0], named: row[2]}
+            at = row[at_hour]
             key = (*(names[name] for name in table.key), at if table.unit == "hour" else at[:10])
-            used = row[6:] if is_topics else row[3:]
-            found[key] = [a + b for a, b in zip(found[key], used, strict=True)]
+            found[key] = [a + b for a, b in zip(found[key], row[at_counters:], strict=True)]
         return found
 
 
@@ -219,12 +241,13 @@ def test_whatever_is_folded_and_comes_late_after_it_every_answer_is_that_of_a_tw
         usage.put_right()
         expected, found = (each.answers(monkeypatch, bounds) for each in (twin, usage))
         for name in INSTANCES:
-            exact = {key: value for key, value in expected[name].items() if key != "by topic"}
-            assert {key: value for key, value in found[name].items() if key != "by topic"} == exact
+            exact = {key: value for key, value in expected[name].items() if key not in SHARED}
+            assert {key: value for key, value in found[name].items() if key not in SHARED} == exact
             for total, part in zip(found[name]["parts"], found[name]["by topic"], strict=True):
                 assert tuple(map(sum, zip((0, 0, 0), *part.values(), strict=True))) == total, (
                     "shares add up to the part"
                 )
+            assert found[name]["by user"] == found[name]["by topic"], "users that did the same have the same shares"
             assert all(value >= 0 for part in found[name]["by topic"] for used in part.values() for value in used)
 
 
@@ -397,7 +420,7 @@ def test_what_a_writer_holds_is_not_waited_for(usage, database_url):
 
 def test_sums_beyond_63_bits_are_exact(usage, monkeypatch):
     rows = [record(INSTANCES[0], f"b{boot}", topic, 5, 1, 0, 2**63 - 1) for boot in range(1, 9) for topic in TOPICS]
-    usage.take(rows)
+    usage.take(rows, with_users=False)  # byte-seconds alone come so far
     usage.fold(midnight(1))
     usage.sweep()
     found = usage.answers(monkeypatch, [FIRST, FIRST + timedelta(hours=5), END])[INSTANCES[0]]

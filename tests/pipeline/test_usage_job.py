@@ -15,7 +15,7 @@ from controlplane.metering.pipeline.jobs import usage
 from controlplane.metering.pipeline.jobs.usage import AheadError, UsageJob
 from controlplane.metering.pipeline.positions import TopicState
 from controlplane.metering.pipeline.settings import Settings
-from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord, UserRecord
 
 pytestmark = [
     pytest.mark.integration,
@@ -50,6 +50,11 @@ def changed(**members: object) -> bytes:
 
 def of_instance(**members: object) -> bytes:
     told = InstanceRecord(2, "b1", TEN, "ins-k3v9x2qa", 5432, 987, 12, 3456, 0, "default")
+    return json.dumps(json.loads(told.value()) | members).encode()
+
+
+def of_user(**members: object) -> bytes:
+    told = UserRecord(2, "b1", TEN, "ins-k3v9x2qa", "alice", 5432, 987, 12, "default")
     return json.dumps(json.loads(told.value()) | members).encode()
 
 
@@ -147,6 +152,14 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         of_instance(requests=-1): "requests is not a count",
         of_instance(wire_in_bytes=2**60): "wire_in_bytes is not a count",
         of_instance(loop_us=None): "loop_us is not a count",
+        of_user(version=3): "a version newer than 2",
+        of_user(instance="x"): "instance is not an instance id",
+        of_user(user=None): "user is not a user's name",
+        of_user(user="x" * 256): "user is not a user's name",
+        of_user(user="a\0b"): "user is not a user's name",
+        of_user(hour="2026-05-01T10:30:00Z"): "hour is not the beginning of a UTC hour",
+        of_user(wire_out_bytes=-1): "wire_out_bytes is not a count",
+        of_user(requests=None): "requests is not a count",
         complete("2026-05-01T09", version=3): "a version newer than 2",
         complete("2026-05-01T09", broker=None): "broker is not a number",
         complete("2026-05-01T09", boot=""): "boot is not a boot id",
@@ -163,7 +176,10 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
 
 def test_what_another_cluster_told_is_refused_by_name_and_not_booked(batch, job, database_file, spark, monkeypatch):
     """This job reads the topic of `default`. A broker that names no cluster is older than names."""
-    others = [changed(cluster="east"), of_instance(cluster="east"), complete("2026-05-01T09", cluster="east")]
+    others = [
+        changed(cluster="east"), of_instance(cluster="east"), complete("2026-05-01T09", cluster="east"),
+        of_user(cluster="east"),
+    ]  # fmt: skip
     own = [record(1), changed(cluster="default", produced_bytes=9), of_version_1(4), complete("2026-05-01T09")]
     read = spark.createDataFrame(
         [(value, 3, 100 + place, datetime(2026, 5, 1, 11, 30, tzinfo=UTC)) for place, value in enumerate(others + own)],
@@ -171,10 +187,11 @@ def test_what_another_cluster_told_is_refused_by_name_and_not_booked(batch, job,
     )
     monkeypatch.setattr(job, "_query_id", lambda: "0f3a77c2-query")
     job._batch(read, 0)
-    assert counts(database_file) == (7, 3, 0)
+    assert counts(database_file) == (8, 4, 0)
     assert [row[4] for row in maxima(database_file)] == [9]
     assert queried(database_file, "SELECT COUNT(*) FROM metering_statement") == [(1,)]
     assert queried(database_file, "SELECT COUNT(*) FROM metering_instancemaximum") == [(0,)]
+    assert queried(database_file, "SELECT COUNT(*) FROM metering_usermaximum") == [(0,)]
     refused = transforms.bad(transforms.parsed(read, "default")).collect()
     assert {row.problem for row in refused} == {"cluster is not default, whose topic it is in"}
 
@@ -197,22 +214,63 @@ def test_what_is_told_of_whole_instances_is_no_topics_usage_and_is_not_refused(b
     ]
 
 
+OF_USERS = "user_name, boot, hour, broker, wire_in_bytes, wire_in_bytes_before, wire_out_bytes, requests, source_offset"
+
+
+def users(database_file) -> list[tuple]:
+    return queried(database_file, f"SELECT {OF_USERS} FROM metering_usermaximum ORDER BY user_name, boot, hour")
+
+
+def test_what_is_told_of_users_is_a_row_of_each_and_hour_and_is_not_refused(batch, job, database_file):
+    strange = "Zoë \N{GRINNING FACE}" + "x" * 250
+    records = [
+        of_user(requests=9), of_user(), of_user(requests=3), of_user(user=""), of_user(user=strange), of_user(user="*"),
+        of_user(boot="b1.2", wire_in_bytes=7), of_instance(), record(5),
+    ]  # fmt: skip
+    for _ in range(2):
+        job.take(batch(*records), query="q", number=0)
+    assert users(database_file) == [
+        ("", "b1", TEN, 2, 5432, 0, 987, 12, 103),
+        ("*", "b1", TEN, 2, 5432, 0, 987, 12, 105),
+        (strange, "b1", TEN, 2, 5432, 0, 987, 12, 104),
+        ("alice", "b1", TEN, 2, 5432, 0, 987, 12, 101),
+        ("alice", "b1.2", TEN, 2, 7, 0, 987, 12, 106),
+    ]
+    assert counts(database_file) == (9, 0, 0)
+    assert queried(database_file, "SELECT COUNT(*) FROM metering_boot") == [(1,)], "boots are those of topics"
+
+
+def test_a_late_record_of_a_user_takes_its_bytes_from_the_hour_behind_it_and_none_is_of_an_hour_to_come(
+    batch, job, database_file
+):
+    at = datetime(2026, 5, 1, 11, 30, tzinfo=UTC)
+    eleven = "2026-05-01T11:00:00Z"
+    job.take(batch(of_user(hour="2026-06-01T00:00:00Z", wire_in_bytes=100, requests=20), at=at), query="q", number=0)
+    assert [row[1:6] for row in users(database_file)] == [("b1", eleven, 2, 100, 0)]
+    job.take(batch(of_user(wire_in_bytes=60), of_user(wire_in_bytes=50), at=at), query="q", number=1)
+    assert [row[1:6] for row in users(database_file)] == [("b1", TEN, 2, 60, 0), ("b1", eleven, 2, 100, 60)]
+
+
 def test_every_record_has_one_row_of_the_raw_table_whatever_it_is(batch):
     said, day = datetime(2026, 5, 1, 11, 30, tzinfo=UTC), "2026-05-01"
     early = record(6, hour="2026-06-01T00:00:00Z")
     rows = batch(
-        record(5, consumed=6), of_instance(), complete("2026-05-01T10", after=["b0"]), b"broken", None, early, at=said
-    )
+        record(5, consumed=6), of_instance(), complete("2026-05-01T10", after=["b0"]), b"broken", None, early, of_user(user=""),
+        at=said,
+    )  # fmt: skip
     raw = transforms.raw_rows(rows, "t1", NOW)
     assert tuple(raw.columns) == transforms.RAW
     found = [row.asDict() for row in raw.orderBy("offset").collect()]
-    assert [row["kind"] for row in found] == ["usage", "instance", "complete", "bad", "bad", "usage"]
+    assert [row["kind"] for row in found] == [
+        "usage", "instance", "complete", "bad", "bad", "usage", "user",
+    ]  # fmt: skip
     assert {(row["topic_id"], row["partition"], row["day"]) for row in found} == {("t1", 3, day)}
-    assert [row["offset"] for row in found] == list(range(100, 106))
-    usage_, instance, whole, broken, empty, ahead = found
+    assert [row["offset"] for row in found] == list(range(100, 107))
+    usage_, instance, whole, broken, empty, ahead, user = found
     assert (usage_["produced_bytes"], usage_["consumed_bytes"], usage_["booked_hour"]) == (5, 6, TEN)
     assert (usage_["raw"], usage_["problem"], usage_["wire_in_bytes"]) == (None, None, None)
     assert (instance["wire_in_bytes"], instance["requests"], instance["cluster"]) == (5432, 12, "default")
+    assert (user["user_name"], user["wire_in_bytes"], user["loop_us"], instance["user_name"]) == ("", 5432, None, None)
     assert (whole["hour"], whole["after"], whole["produced_bytes"]) == (TEN, ["b0"], None)
     assert (broken["raw"], broken["problem"]) == ("broken", "not a JSON object with a version")
     assert (empty["raw"], empty["problem"], empty["booked_hour"]) == (None, "no value", None)

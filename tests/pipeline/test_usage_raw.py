@@ -23,7 +23,7 @@ from controlplane.metering.pipeline import folded
 from controlplane.metering.pipeline.session import kafka_jars
 from controlplane.metering.pipeline.tables import Database
 from controlplane.stack.process import dies_with_parent
-from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord
+from quota.contracts.usage import COUNTERS, HoursComplete, InstanceRecord, UsageRecord, UserRecord
 from tests.pipeline.raw_driver import KILLS, TOPIC_ID
 from tests.support.spark_home import spark_home
 
@@ -42,11 +42,15 @@ class Driver:
         self._batch = 0
 
     def take(
-        self, records: list[tuple[bytes, int, int, str]], kill: str | None = None, cluster: str | None = None
+        self,
+        records: list[tuple[bytes, int, int, str]],
+        kill: str | None = None,
+        cluster: str | None = None,
+        **how: Any,
     ) -> None:
         """One batch; where it comes to nothing, the same again."""
         order = {"take": [(value.decode(), *rest) for value, *rest in records], "batch": self._batch, "kill": kill}
-        order["cluster"] = cluster
+        order |= {"cluster": cluster, **how}
         answer = self.ask(order)
         if kill is not None:
             assert answer == ("overtaken" if kill == "another job is first" else {"killed": kill})
@@ -140,7 +144,7 @@ def changed(driver: Driver, statement: str, *values: Any) -> None:
 
 
 def told(seed: int, instances: tuple[str, str] = (ONE, TWO), prefix: str = "b") -> list[tuple[bytes, int, int, str]]:
-    """A day of two brokers: counters that grow, records that come twice and late, whole hours, instances, something broken."""
+    """A day of two brokers: counters that grow, records that come twice and late, hours, instances, users, something broken."""
     dice = random.Random(seed)
     ends: dict[int, int] = defaultdict(int)
     counters: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -164,6 +168,10 @@ def told(seed: int, instances: tuple[str, str] = (ONE, TWO), prefix: str = "b") 
             write(
                 InstanceRecord(int(boot[1]), boot, text, instances[0], hour * 10, 0, hour, 0, 0, "default").value(), at
             )
+            for user in ("", "alice"):
+                write(
+                    UserRecord(int(boot[1]), boot, text, instances[0], user, hour * 5, 0, hour, "default").value(), at
+                )
             write(HoursComplete(int(boot[1]), boot, text, (), "default").value(), at)
     write(b"broken", "2026-05-01T23:30:00+00:00")
     late = UsageRecord(1, f"{prefix}1", "2026-05-01T03:00:00Z", instances[0], "orders", 1, 1, 1, "uuid", "default")
@@ -199,7 +207,7 @@ def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_dat
     counts = driver.sql("SELECT COUNT(*), COUNT(DISTINCT partition, offset) FROM {usage_raw} WHERE kind <> 'known'")
     assert counts == [[len(records), len(records)]]
     kinds = dict(driver.sql("SELECT kind, COUNT(*) FROM {usage_raw} GROUP BY kind"))
-    assert (kinds["complete"], kinds["instance"], kinds["bad"]) == (48, 48, 1)
+    assert (kinds["complete"], kinds["instance"], kinds["user"], kinds["bad"]) == (48, 48, 96, 1)
     assert driver.sql("SELECT raw, problem FROM {usage_raw} WHERE kind = 'bad'") == [
         ["broken", "not a JSON object with a version"]
     ]
@@ -221,6 +229,23 @@ def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_dat
     of_partitions = [[offset for _, at, offset, _ in records if at == partition] for partition in range(3)]
     places = [verified["places"][str(partition)][:4] for partition in range(3)]
     assert places == [[len(each), len(each), max(each), sum(each)] for each in of_partitions]
+
+
+def test_a_table_of_before_users_were_counted_is_read_and_gets_their_column_with_the_next_batch(driver):
+    records = told(5)
+    cut = len(records) // 2
+    driver.take(records[:cut], before_users=True)
+    assert "user_name" not in {name for name, *_ in driver.sql("DESCRIBE TABLE {usage_raw}")}
+    assert driver.reconcile()["differences"] == 0
+    driver.take(records[cut:])
+    users = "SELECT user_name, COUNT(*) FROM {usage_raw} WHERE kind = 'user' GROUP BY user_name ORDER BY user_name"
+    found = dict(driver.sql(users))
+    assert set(found) == {None, "", "alice"}, "what came before has no names"
+    assert sum(found.values()) == 96
+    assert driver.sql("SELECT COUNT(*), COUNT(DISTINCT partition, offset) FROM {usage_raw} WHERE kind <> 'known'") == [
+        [len(records), len(records)]
+    ]
+    assert driver.reconcile()["differences"] == 0
 
 
 def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(driver):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.records.batch import Record, build_batch, read_records, split_batches
 from dataplane.storage.log import lookup
-from quota.contracts.usage import USAGE_TOPIC, InstanceRecord, Told, UsageRecord, parse_value
+from quota.contracts.usage import USAGE_TOPIC, InstanceRecord, Told, UsageRecord, UserRecord, parse_value
 
 
 def usage_records(cluster) -> list[UsageRecord]:
@@ -16,6 +16,11 @@ def usage_records(cluster) -> list[UsageRecord]:
 def instance_records(cluster) -> list[InstanceRecord]:
     """What it says of whole instances."""
     return [record for record in told(cluster) if isinstance(record, InstanceRecord)]
+
+
+def user_records(cluster) -> list[UserRecord]:
+    """What it says of users."""
+    return [record for record in told(cluster) if isinstance(record, UserRecord)]
 
 
 def told(cluster) -> list[Told]:

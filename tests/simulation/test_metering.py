@@ -14,6 +14,7 @@ from tests.simulation.metering import (
     usage_of,
     usage_records,
     usage_stamps,
+    user_records,
 )
 
 TOPIC = "orders"
@@ -174,6 +175,13 @@ def test_what_an_instance_moved_on_the_wire_is_told_beside_its_record_bytes():
         largest[key] = tuple(map(max, largest.get(key, (0, 0, 0)), counters))
     assert {instance for _, instance in largest} == {"ins-simulate"}
     came, went, requests = map(sum, zip(*largest.values(), strict=True))
+    by_user = {}
+    for record in user_records(run.cluster):
+        key = (record.boot, record.instance, record.user)
+        counters = (record.wire_in_bytes, record.wire_out_bytes, record.requests)
+        by_user[key] = tuple(map(max, by_user.get(key, (0, 0, 0)), counters))
+    assert {user for _, _, user in by_user} == {""}, "nobody signs in here"
+    assert tuple(map(sum, zip(*by_user.values(), strict=True))) == (came, went, requests)
     read = sum(reader.bytes for reader in run.readers)
     assert run.acknowledged < came < 3 * run.acknowledged + 2**20, "each batch with the request around it"
     assert went > read

@@ -13,7 +13,7 @@ from django.db import connection
 
 from controlplane.clusters.models import Broker
 from controlplane.metering.models import Progress, Statement
-from controlplane.metering.pipeline.tables import INSTANCES, raising
+from controlplane.metering.pipeline.tables import INSTANCES, USERS, raising
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,21 @@ def instances_raise(rows: Iterable[tuple[str | int, ...]]) -> None:
     with connection.cursor() as cursor:
         for statement, values in INSTANCES.raising(rows):
             cursor.executemany(statement.replace("?", "%s"), values)
+
+
+def users_raise(rows: Iterable[tuple[str | int, ...]]) -> None:
+    """One batch of what is counted of users, in the order of `USERS.columns`."""
+    with connection.cursor() as cursor:
+        for statement, values in USERS.raising(rows):
+            cursor.executemany(statement.replace("?", "%s"), values)
+
+
+def user_row(
+    instance_id: str, hour: str, user: str, came: int, went: int = 0, requests: int = 1, *, boot: str = "b1",
+    broker: int = 1, offset: int = 0,
+) -> tuple[str | int, ...]:  # fmt: skip
+    """Counters since the boot; `hour` as "2026-05-01T10"."""
+    return (instance_id, boot, user, f"{hour}:00:00Z", broker, came, went, requests, 0, offset, 0)
 
 
 def usage_row(

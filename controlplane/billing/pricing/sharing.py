@@ -1,57 +1,93 @@
-"""A bill by topic, to the cent. Pure.
+"""A bill by topic, or by user, to the cent. Pure.
 
-Each item of a bill, within the hours of each plan, is shared among topics by what is metered of them in these hours:
+Each item of a bill, within the hours of each plan, is shared among topics, or users, by what is metered of them in these hours:
 
-=====================  ===============================================
-item                   shared by
-=====================  ===============================================
-produced, consumed     the topic's bytes produced, or consumed
-stored, disk           what the topic stored, times how long
-bandwidth              the topic's bytes produced and consumed together
-elastic_produced, …    the topic's bytes produced, or consumed
-guarantee_credit       as bandwidth
-=====================  ===============================================
+=====================  ===============================================  =====================================================
+item                   among topics by                                  among users by
+=====================  ===============================================  =====================================================
+produced, consumed     the topic's bytes produced, or consumed          bytes that came from the user's clients, or went to them
+stored, disk           what the topic stored, times how long            nothing: what is stored is nobody's
+bandwidth              the topic's bytes produced and consumed together bytes that came and went together
+elastic_produced, …    as produced, consumed                            as produced, consumed
+guarantee_credit       as bandwidth                                     as bandwidth
+=====================  ===============================================  =====================================================
 
-What cannot be shared stands in lines of its own: partitions, which are not metered by topic; an item of hours in which
-no topic did anything that it is shared by; what was paid in advance, which is of other hours too; and adjustments of
-earlier months.
+Bytes of topics are those of records, bytes of users all that came and went on the wire: brokers do not count which user's
+request had which topic's records. So the two ways of sharing have sums in common, and nothing else.
+
+What cannot be shared stands in lines of its own: partitions, which are metered neither by topic nor by user, and what is stored,
+among users; an item of hours in which nobody did anything that it is shared by; what was paid in advance, which is of other hours
+too; and adjustments of earlier months.
 
 Amounts are shared in whole cents by the largest remainder: each share is rounded down, and the cents that are left go one by
-one to those that lost most by the rounding; of equal ones to the larger topic, then by name. So shares add up to the item, and
-items to the bill, and no topic is more than a cent away from its exact share.
+one to those that lost most by the rounding; of equal ones to the larger, then by name. So shares add up to the item, and
+items to the bill, and no share is more than a cent away from its exact amount.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Generic, Protocol, Self, TypeVar
 
 from controlplane.billing.pricing.money import CENT, total_of
 from controlplane.billing.pricing.rating import CREDIT, PREPAID, Line, Span, Used
+from quota.contracts.usage import NO_USER, OTHER_USERS
 
 NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE = "not_metered", "no_usage", "adjustment", "in_advance"
 REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE)
 
-Topics = Mapping[str, Used]
-"""What each topic used."""
+USER_KINDS = ("signed_in", "not_signed_in", "not_kept_apart")
+"""Whose a user's part is: a user's, that of connections without one, and that of users together beyond those that a broker counts
+one by one."""
+
+
+def user_kind(name: str) -> str:
+    """One of USER_KINDS, by the name in usage records."""
+    return {NO_USER: "not_signed_in", OTHER_USERS: "not_kept_apart"}.get(name, "signed_in")
+
+
+class Addable(Protocol):
+    """What somebody used: parts of it can be added up."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+U = TypeVar("U", bound=Addable)
 
 
 @dataclass(frozen=True, slots=True)
-class TopicCost:
-    """A topic's part of a bill, by item, and what it used."""
+class UserUsed:
+    """What a user moved within some hours, on the wire."""
 
-    topic: str
+    wire_in_bytes: int = 0
+    wire_out_bytes: int = 0
+    requests: int = 0
+
+    def __add__(self, other: UserUsed) -> UserUsed:
+        return UserUsed(
+            self.wire_in_bytes + other.wire_in_bytes,
+            self.wire_out_bytes + other.wire_out_bytes,
+            self.requests + other.requests,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[U]):
+    """A topic's or a user's part of a bill, by item, and what it used."""
+
+    name: str
     amount: Decimal
     items: Mapping[str, Decimal]
-    used: Used
+    used: U
 
 
 @dataclass(frozen=True, slots=True)
 class Unshared:
-    """What no topic can be given, and why: one of REASONS."""
+    """What nobody can be given, and why: one of REASONS."""
 
     item: str
     amount: Decimal
@@ -59,16 +95,34 @@ class Unshared:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """A bill by topic, the dearest first, and the rest: together `total`, to the cent."""
+class Shares(Generic[U]):
+    """A bill in parts, the dearest first, and the rest: together `total`, to the cent."""
 
-    topics: tuple[TopicCost, ...]
+    parts: tuple[Part[U], ...]
     unshared: tuple[Unshared, ...]
     total: Decimal
 
 
-def by_topic(lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetime, Topics]) -> Shares:
+def by_topic(lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetime, Mapping[str, Used]]) -> Shares[Used]:
     """`used`: what topics used within each span, under the hour that it begins with."""
+    return _shares(lines, spans, used, _topic_weight, not_metered=("partitions",))
+
+
+def by_user(
+    lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetime, Mapping[str, UserUsed]]
+) -> Shares[UserUsed]:
+    """`used`: what users moved within each span, likewise."""
+    return _shares(lines, spans, used, _user_weight, not_metered=("partitions", "disk", "stored"))
+
+
+def _shares(
+    lines: Sequence[Line],
+    spans: Sequence[Span],
+    used: Mapping[datetime, Mapping[str, U]],
+    weight: Callable[[str, U], int],
+    not_metered: Sequence[str],
+) -> Shares[U]:
+    """`weight`: what somebody's part of an item is by. `not_metered`: items of which nothing says whose they are."""
     amounts: dict[tuple[datetime | None, str], Decimal] = {}
     for line in lines:
         shares = not line.adjusts and line.item not in PREPAID
@@ -78,24 +132,23 @@ def by_topic(lines: Sequence[Line], spans: Sequence[Span], used: Mapping[datetim
     items: dict[str, dict[str, Decimal]] = {}
     unshared: dict[tuple[str, str], Decimal] = {}
     for (begin, item), amount in amounts.items():
-        topics = {} if begin is None else used.get(begin, {})
-        weights = (
-            {topic: _weight(item, each) for topic, each in topics.items()} if begin and item != "partitions" else {}
-        )
+        is_metered = item not in not_metered
+        found = used.get(begin, {}) if begin is not None and is_metered else {}
+        weights = {name: weight(item, each) for name, each in found.items()}
         if any(weights.values()):
-            for topic, share in shared(amount, weights).items():
-                of_topic = items.setdefault(topic, {})
-                of_topic[item] = of_topic.get(item, Decimal("0.00")) + share
+            for name, share in shared(amount, weights).items():
+                of_name = items.setdefault(name, {})
+                of_name[item] = of_name.get(item, Decimal("0.00")) + share
         elif amount:
-            reason = _reason(item, has_span=begin is not None)
+            reason = _reason(item, has_span=begin is not None, is_metered=is_metered)
             unshared[item, reason] = unshared.get((item, reason), Decimal("0.00")) + amount
-    costs = [
-        TopicCost(topic, total_of(items.get(topic, {}).values()), items.get(topic, {}), each)
-        for topic, each in _together(used).items()
+    parts = [
+        Part(name, total_of(items.get(name, {}).values()), items.get(name, {}), each)
+        for name, each in _together(used).items()
     ]
-    costs.sort(key=lambda cost: (-cost.amount, cost.topic))
+    parts.sort(key=lambda part: (-part.amount, part.name))
     rest = tuple(Unshared(item, amount, reason) for (item, reason), amount in unshared.items())
-    return Shares(tuple(costs), rest, total_of(line.amount for line in lines))
+    return Shares(tuple(parts), rest, total_of(line.amount for line in lines))
 
 
 def shared(amount: Decimal, weights: Mapping[str, int]) -> dict[str, Decimal]:
@@ -113,23 +166,29 @@ def shared(amount: Decimal, weights: Mapping[str, int]) -> dict[str, Decimal]:
     return {name: (-share if negative else share) * CENT for name, share in found.items()}
 
 
-def _reason(item: str, *, has_span: bool) -> str:
+def _reason(item: str, *, has_span: bool, is_metered: bool) -> str:
     if item in PREPAID:
         return IN_ADVANCE
     if not has_span:
         return ADJUSTMENT
-    return NOT_METERED if item == "partitions" else NO_USAGE
+    return NO_USAGE if is_metered else NOT_METERED
 
 
-def _weight(item: str, used: Used) -> int:
+def _topic_weight(item: str, used: Used) -> int:
     if item in ("bandwidth", CREDIT):
         return used.produced_bytes + used.consumed_bytes
     return used.of("stored" if item == "disk" else item.removeprefix("elastic_"))
 
 
-def _together(used: Mapping[datetime, Topics]) -> dict[str, Used]:
-    found: dict[str, Used] = {}
-    for topics in used.values():
-        for topic, each in topics.items():
-            found[topic] = found.get(topic, Used()) + each
+def _user_weight(item: str, used: UserUsed) -> int:
+    if item in ("bandwidth", CREDIT):
+        return used.wire_in_bytes + used.wire_out_bytes
+    return used.wire_in_bytes if item.removeprefix("elastic_") == "produced" else used.wire_out_bytes
+
+
+def _together(used: Mapping[datetime, Mapping[str, U]]) -> dict[str, U]:
+    found: dict[str, U] = {}
+    for parts in used.values():
+        for name, each in parts.items():
+            found[name] = found[name] + each if name in found else each
     return found

@@ -1,4 +1,4 @@
-"""What a month costs: so far, at its end, by instance and by topic."""
+"""What a month costs: so far, at its end, by instance, by topic and by user."""
 
 from __future__ import annotations
 
@@ -44,6 +44,17 @@ def topics(
 ) -> None:
     """A bill by topic, to the cent; what no topic can be given stands in lines of its own."""
     of(ctx).show(ops.COST_TOPICS, query=said(month=month, most=most), instance_id=instance)
+
+
+@app.add("users")
+def users(
+    ctx: typer.Context,
+    instance: Instance,
+    month: Month = None,
+    most: Annotated[int | None, typer.Option(help="So many users, 1 to 1000; by default 100.")] = None,
+) -> None:
+    """A bill by user, to the cent; what no user can be given stands in lines of its own."""
+    of(ctx).show(ops.COST_USERS, query=said(month=month, most=most), instance_id=instance)
 
 
 @app.add("what-if")

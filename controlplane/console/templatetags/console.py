@@ -18,6 +18,7 @@ from controlplane.alarms.delivery.words import name_shown, value_text
 from controlplane.alarms.rules import FIGURES
 from controlplane.alarms.sources import SIZE_WORDS, sizes_changed
 from controlplane.billing.exports.document import CHARGED, TITLES, unit_name
+from controlplane.billing.pricing.sharing import user_kind
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 register.filter("worded", worded)
+register.filter("user_kind", user_kind)
 
 STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

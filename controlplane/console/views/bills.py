@@ -40,12 +40,13 @@ from controlplane.metering import selectors as metering
 from controlplane.what_if.selectors import what_if_get
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.billing.pricing.sharing import Shares
 
 SUMS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 RECORD_ROWS = 100
@@ -128,20 +129,34 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
 @tenant_page
 def by_topic(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """A month's bill by topic, and what no topic can be given."""
+    return _shared(request, caller, instance_id, costs.topic_costs_get, "console/instance_cost_topics.html")
+
+
+@require_safe
+@tenant_page
+def by_user(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """A month's bill by user, and what no user can be given."""
+    return _shared(request, caller, instance_id, costs.user_costs_get, "console/instance_cost_users.html")
+
+
+def _shared(
+    request: HttpRequest,
+    caller: Caller,
+    instance_id: str,
+    shared_get: Callable[..., tuple[billing.Bill, Shares[Any]]],
+    template: str,
+) -> HttpResponse:
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     span = span_of(request.GET.get("month"), MONTH, SYSTEM_CLOCK.now())
-    found, shares = costs.topic_costs_get(
-        organisation=caller.organisation, instance_id=instance_id, month=month_of(span.text)
-    )
-    shown = listing(request, shares.topics)
+    found, shares = shared_get(organisation=caller.organisation, instance_id=instance_id, month=month_of(span.text))
     context = {
         **_frame(instance, span, "bill"),
         "bill": found,
         "shares": shares,
-        "listing": shown,
-        "shared": total_of(each.amount for each in shares.topics),
+        "listing": listing(request, shares.parts),
+        "shared": total_of(each.amount for each in shares.parts),
     }
-    return render(request, "console/instance_cost_topics.html", context)
+    return render(request, template, context)
 
 
 @require_safe

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from quota.contracts.usage import COMPLETE, COMPLETE_VERSION, COUNTERS, INSTANCE, INSTANCE_COUNTERS, VERSION
+from quota.contracts.usage import (
+    COMPLETE,
+    COMPLETE_VERSION,
+    COUNTERS,
+    INSTANCE,
+    INSTANCE_COUNTERS,
+    LONGEST_USER,
+    USER,
+    USER_COUNTERS,
+    VERSION,
+)
 
 HOUR = r"^\d{4}-\d{2}-\d{2}T\d{2}:00:00Z$"
 INSTANCE_ID = r"^ins-[a-z0-9]{8}$"
@@ -40,7 +52,7 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
     def is_of_another(own: str) -> Column:
         return ~F.coalesce(member("cluster"), F.lit("")).isin("", own)
 
-    is_complete, is_instance = member("kind") == COMPLETE, member("kind") == INSTANCE
+    is_complete, is_instance, is_user = (member("kind") == kind for kind in (COMPLETE, INSTANCE, USER))
     lacks_any = member("cluster").isNull() | member("topic_id").isNull()
     is_no_instance = refuse(
         ~F.coalesce(member("instance").rlike(INSTANCE_ID), F.lit(False)), "instance is not an instance id"
@@ -73,14 +85,23 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
             for name in ("produced_bytes", "consumed_bytes")
         ),
     )
-    of_instance = F.coalesce(
-        refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
-        is_no_instance,
-        *of_all,
-        *(
-            refuse(~F.coalesce(member(name).between(0, MOST_BYTES - 1), F.lit(False)), f"{name} is not a count")
-            for name in INSTANCE_COUNTERS
-        ),
+
+    def of_wire(*more: Column, counters: Sequence[str]) -> Column:
+        return F.coalesce(
+            refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
+            is_no_instance,
+            *more,
+            *of_all,
+            *(
+                refuse(~F.coalesce(member(name).between(0, MOST_BYTES - 1), F.lit(False)), f"{name} is not a count")
+                for name in counters
+            ),
+        )
+
+    of_instance = of_wire(counters=INSTANCE_COUNTERS)
+    is_no_name = ~F.coalesce(F.length(member("user")) <= LONGEST_USER, F.lit(False))  # empty: nobody has signed in
+    of_user = of_wire(
+        refuse(is_no_name | member("user").contains("\0"), "user is not a user's name"), counters=USER_COUNTERS
     )
     of_hours = F.coalesce(
         refuse(member("version") > COMPLETE_VERSION, f"a version newer than {COMPLETE_VERSION}"),
@@ -94,5 +115,5 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
     return F.coalesce(
         refuse(F.col(raw).isNull(), "no value"),
         refuse(member("version").isNull(), "not a JSON object with a version"),
-        F.when(is_complete, of_hours).when(is_instance, of_instance).otherwise(of_usage),
+        F.when(is_complete, of_hours).when(is_instance, of_instance).when(is_user, of_user).otherwise(of_usage),
     )

@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from controlplane.metering.pipeline.tables import INSTANCES, STATEMENT_TABLE, TOPICS, Maxima
+from controlplane.metering.pipeline.tables import INSTANCES, STATEMENT_TABLE, TOPICS, USERS, Maxima
 
 FOLD_TABLE = "metering_fold"
 FOLDED_TO = f"COALESCE((SELECT folded_to FROM {FOLD_TABLE} WHERE id = 1), '')"  # noqa: S608
@@ -154,7 +154,9 @@ SCOPE = "instance = ? AND hour >= ? AND hour < ?"
 TOPIC_HOURS = Folded("metering_foldedhour", TOPICS, ("instance",), "hour")
 TOPIC_DAYS = Folded("metering_foldedtopicday", TOPICS, ("instance", "topic"), "day")
 INSTANCE_HOURS = Folded("metering_foldedinstancehour", INSTANCES, ("instance",), "hour")
-FOLDED = (TOPIC_HOURS, TOPIC_DAYS, INSTANCE_HOURS)
+USER_HOURS = Folded("metering_foldeduserhour", USERS, ("instance",), "hour")
+USER_DAYS = Folded("metering_foldeduserday", USERS, ("instance", "user_name"), "day")
+FOLDED = (TOPIC_HOURS, TOPIC_DAYS, INSTANCE_HOURS, USER_HOURS, USER_DAYS)
 SOURCES = tuple(dict.fromkeys(each.source for each in FOLDED))
 """Tables of key rows; each has an index by instance and hour."""
 

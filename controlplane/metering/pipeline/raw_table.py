@@ -15,6 +15,8 @@ job's batch fails, and it begins again behind the other's.
 A table that is new begins with what the database knew then: the largest counters of each key, as rows of the kind `known`. They
 are no records, and hours before `begins` cannot be recomputed from them; hours from then on can, although boots had begun before.
 
+A table that an earlier release made gets columns that it lacks with the first batch; until then they are read as nothing.
+
 Commits come every few seconds, so the table's log is kept for a week and no longer. Where it does not have a commit of a job any
 more (nothing was appended for weeks, and somebody has compacted the table), the rows themselves say how far they go.
 """
@@ -139,7 +141,7 @@ class RawTable:
     def _write(self, raw: DataFrame, options: Mapping[str, str]) -> None:
         properties = {} if delta.is_table(self._spark, self.uri) else PROPERTIES
         rows = raw.coalesce(1).write.format("delta").mode("append").partitionBy("day")
-        rows.options(**properties, **options).save(self.uri)
+        rows.options(mergeSchema="true", **properties, **options).save(self.uri)
 
     def _began(self, topic_id: str, now: datetime) -> Commit:
         """The beginning of a table: what the database knows before the first batch. Once more, if need be: it changes no hour.
@@ -224,4 +226,10 @@ def _within(spans: Spans) -> str:
 def read(spark: SparkSession, lake: str, clusters: Sequence[str] = (DEFAULT_CLUSTER,)) -> DataFrame:
     """All rows of the tables of these clusters. Raises Spark's errors where one is missing."""
     tables = (spark.read.format("delta").load(uri_of(lake, name_of(cluster))) for cluster in clusters)
-    return reduce(DataFrame.unionByName, (rows.select(*transforms.RAW) for rows in tables))
+    return reduce(DataFrame.unionByName, map(_all_columns, tables))
+
+
+def _all_columns(rows: DataFrame) -> DataFrame:
+    """Also of a table that no batch of this release has come to yet."""
+    lacks = (name for name in (transforms.USER_NAME,) if name not in rows.columns)
+    return rows.withColumns({name: F.lit(None).cast("string") for name in lacks}).select(*transforms.RAW)

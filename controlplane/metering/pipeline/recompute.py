@@ -12,8 +12,9 @@ the other. Pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS, USER_COUNTERS
 
 KEY = ("instance", "boot", "topic")
 HOUR = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:00:00Z")
@@ -24,7 +25,7 @@ def since_sql(table: str) -> str:
     return f"""
 SELECT MIN(first_hour) FROM (
     SELECT boot, MIN(booked_hour) AS first_hour, MAX(booked_hour) AS last_hour
-    FROM {table} WHERE kind IN ('usage', 'known', 'instance') AND booked_hour < :end GROUP BY boot
+    FROM {table} WHERE kind IN ('usage', 'known', 'instance', 'user') AND booked_hour < :end GROUP BY boot
 ) AS boots WHERE last_hour >= :start"""  # noqa: S608  # the table is ours, values are bound
 
 
@@ -57,19 +58,28 @@ FROM (
 
 def instance_hours_sql(table: str) -> str:
     """What is counted of whole instances, by instance, boot and hour, in the same way."""
-    counters = ", ".join(f"MAX({name}) AS {name}" for name in INSTANCE_COUNTERS)
-    names = ", ".join(INSTANCE_COUNTERS)
-    before = ", ".join(f"COALESCE(MAX({name}) OVER earlier, 0) AS {name}_before" for name in INSTANCE_COUNTERS)
-    grown = ", ".join(_grown(name) for name in INSTANCE_COUNTERS)
+    return _of_kind_sql(table, "instance", ("instance", "boot"), INSTANCE_COUNTERS)
+
+
+def user_hours_sql(table: str) -> str:
+    """What is counted of users, by instance, boot, user and hour, in the same way."""
+    return _of_kind_sql(table, "user", ("instance", "boot", "user_name"), USER_COUNTERS)
+
+
+def _of_kind_sql(table: str, kind: str, key: Sequence[str], counters: Sequence[str]) -> str:
+    largest = ", ".join(f"MAX({name}) AS {name}" for name in counters)
+    names, owner = ", ".join(counters), ", ".join(key)
+    before = ", ".join(f"COALESCE(MAX({name}) OVER earlier, 0) AS {name}_before" for name in counters)
+    grown = ", ".join(_grown(name) for name in counters)
     return f"""
-SELECT instance, boot, hour, {grown}
+SELECT {owner}, hour, {grown}
 FROM (
-    SELECT instance, boot, hour, {names}, {before}
+    SELECT {owner}, hour, {names}, {before}
     FROM (
-        SELECT instance, boot, booked_hour AS hour, {counters} FROM {table}
-        WHERE kind = 'instance' AND booked_hour >= :since AND booked_hour < :end GROUP BY instance, boot, booked_hour
+        SELECT {owner}, booked_hour AS hour, {largest} FROM {table}
+        WHERE kind = '{kind}' AND booked_hour >= :since AND booked_hour < :end GROUP BY {owner}, booked_hour
     ) AS largest
-    WINDOW earlier AS (PARTITION BY instance, boot ORDER BY hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    WINDOW earlier AS (PARTITION BY {owner} ORDER BY hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ) AS counted WHERE hour >= :start"""  # noqa: S608
 
 

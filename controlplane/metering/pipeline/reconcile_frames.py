@@ -18,7 +18,7 @@ from controlplane.metering.pipeline import recompute, transforms
 from controlplane.metering.pipeline.comparable import MIDNIGHT
 from controlplane.metering.pipeline.folded import Folded
 from controlplane.metering.pipeline.schemas import KEY, MAXIMA
-from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS, USER
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY_LENGTH = len("2026-05-01")
+LONGEST_TOPIC = 249
+"""Of what a difference may be of: a topic or, in counters of users, a user."""
 WHOLE = "decimal(38,0)"
 _COUNTED = [StructField(name, LongType()) for name in COUNTERS]
 CAPS = StructType([*(StructField(name, StringType()) for name in ("instance", "boot", "topic")), *_COUNTED])
@@ -38,7 +40,7 @@ _VIEW, _CAPS_VIEW = "usage_records", "usage_caps"
 
 def records(raw: DataFrame, now: datetime, cluster: str | None = None) -> DataFrame:
     """All rows that count, those among them that an earlier release refused and this one knows. `cluster`: whose table it is."""
-    counted = F.col("kind").isin(transforms.USAGE, transforms.KNOWN, INSTANCE)
+    counted = F.col("kind").isin(transforms.USAGE, transforms.KNOWN, INSTANCE, USER)
     return raw.where(counted).unionByName(transforms.read_again(raw, now, cluster).where(counted))
 
 
@@ -80,10 +82,17 @@ def hours(records_: DataFrame, caps: Sequence[tuple[object, ...]], start: str, e
 
 def instance_hours(records_: DataFrame, start: str, end: str) -> DataFrame:
     """What was counted of whole instances in [start, end). `records_`: `of_hours`."""
+    return _of_view(records_, recompute.instance_hours_sql(_VIEW), start, end)
+
+
+def user_hours(records_: DataFrame, start: str, end: str) -> DataFrame:
+    """What was counted of users in [start, end). `records_`: `of_hours`."""
+    return _of_view(records_, recompute.user_hours_sql(_VIEW), start, end)
+
+
+def _of_view(records_: DataFrame, statement: str, start: str, end: str) -> DataFrame:
     records_.createOrReplaceTempView(_VIEW)
-    return records_.sparkSession.sql(
-        recompute.instance_hours_sql(_VIEW), args={"start": start, "end": end, "since": ""}
-    )
+    return records_.sparkSession.sql(statement, args={"start": start, "end": end, "since": ""})
 
 
 def maxima(records_: DataFrame, start: str) -> DataFrame:
@@ -190,9 +199,9 @@ def against_folded(recomputed: DataFrame, known: DataFrame, table: Folded) -> Da
     counters, key = table.source.counters, (*table.key, table.unit)
     beside = _beside(recomputed, known, key, counters)
     hour = F.col("hour") if table.unit == "hour" else F.concat("day", F.lit(MIDNIGHT))
-    topic = F.col("topic") if "topic" in table.key else F.lit("")
+    named = F.substring(table.key[1], 1, LONGEST_TOPIC) if len(table.key) > 1 else F.lit("")
     return beside.select(
-        "instance", F.lit("").alias("boot"), topic.alias("topic"), hour.alias("hour"), *_both(counters)
+        "instance", F.lit("").alias("boot"), named.alias("topic"), hour.alias("hour"), *_both(counters)
     )
 
 

@@ -17,6 +17,7 @@ VALUE = StructType(
         StructField("instance", StringType()),
         StructField("topic", StringType()),
         StructField("topic_id", StringType()),
+        StructField("user", StringType()),
         StructField("after", ArrayType(StringType())),
         *(StructField(counter, LongType()) for counter in (*COUNTERS, *INSTANCE_COUNTERS)),
     ]

@@ -32,10 +32,11 @@ from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Boot, Statement, superseded
-from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
+from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS, USER_COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
 INSTANCE_TABLE = "metering_instancemaximum"
+USER_TABLE = "metering_usermaximum"
 STATUS_TABLE = "metering_pipelinestatus"
 CAP_TABLE = "metering_cap"
 STATEMENT_TABLE = "metering_statement"
@@ -134,6 +135,11 @@ class Database:
     def instances_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
         """What is counted of whole instances; rows in the order of `INSTANCES.columns`."""
         for statement, values in INSTANCES.raising(rows):
+            cursor.executemany(self._dialect(statement), values)
+
+    def users_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
+        """What is counted of users; rows in the order of `USERS.columns`."""
+        for statement, values in USERS.raising(rows):
             cursor.executemany(self._dialect(statement), values)
 
     def _caps(self, cursor: Any) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -341,3 +347,4 @@ class Maxima:
 
 TOPICS = Maxima(MAXIMUM_TABLE, ("instance", "boot", "topic"), COUNTERS)
 INSTANCES = Maxima(INSTANCE_TABLE, ("instance", "boot"), INSTANCE_COUNTERS)
+USERS = Maxima(USER_TABLE, ("instance", "boot", "user_name"), USER_COUNTERS)

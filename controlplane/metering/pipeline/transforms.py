@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from controlplane.metering.pipeline.checks import problem_of
 from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
-from quota.contracts.usage import COMPLETE, COUNTERS, INSTANCE, INSTANCE_COUNTERS
+from quota.contracts.usage import COMPLETE, COUNTERS, INSTANCE, INSTANCE_COUNTERS, USER, USER_COUNTERS
 
 WRITTEN_TOLERANCE_MIN = 10
 """Clocks of brokers differ by less, or it shows."""
@@ -67,19 +67,31 @@ def statements(rows: DataFrame, now: datetime) -> DataFrame:
 
 def instance_maxima(rows: DataFrame, now: datetime) -> DataFrame:
     """The largest counters of whole instances, as `maxima` has those of topics; booked by the same rule."""
-    said = rows.where(F.col("problem").isNull() & (F.col("record.kind") == INSTANCE))
-    facts = said.select(
-        *(F.col(f"record.{name}").alias(name) for name in ("instance", "boot", "broker", *INSTANCE_COUNTERS)),
+    return _largest(_of_kind(rows, INSTANCE, INSTANCE_COUNTERS, now), ("instance", "boot", "hour"), INSTANCE_COUNTERS)
+
+
+def user_maxima(rows: DataFrame, now: datetime) -> DataFrame:
+    """The largest counters of users, likewise."""
+    facts = _of_kind(rows, USER, USER_COUNTERS, now, F.col("record.user").alias(USER_NAME))
+    return _largest(facts, ("instance", "boot", USER_NAME, "hour"), USER_COUNTERS)
+
+
+def _of_kind(rows: DataFrame, kind: str, counters: Sequence[str], now: datetime, *more: Column) -> DataFrame:
+    said = rows.where(F.col("problem").isNull() & (F.col("record.kind") == kind))
+    return said.select(
+        *(F.col(f"record.{name}").alias(name) for name in ("instance", "boot", "broker", *counters)),
+        *more,
         F.least("record.hour", _last_hour(now)).alias("hour"),
         *PROVENANCE,
     )
-    newest = F.max_by(F.struct("broker", *PROVENANCE), F.struct(*INSTANCE_COUNTERS, "source_offset"))
+
+
+def _largest(facts: DataFrame, key: Sequence[str], counters: Sequence[str]) -> DataFrame:
+    newest = F.max_by(F.struct("broker", *PROVENANCE), F.struct(*counters, "source_offset"))
     return (
-        facts.groupBy("instance", "boot", "hour")
-        .agg(newest.alias("newest"), *(F.max(name).alias(name) for name in INSTANCE_COUNTERS))
-        .select(
-            "instance", "boot", "hour", "newest.broker", *INSTANCE_COUNTERS, *(f"newest.{name}" for name in PROVENANCE)
-        )
+        facts.groupBy(*key)
+        .agg(newest.alias("newest"), *(F.max(name).alias(name) for name in counters))
+        .select(*key, "newest.broker", *counters, *(f"newest.{name}" for name in PROVENANCE))
     )
 
 
@@ -106,11 +118,15 @@ def early_count(facts: DataFrame, now: datetime) -> int:
     return facts.where(F.col("hour") > _last_hour(now)).count()
 
 
+USER_NAME = "user_name"
+"""Since users are counted: tables of before may lack it."""
 RAW = (
     "topic_id", "partition", "offset", "recorded_at", "day", "kind", "version", "cluster", "broker", "boot", "hour",
     "booked_hour", "instance", "topic", "topic_uuid", *COUNTERS, *INSTANCE_COUNTERS, "after", "problem", "raw",
+    USER_NAME,
 )  # fmt: skip
-"""Of `usage_raw`. `kind`: usage, instance, complete, bad, known; `topic_id` is that of `__usage`, `topic_uuid` the tenant's."""
+"""Of `usage_raw`. `kind`: usage, instance, user, complete, bad, known; `topic_id` is that of `__usage`, `topic_uuid` the
+tenant's."""
 USAGE, BAD, KNOWN = "usage", "bad", "known"
 _KNOWN_OF_KEY = StructType(
     [
@@ -158,6 +174,7 @@ def raw_rows(rows: DataFrame, topic_id: str, now: datetime) -> DataFrame:
         kind.alias("kind"),
         *(F.when(is_good, record[name]).alias(name) for name in members),
         F.when(is_good, record["topic_id"]).alias("topic_uuid"),
+        F.when(is_good, record["user"]).alias(USER_NAME),
         booked.alias("booked_hour"),
         "problem",
         F.when(~is_good, F.col("raw")).alias("raw"),

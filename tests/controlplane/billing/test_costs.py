@@ -1,4 +1,4 @@
-"""Cost so far, forecast and cost by topic, by REST and of the whole organisation."""
+"""Cost so far, forecast, cost by topic and by user, by REST and of the whole organisation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.controlplane.conftest import WANTED
 from tests.controlplane.fakes import ManualClock
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
-from tests.support.usage import usage_complete
+from tests.support.usage import usage_complete, user_row, users_raise
 
 from .test_bill_api import at
 
@@ -117,10 +117,10 @@ class TestOfOneInstance:
         assert body["so_far"] == body["forecast"] == "100.80"
 
     def test_to_a_stranger_it_does_not_exist(self, charlie, opened):
-        for path in ("cost", "cost/topics"):
+        for path in ("cost", "cost/topics", "cost/users"):
             problem(charlie.api.get(f"/api/v1/instances/{opened.id}/{path}"), 404, "not_found")
 
-    @pytest.mark.parametrize("path", ["cost", "cost/topics"])
+    @pytest.mark.parametrize("path", ["cost", "cost/topics", "cost/users"])
     def test_what_is_no_month_is_refused_by_name(self, alice, opened, path):
         body = problem(alice.api.get(f"/api/v1/instances/{opened.id}/{path}?month=may"), 400, "invalid")
         assert [error["field"] for error in body["errors"]] == ["month"]
@@ -174,6 +174,89 @@ class TestByTopic:
     def test_a_month_without_anything_has_no_topics(self, alice, opened):
         body = self.asked(alice, opened, "?month=2024-01")
         assert (body["topics"], body["unshared"], body["total"]) == ([], [], "0.00")
+
+
+@pytest.mark.usefixtures("today")
+class TestByUser:
+    """GET …/cost/users."""
+
+    def asked(self, person, instance, query: str = "") -> dict:
+        answer = person.api.get(f"/api/v1/instances/{instance.id}/cost/users{query}")
+        assert answer.status_code == 200, answer.content
+        return answer.json()
+
+    def moved(self, opened) -> None:
+        """Of the month: 300, 100 and 20 GB came from three users, and some from whoever did not sign in."""
+        users_raise(
+            [
+                user_row(opened.id, "2026-05-13T12", "alice", 300 * GB, 7 * GB, 12),
+                user_row(opened.id, "2026-05-14T12", "bob", 100 * GB),
+                user_row(opened.id, "2026-05-14T13", "bob", 100 * GB, boot="b2", broker=2),
+                user_row(opened.id, "2026-05-14T13", "", 4 * GB),
+                user_row(opened.id, "2026-04-30T23", "april", 9 * GB),
+                user_row("ins-stranger", "2026-05-14T13", "alice", 10**15),
+            ]
+        )
+
+    def test_users_and_the_rest_add_up_to_the_bill(self, alice, opened):
+        self.moved(opened)
+        body = self.asked(alice, opened)
+        assert [(each["user"], each["kind"], each["amount"]) for each in body["users"]] == [
+            ("alice", "signed_in", "60.00"), ("bob", "signed_in", "40.00"), ("", "not_signed_in", "0.80"),
+        ]  # fmt: skip
+        first = body["users"][0]
+        assert (first["wire_in_bytes"], first["wire_out_bytes"], first["requests"]) == (300 * GB, 7 * GB, 12)
+        assert first["items"] == [{"item": "produced", "amount": "60.00"}]
+        amounts = [Decimal(each["amount"]) for each in body["users"] + body["unshared"]]
+        assert str(sum(amounts)) == body["total"] == cost(alice, opened)["so_far"] == "100.80"
+
+    def test_those_beyond_the_limit_are_summed_up(self, alice, opened):
+        self.moved(opened)
+        body = self.asked(alice, opened, "?most=1")
+        assert [each["user"] for each in body["users"]] == ["alice"]
+        assert body["others"] == {"users": 2, "amount": "40.80"}
+
+    @pytest.mark.parametrize("most", ["0", "1001", "-1", "x", ""])
+    def test_a_limit_that_is_none_is_refused(self, alice, opened, most):
+        body = problem(alice.api.get(f"/api/v1/instances/{opened.id}/cost/users?most={most}"), 400, "invalid")
+        assert [error["field"] for error in body["errors"]] == ["most"]
+
+    def test_users_whom_a_broker_does_not_keep_apart_stand_together(self, alice, opened):
+        users_raise([user_row(opened.id, "2026-05-14T12", "*", GB)])
+        (found,) = self.asked(alice, opened)["users"]
+        assert (found["kind"], found["amount"]) == ("not_kept_apart", "100.80")
+
+    def test_what_is_reserved_is_shared_by_traffic_and_what_is_stored_is_nobodys(self, alice, opened):
+        self.moved(opened)
+        PlanChoice.objects.unscoped("a test").all().delete()
+        SpecChange.objects.unscoped("a test").update(partitions=500)
+        body = self.asked(alice, opened)
+        assert {each["item"] for each in body["users"][0]["items"]} == {"bandwidth", "produced"}
+        assert [(each["item"], each["reason"]) for each in body["unshared"]] == [
+            ("disk", "not_metered"), ("partitions", "not_metered"),
+        ]  # fmt: skip
+        amounts = [Decimal(each["amount"]) for each in body["users"] + body["unshared"]]
+        assert str(sum(amounts)) == body["total"]
+
+    def test_where_brokers_counted_no_user_all_of_it_says_so(self, alice, opened):
+        body = self.asked(alice, opened)
+        assert body["users"] == []
+        assert body["unshared"] == [{"item": "produced", "amount": "100.80", "reason": "no_usage"}]
+
+    def test_an_invoice_is_shared_too(self, alice, opened, monkeypatch):
+        self.moved(opened)
+        usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))
+        closing.invoice_close(instance=opened, month=MAY, now=datetime(2026, 6, 1, 7, tzinfo=UTC))
+        at(monkeypatch, datetime(2026, 6, 2, tzinfo=UTC))
+        body = self.asked(alice, opened, "?month=2026-05")
+        assert (body["so_far"], body["total"], body["users"][0]["amount"]) == (False, "100.80", "60.00")
+
+
+def test_usage_by_user_is_cut_at_the_bounds_and_the_hours_add_up(opened):
+    users_raise([user_row(opened.id, f"2026-05-14T{hour:02}", "alice", GB * (hour + 1), hour) for hour in range(24)])
+    cuts = [MAY.start, datetime(2026, 5, 14, 6, tzinfo=UTC), datetime(2026, 5, 14, 7, tzinfo=UTC), MAY.end]
+    parts = metering.usage_by_user(instance=opened, bounds=cuts)
+    assert [part["alice"][0] for part in parts] == [6 * GB, GB, 17 * GB]
 
 
 def test_byte_seconds_beyond_64_bits_are_summed(opened):

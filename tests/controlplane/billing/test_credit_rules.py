@@ -147,7 +147,7 @@ def test_by_topic_it_is_shared_as_bandwidth_is():
     found = lines({date(2027, 5, 3): (waited(60),)})
     used = {MAY.start: {"orders": Used(3, 0, 0), "logs": Used(0, 1, 0)}}
     shares = by_topic(found, spans_of(UNDER_PRO, MAY), used)
-    assert [(cost.topic, str(cost.amount)) for cost in shares.topics] == [("logs", "-8.04"), ("orders", "-24.12")]
+    assert [(cost.name, str(cost.amount)) for cost in shares.parts] == [("logs", "-8.04"), ("orders", "-24.12")]
     assert (shares.unshared, str(shares.total)) == ((), "-32.16")
 
 

@@ -128,7 +128,7 @@ def test_topics_share_it_by_what_they_produced_or_consumed():
     spans = spans_of(UNDER_PRO, MAY)
     used = {spans[0].start: {"a": Used(3, 9, 0), "b": Used(1, 0, 0)}}
     shares = by_topic(found, spans, used)
-    assert {cost.topic: str(cost.amount) for cost in shares.topics} == {"a": "6.00", "b": "2.00"}
+    assert {cost.name: str(cost.amount) for cost in shares.parts} == {"a": "6.00", "b": "2.00"}
 
 
 hours = st.dictionaries(

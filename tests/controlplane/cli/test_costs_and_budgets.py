@@ -18,6 +18,10 @@ def test_costs_are_what_rest_answers(ok, alice, instance):
             ("topics", instance.name, "--most", "5", "--month", "2024-05"),
             f"instances/{instance.id}/cost/topics?most=5&month=2024-05",
         ),
+        (
+            ("users", instance.name, "--most", "5", "--month", "2024-05"),
+            f"instances/{instance.id}/cost/users?most=5&month=2024-05",
+        ),
     ):
         assert ok("cost", *words, "-o", "json").json == alice.api.get(f"/api/v1/{path}").json()
     table = ok("cost", "instances", "--month", "2026-05").out

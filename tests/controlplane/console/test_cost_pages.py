@@ -1,4 +1,4 @@
-"""Cost so far, forecast and cost by topic in the console."""
+"""Cost so far, forecast, cost by topic and by user in the console."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from controlplane.billing import costs
 from controlplane.billing.models import PlanChoice
 from tests.controlplane.billing.test_bill_api import at
-from tests.controlplane.billing.test_costs import NOW, clock, opened  # noqa: F401  # a fixture
+from tests.controlplane.billing.test_costs import GB, NOW, clock, opened  # noqa: F401  # a fixture
+from tests.support.usage import user_row, users_raise
 
 from .conftest import text_of
 
@@ -41,6 +42,34 @@ def test_what_no_topic_can_be_given_says_why(at_alice, opened):  # noqa: F811
     page = text_of(at_alice.get(f"instances/{opened.id}/bill/topics"))
     assert "Storage bought, of no topic" in page
     assert "of hours in which no topic did anything that it is shared by" in page
+
+
+def test_the_bill_by_user_adds_up_and_says_who_did_not_sign_in(at_alice, opened):  # noqa: F811
+    users_raise(
+        [
+            user_row(opened.id, "2026-05-14T12", "alice", 3 * GB, 2**30, 1200),
+            user_row(opened.id, "2026-05-14T12", "", GB),
+            user_row(opened.id, "2026-05-14T12", "*", GB),
+        ]
+    )
+    page = text_of(at_alice.get(f"instances/{opened.id}/bill/users"))
+    assert "Bill CNY 100.80 Of users CNY 100.80" in page
+    assert "alice 2.79 GiB 1 GiB 1.2 k 60.48" in page
+    assert "more users, together" in page
+    assert "not signed in" in page
+    assert "No user did anything in 2024-01" in text_of(at_alice.get(f"instances/{opened.id}/bill/users?month=2024-01"))
+    assert (
+        f"instances/{opened.id}/bill/users?month=2026-05"
+        in at_alice.get(f"instances/{opened.id}/bill").content.decode()
+    )
+
+
+def test_what_no_user_can_be_given_says_why(at_alice, opened):  # noqa: F811
+    PlanChoice.objects.unscoped("a test").all().delete()
+    page = text_of(at_alice.get(f"instances/{opened.id}/bill/users"))
+    assert "Storage bought, of no user" in page
+    assert "not metered by user" in page
+    assert "of hours in which no user did anything that it is shared by" in page
 
 
 def test_the_bills_page_has_the_sums_once_they_are_computed(at_alice, opened):  # noqa: F811

@@ -297,6 +297,7 @@ def test_reasons_of_refused_connections_are_in_the_language_of_the_page(chinese)
         *(
             "instances/{id}/bill",
             "instances/{id}/bill/topics",
+            "instances/{id}/bill/users",
             "instances/{id}/bill/what-if?ask=1",
             "instances/{id}/prepaid",
             "instances/{id}/elastic-bandwidth",

@@ -9,7 +9,7 @@ from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Doors
 from dataplane.metering.hours import hour_of, hour_text
 from dataplane.metering.meter import Meter
-from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord
+from quota.contracts.usage import HoursComplete, InstanceRecord, UsageRecord, UserRecord
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import WALL_CLOCK_START_MS, VirtualNetwork
 
@@ -25,6 +25,7 @@ class Topic:
         self.clock = clock  # of who leads the topic: it is right
         self.records = []
         self.instances = []  # what was told of whole instances
+        self.users = []  # and of their users
         self.complete = []  # what was said of whole hours, each with how many records had been acknowledged before
         self.all = []  # of all kinds, in order
         self.calls = []  # sizes of the requests
@@ -44,6 +45,8 @@ class Topic:
                 self.records.append(booked)
             elif isinstance(record, InstanceRecord):
                 self.instances.append(booked)
+            elif isinstance(record, UserRecord):
+                self.users.append(booked)
             else:
                 self.complete.append((booked, len(self.records)))
         return taken

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from dataplane.metering.instances import Reading
+from dataplane.tenancy.user_traffic import UserTraffics
 from quota.contracts.usage import INSTANCE_COUNTERS, HoursComplete, InstanceRecord
 from tests.dataplane.metering.support import ORDERS, SECONDS_TO_FIRST_EDGE, World
 from tests.dataplane.metering.test_what_is_told_and_when import hour_after
@@ -28,6 +29,9 @@ class Served:
         self.read_of.append(instance_id)
         counters = self.counters.get(instance_id)
         return None if counters is None else Reading(*counters)
+
+    def users(self, instance_id):
+        """None of them is counted here: see `test_users`."""
 
     def moves(self, instance_id, *more):
         self.counters[instance_id] = [a + b for a, b in zip(self.counters[instance_id], more, strict=True)]
@@ -87,7 +91,7 @@ def test_one_that_goes_is_told_to_its_end_and_counts_on_when_it_comes_back():
     served.moves(ONE, 100, 50, 4, 900, 0)
     life.run(70)
     served.moves(ONE, 11, 0, 1, 100, 0)
-    life.meter.instances.gone(ONE, Reading(*served.counters.pop(ONE)))
+    life.meter.instances.gone(ONE, Reading(*served.counters.pop(ONE)), UserTraffics())
     life.run(61)
     assert counters_of(life.sink.instances[-1]) == (111, 50, 5, 1_000, 0)
     served.counters[ONE] = [5, 0, 1, 1_020, 0]  # its account of the loop has not been forgotten meanwhile
@@ -192,7 +196,7 @@ def test_of_an_hour_that_is_called_complete_nothing_changes_any_more_and_nothing
         elif what == "accept":
             life.sink.refuses = lambda _: False
         elif what == "go" and name in served.counters:
-            life.meter.instances.gone(name, Reading(*served.counters.pop(name)))
+            life.meter.instances.gone(name, Reading(*served.counters.pop(name)), UserTraffics())
         elif what == "go":
             served.counters[name] = [0] * 5
         elif what == "kill" and random.random() < 0.3:

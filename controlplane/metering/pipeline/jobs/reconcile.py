@@ -49,7 +49,7 @@ from controlplane.metering.pipeline.comparable import Part, Range, day_range, ho
 from controlplane.metering.pipeline.folded import FOLDED, Folded
 from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES, Compared, Found, Reconciled
 from controlplane.metering.pipeline.settings import Settings
-from controlplane.metering.pipeline.tables import INSTANCES, TOPICS
+from controlplane.metering.pipeline.tables import INSTANCES, TOPICS, USERS, Maxima
 from controlplane.spark import delta
 from controlplane.spark.errors import PlainError, said
 
@@ -96,7 +96,12 @@ def reconcile(
         instances = reconcile_frames.instance_hours(records, hours.start, hours.end)
         names = sorted({*known.instances(hours.start, hours.end)} - {*left_out})
         folded_hours, open_hours = hours.cut_at(known.folded_to())
-        days = FoldedDays(spark, environment, folded_hours.whole_days(), names, recomputed, instances)
+        of_source = {
+            TOPICS: recomputed,
+            INSTANCES: instances,
+            USERS: reconcile_frames.user_hours(records, hours.start, hours.end),
+        }
+        days = FoldedDays(spark, environment, folded_hours.whole_days(), names, of_source)
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
         since_ms = min(known.compared_to_ms(name) or 0 for name in part.read)
         raised += days.put_right({instance for instance, *_ in known.capped_since(since_ms)})
@@ -140,13 +145,13 @@ class FoldedDays:
     """Whole days that are folded: recomputed sums beside those that the database has of them. None, where `hours` is empty."""
 
     def __init__(
-        self, spark: SparkSession, environment: Any, hours: Range, names: Sequence[str], recomputed: DataFrame,
-        instances: DataFrame,
+        self, spark: SparkSession, environment: Any, hours: Range, names: Sequence[str],
+        of_source: Mapping[Maxima, DataFrame],
     ) -> None:  # fmt: skip
         self._spark, self._environment, self._hours, self._names = spark, environment, hours, names
         self._is_any = hours.start < hours.end
         within = (F.col("hour") >= hours.start) & (F.col("hour") < hours.end)
-        self._of_source = {TOPICS: recomputed.where(within), INSTANCES: instances.where(within).persist()}
+        self._of_source = {source: rows.where(within).persist() for source, rows in of_source.items()}
 
     def put_right(self, capped: Collection[str]) -> int:
         """Put into the database what the records say; how many rows. Not of instances of which the records say less in all.
@@ -192,7 +197,7 @@ def late_from(
     late = raw.where(F.col("recorded_at") >= F.lit(since)).where(
         F.col("day").between((before - timedelta(days=LATE_DAYS)).isoformat(), before.isoformat())
         & (F.col("day") < before.isoformat())
-        & F.col("kind").isin("usage", "instance")
+        & F.col("kind").isin("usage", "instance", "user")
     )
     row = late.agg(F.min("day")).first()
     return None if row is None or row[0] is None else date.fromisoformat(row[0])

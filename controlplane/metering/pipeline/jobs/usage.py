@@ -182,9 +182,11 @@ class UsageJob:
         statements = transforms.statements(rows, now).collect()
         boots = transforms.boots(rows, now).collect()
         instances = transforms.instance_maxima(rows, now).collect()
+        users = transforms.user_maxima(rows, now).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
             self._database.instances_raise(cursor, ((*row, now_ms) for row in instances))
+            self._database.users_raise(cursor, ((*row, now_ms) for row in users))
             self._database.boots_note(cursor, boots)
             self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
