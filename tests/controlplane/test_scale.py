@@ -118,6 +118,7 @@ READERS = "topic-007-readers"
 ANONYMOUS = {"sign_up", "sign_up_confirm", "sign_in", "api_docs"}
 OF_OPERATORS = {
     "metering/months",
+    "metering/fold",
     "metering/reconciliations",
     "metering/differences",
     "metering/waivers",

@@ -208,7 +208,7 @@ class TestWhatDiffers:
 class TestFoldedDays:
     """Sums of the second day as the database should have them, beside what it has."""
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def recomputed(self, spark):
         rows = [
             (ONE, "b1", "orders", f"{START[:11]}05:00:00Z", 5, 1, 2**62),
