@@ -4,6 +4,7 @@
     usage           one topic's counters: the hot path
     meter           all topics of the broker; what is due to be told, and under which hour
     instances       what belongs to no topic: wire bytes, requests, time of the loop, waiting
+    users           who of an instance moved it, by the name that they signed in with
     previous_boots  the last words of earlier boots, read from their files
     publisher       records to the leaders of `__usage`, acks=all
     hours           UTC hours as numbers and as text

@@ -7,6 +7,7 @@ access whitelist  who may do what, decided in one place; which addresses a list 
 shadow shadow_reports  who would be cut off by a proposal; on its way to ZooKeeper
 proxies           which peers may say whose connection it is
 talkers recent    who moves how much of which topic; how much in the last minute (pure)
+user_traffic      how much each user has moved on the wire (pure)
 refused_here      connections that were not taken, and why
 request_figures   how many requests were answered, with which errors, how long each took (pure)
 headcount         how many connections from where, of an instance and of each route (pure)

@@ -47,14 +47,14 @@ def test_what_no_topic_can_be_given_says_why(at_alice, opened):  # noqa: F811
 def test_the_bill_by_user_adds_up_and_says_who_did_not_sign_in(at_alice, opened):  # noqa: F811
     users_raise(
         [
-            user_row(opened.id, "2026-05-14T12", "alice", 3 * GB, 2**30, 1200),
+            user_row(opened.id, "2026-05-14T12", "alice", 3 * GB, 2**30, 120),
             user_row(opened.id, "2026-05-14T12", "", GB),
             user_row(opened.id, "2026-05-14T12", "*", GB),
         ]
     )
     page = text_of(at_alice.get(f"instances/{opened.id}/bill/users"))
     assert "Bill CNY 100.80 Of users CNY 100.80" in page
-    assert "alice 2.79 GiB 1 GiB 1.2 k 60.48" in page
+    assert "alice 2.79 GiB 1 GiB 120 60.48" in page
     assert "more users, together" in page
     assert "not signed in" in page
     assert "No user did anything in 2024-01" in text_of(at_alice.get(f"instances/{opened.id}/bill/users?month=2024-01"))
