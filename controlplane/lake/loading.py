@@ -78,7 +78,7 @@ class Summary:
             return
         yield (
             f"{self.rows:,} rows, {self.bytes:,} bytes of keys and values,"
-            f" {len(self.commits)} commits, {self.seconds:.1f} s; topic id {self.topic_id}"
+            f" {len(self.commits)} {'commit' if len(self.commits) == 1 else 'commits'}, {self.seconds:.1f} s; topic id {self.topic_id}"
         )
         for commit in self.commits:
             for partition, (span, total) in sorted(commit.partitions.items()):
