@@ -6,6 +6,7 @@ filled in, quoted for a shell. tests/controlplane/console/test_commands.py parse
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -121,8 +122,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 
+OF_A_MONTH = frozenset({"instance_bill", "instance_cost_topics", "instance_what_if"})
+"""Pages whose address may name a month; without it the program would answer for the present one."""
 
-def command_of(page: str | None, ids: Mapping[str, object]) -> str | None:
+
+def command_of(page: str | None, ids: Mapping[str, object], month: str = "") -> str | None:
     """The line to be typed; None where the program has none, or a name is nothing that anybody could type."""
     if page not in COMMANDS:
         return None
@@ -130,6 +134,8 @@ def command_of(page: str | None, ids: Mapping[str, object]) -> str | None:
     values = [place[1:] if place.startswith("=") else str(ids[place]) for place in places]
     if not all(value.isprintable() for value in values):
         return None
+    if page in OF_A_MONTH and re.fullmatch("[0-9]{4}-[0-9]{2}", month):
+        words += f" --month {month}"
     # A name may begin with a hyphen, and would be taken for an option.
     end = ["--"] if any(value.startswith("-") for value in values) else []
     return " ".join([PROGRAM, words, *end, *map(shlex.quote, values)])

@@ -163,6 +163,7 @@ NAMES = (
     "inferring the schema: {seconds} s, {ready} of {all} tasks",
     "{offsets} offsets of {partitions} partitions, {commits} commits",
     "nothing to load: the table has all that the topic has",
+    "{rows} rows, {bytes} bytes of keys and values, 1 commit, {seconds} s; topic id {id}",
     "{rows} rows, {bytes} bytes of keys and values, {commits} commits, {seconds} s; topic id {id}",
     "offsets {first} to {last} of partition {partition}",
     (

@@ -76,9 +76,10 @@ class Summary:
         if not self.commits:
             yield "nothing to load: the table has all that the topic has"
             return
+        commits = "1 commit" if len(self.commits) == 1 else f"{len(self.commits)} commits"
         yield (
             f"{self.rows:,} rows, {self.bytes:,} bytes of keys and values,"
-            f" {len(self.commits)} commits, {self.seconds:.1f} s; topic id {self.topic_id}"
+            f" {commits}, {self.seconds:.1f} s; topic id {self.topic_id}"
         )
         for commit in self.commits:
             for partition, (span, total) in sorted(commit.partitions.items()):

@@ -902,7 +902,7 @@ def load(instance: Any) -> None:
         region="eu-central-1", access_key="AKIAIOSFODNN7EXAMPLE", schema="id BIGINT, customer STRING, amount DECIMAL(12,2)",
         secret_key=sealed(Load, "secret_key", b"never-shown", id="load-000000000001"), next_start_at=now + timedelta(minutes=43),
     )  # fmt: skip
-    said = "12,431 rows, 4,201,337 bytes of keys and values, 1 commits, 41.2 s; topic id rJ0fPqkzTqu7xjB4w1sZyA"
+    said = "12,431 rows, 4,201,337 bytes of keys and values, 1 commit, 41.2 s; topic id rJ0fPqkzTqu7xjB4w1sZyA"
     loaded = {"says": said, "exit_status": 0, "row_count": 12_431, "byte_count": 4_201_337, "commits": 1}
     again = {"offsets": {"0": [100, 200], "3": [0, 50]}}
     run(

@@ -44,6 +44,7 @@ CHARGED: Mapping[str, str] = {
 """Why something was charged in advance, in words; the console says the same."""
 UNITS: Mapping[str, str] = {
     "hour": "hours",
+    "GB hour": "GB-hours",
     "100 GB hour": "x 100 GB-hours",
     "100 partitions hour": "x 100 partition-hours",
     "day": "days",

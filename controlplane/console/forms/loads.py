@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.loads.models import Load
 
 RAW, INFERRED, OWN = "raw", "inferred", "own"
+NEEDED = "This is needed for this choice."
 LONGEST_RANGES = 64 * MOST_PARTITIONS
 _RANGE = re.compile(r"(\d{1,10}):(\d{1,19})-(\d{1,19})", re.ASCII)
 
@@ -120,10 +121,14 @@ class LoadForm(ConsoleForm):
             self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """What the choice of a schema needs is there; a bucket's members are the service's to judge."""
+        """What a choice needs is there, all of it said at once; whether a bucket can be one is the service's to judge."""
         cleaned = super().clean() or {}
         if cleaned.get("schema") == OWN and not cleaned.get("own_schema") and "own_schema" not in self.errors:
-            self.add_error("own_schema", "This is needed for this choice.")
+            self.add_error("own_schema", NEEDED)
+        if cleaned.get("kind") == Kind.BUCKET:
+            for name in ("bucket", "path", "region", "access_key", "secret_key"):
+                if not cleaned.get(name) and name not in self.errors:
+                    self.add_error(name, NEEDED)
         return cleaned
 
     def wanted(self) -> dict[str, Any]:

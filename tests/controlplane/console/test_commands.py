@@ -12,7 +12,7 @@ from typer.main import get_command
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.cli.app import app
 from controlplane.console import urls
-from controlplane.console.commandline import COMMANDS, command_of
+from controlplane.console.commandline import COMMANDS, OF_A_MONTH, command_of
 from controlplane.topics import services as topics
 
 from .conftest import text_of
@@ -65,6 +65,12 @@ def test_the_program_understands_it(page):
     said = [each for value in typed.values() for each in (value if isinstance(value, tuple) else (value,))]
     for place in COMMANDS[page][1:]:
         assert place.removeprefix("=") in said or IDS.get(place) in said
+
+
+@pytest.mark.parametrize("page", sorted(OF_A_MONTH))
+def test_a_page_of_an_earlier_month_says_so(page):
+    assert parsed(command_of(page, IDS, "2026-10"))["month"] == "2026-10"
+    assert command_of(page, IDS, "'; ls") == command_of(page, IDS)
 
 
 def test_every_page_of_a_tenant_has_one():

@@ -140,8 +140,8 @@ def test_what_a_folder_has_no_use_for_is_passed_over(at_alice, new):
         ({**FORM, "schema": "own", "own_schema": ""}, "own_schema", "needed for this choice"),
         ({**BUCKET, "bucket": "No"}, "bucket", "name of a bucket"),
         ({**BUCKET, "path": "../others"}, "path", "folder in the bucket"),
-        ({**BUCKET, "access_key": ""}, "access_key", "access key"),
-        ({**BUCKET, "secret_key": ""}, "secret_key", "secret of the access key"),
+        ({**BUCKET, "access_key": ""}, "access_key", "needed for this choice"),
+        ({**BUCKET, "secret_key": ""}, "secret_key", "needed for this choice"),
         ({**FORM, "topic": "none-such"}, "topic", "Select a valid choice"),
     ],
 )
@@ -161,6 +161,13 @@ def test_while_the_cluster_is_away_a_name_is_typed(at_alice, new, monkeypatch):
     assert '<input type="text" name="topic"' in at_alice.get(new).content.decode()
     assert "no topic none-such" in problem_beside(at_alice.post(new, {**FORM, "topic": "none-such"}), "topic")
     assert "letters" in problem_beside(at_alice.post(new, {**FORM, "topic": "a/b"}), "topic").lower()
+
+
+def test_all_that_a_bucket_lacks_is_said_at_once(at_alice, new):
+    page = at_alice.post(new, {**BUCKET, "topic": "", "bucket": "", "path": "", "access_key": "", "secret_key": ""})
+    assert "required" in problem_beside(page, "topic")
+    for field in ("bucket", "path", "access_key", "secret_key"):
+        assert "needed for this choice" in problem_beside(page, field)
 
 
 @pytest.mark.parametrize(("buckets", "offered"), [("", ["folder"]), ("aws", ["folder", "bucket"])])

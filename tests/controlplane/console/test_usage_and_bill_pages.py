@@ -216,7 +216,7 @@ class TestInvoices:
         self.close(3)
         bill = at_viewer.get(f"instances/{used.id}/bill?month=2025-03").content.decode()
         assert at_viewer.address("invoices/inv-00000001/verify") in bill
-        assert "Everything is as it was" in text_of(at_viewer.get("invoices/inv-00000001/verify"))
+        assert "Equal: the seal" in text_of(at_viewer.get("invoices/inv-00000001/verify"))
         usage_raise(
             [usage_row(used.id, "2025-03-31T23", 4 * GIB, consumed=6 * GIB, stored=3 * 3600 * GIB, boot="boot-1")]
         )
