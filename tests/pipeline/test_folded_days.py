@@ -357,7 +357,7 @@ def test_killed_between_slices_the_deletion_goes_on_where_it_was(usage, monkeypa
     looked_at = []
     run = usage.database.run
     usage.database.run = lambda cursor, statement, values=(): (
-        looked_at.append(values) if statement.startswith("DELETE") else None,
+        looked_at.append(values) if statement.startswith(f"DELETE FROM {TOPIC_HOURS.source.table} ") else None,
         run(cursor, statement, values),
     )[1]
     usage.sweep(most=50)
