@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 
 from controlplane.metering.pipeline import reconcile_frames, transforms
-from controlplane.metering.pipeline.folded import TOPIC_DAYS, TOPIC_HOURS
-from quota.contracts.usage import COUNTERS, InstanceRecord, UsageRecord
+from controlplane.metering.pipeline.folded import TOPIC_DAYS, TOPIC_HOURS, USER_DAYS
+from quota.contracts.usage import COUNTERS, InstanceRecord, UsageRecord, UserRecord
 from tests.pipeline.test_usage_job import SOURCE
 
 pytestmark = [
@@ -131,6 +131,35 @@ def test_what_is_counted_of_instances_is_rolled_up_likewise(raw):
     assert {row.hour: int(row.wire_in_bytes) for row in rolled.collect()} == {
         "2026-05-02T03:00:00Z": 60, "2026-05-02T05:00:00Z": 40,
     }  # fmt: skip
+
+
+def test_users_are_counted_each_by_themselves(raw):
+    records = [
+        UserRecord(1, boot, f"2026-05-02T{hour:02}:00:00Z", ONE, user, 10 * hour, hour, 1, "c")
+        for boot in ("b1", "b2.1") for user in ("alice", "") for hour in (3, 5)
+    ]  # fmt: skip
+    _, matter = recomputed(raw(records))
+    found = reconcile_frames.folded(reconcile_frames.user_hours(matter, START, END), USER_DAYS).collect()
+    assert {(row.user_name, row.day): (int(row.wire_in_bytes), int(row.wire_out_bytes), int(row.requests)) for row in found} == {
+        ("alice", "2026-05-02"): (100, 10, 2), ("", "2026-05-02"): (100, 10, 2),
+    }  # fmt: skip
+
+
+def test_instances_are_left_out_of_which_a_boot_had_counted_before_the_table_begins(raw, spark):
+    instances = [
+        InstanceRecord(1, boot, "2026-05-02T03:00:00Z", instance, 10, 1, 0, 0, 0, "c")
+        for boot, instance in (("b1", ONE), ("b2", TWO))
+    ]
+    users = [
+        UserRecord(1, "b1.7", "2026-05-02T03:00:00Z", ONE, "alice", 5, 5, 5, "c"),
+        UserRecord(1, "b2", "2026-05-02T03:00:00Z", TWO, "alice", 5, 5, 5, "c"),
+    ]
+    known = transforms.known_rows(spark, [(ONE, "b1.2", "orders", "2026-05-02T01:00:00Z", 1, 9, 9, 9)], NOW)
+    _, matter = recomputed(raw([*instances, *users]).unionByName(known))
+    for hours_ in (
+        reconcile_frames.instance_hours(matter, START, END), reconcile_frames.user_hours(matter, START, END),
+    ):  # fmt: skip
+        assert [tuple(row) for row in reconcile_frames.without_beginning(hours_, matter).collect()] == [(ONE,)]
 
 
 def test_maxima_to_be_put_back_are_of_whole_boots(raw):

@@ -170,6 +170,19 @@ def folded(hours_: DataFrame, table: Folded) -> DataFrame:
     return _summed(rows, table.source.counters, *table.key, table.unit)
 
 
+def without_beginning(hours_: DataFrame, records_: DataFrame) -> DataFrame:
+    """Instances of which a boot told before the table begins: what instances and users had counted until then is not in it.
+
+    So their first hour there would have all of it. Of topics the table begins with what was known (`transforms.KNOWN`).
+    """
+
+    def boots(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("boot", F.substring_index("boot", ".", 1))  # generations are of one process
+
+    before = boots(records_.where(F.col("kind") == transforms.KNOWN)).select("boot").distinct()
+    return boots(hours_).join(before, ["boot"], "left_semi").select("instance").distinct()
+
+
 def wrong(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:
     """Rows as they should be, of those that are not, or not there. What records say nothing of is 0."""
     counters, key = table.source.counters, [*table.key, table.unit]

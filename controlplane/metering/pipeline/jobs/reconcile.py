@@ -101,7 +101,7 @@ def reconcile(
             INSTANCES: instances,
             USERS: reconcile_frames.user_hours(records, hours.start, hours.end),
         }
-        days = FoldedDays(spark, environment, folded_hours.whole_days(), names, of_source)
+        days = FoldedDays(spark, environment, folded_hours.whole_days(), names, of_source, records)
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
         since_ms = min(known.compared_to_ms(name) or 0 for name in part.read)
         raised += days.put_right({instance for instance, *_ in known.capped_since(since_ms)})
@@ -146,12 +146,17 @@ class FoldedDays:
 
     def __init__(
         self, spark: SparkSession, environment: Any, hours: Range, names: Sequence[str],
-        of_source: Mapping[Maxima, DataFrame],
+        of_source: Mapping[Maxima, DataFrame], records: DataFrame,
     ) -> None:  # fmt: skip
         self._spark, self._environment, self._hours, self._names = spark, environment, hours, names
         self._is_any = hours.start < hours.end
         within = (F.col("hour") >= hours.start) & (F.col("hour") < hours.end)
         self._of_source = {source: rows.where(within).persist() for source, rows in of_source.items()}
+        self._left_out = {
+            source: reconcile_frames.without_beginning(rows, records).persist()
+            for source, rows in self._of_source.items()
+            if source is not TOPICS
+        }
 
     def put_right(self, capped: Collection[str]) -> int:
         """Put into the database what the records say; how many rows. Not of instances of which the records say less in all.
@@ -180,12 +185,17 @@ class FoldedDays:
             yield reconcile_frames.against_folded(self._recomputed(table), known, table), table.source.counters
 
     def _recomputed(self, table: Folded) -> DataFrame:
-        return reconcile_frames.folded(self._of_source[table.source], table)
+        return self._comparable(reconcile_frames.folded(self._of_source[table.source], table), table)
 
     def _known(self, number: int) -> DataFrame:
         read = partial(reconcile_tables.folded_read, self._environment, number, self._hours.start, self._hours.end)
         rows = _read(self._spark, read, self._names)
-        return self._spark.createDataFrame(rows, reconcile_frames.folded_schema(FOLDED[number]), verifySchema=False)
+        known = self._spark.createDataFrame(rows, reconcile_frames.folded_schema(FOLDED[number]), verifySchema=False)
+        return self._comparable(known, FOLDED[number])
+
+    def _comparable(self, rows: DataFrame, table: Folded) -> DataFrame:
+        left_out = self._left_out.get(table.source)
+        return rows if left_out is None else reconcile_frames.without(rows, left_out)
 
 
 def late_from(
