@@ -60,9 +60,7 @@ class Waived:
     """Why invoices of a month need not wait although not all of its usage has been counted."""
 
     brokers: Sequence[BrokerWaiver] = ()  # that are not waited for, whoever's invoice it is
-    of_month: bool = (
-        False  # usage is missing all the same: only what is waived for the month, or the instance, is written
-    )
+    missing: str = ""  # all the same, in a sentence: only what is waived for the month, or the instance, is written
 
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -81,7 +79,7 @@ def _month_close(month: Month, now: datetime, cluster: str, metered: Completenes
     why = why_waiting(month, metered)
     until = month.end + GRACE
     waived = (
-        Waived(metered.waivers_applied(until=until), of_month=bool(why))
+        Waived(metered.waivers_applied(until=until), missing=why)
         if why or metered.has_waived(until=until)
         else None
     )
@@ -128,7 +126,7 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: Wa
 
 def _record(invoice: Invoice, instance: Instance, month: Month, now: datetime, waived: Waived) -> None:
     """The invoice was written without waiting: on whose word. A broker may have been waived long before the month was due."""
-    of_month = month_waivers(instance=instance, month=month) if waived.of_month else []
+    of_month = month_waivers(instance=instance, month=month) if waived.missing else []
     words = [(f"metering of {month}", each.reason, each.actor, each.at) for each in of_month]
     words += [
         (f"broker {each.broker} of cluster {each.cluster}", each.reason, each.by, each.at) for each in waived.brokers
@@ -141,6 +139,7 @@ def _record(invoice: Invoice, instance: Instance, month: Month, now: datetime, w
         detail={
             "instance_id": instance.pk,
             "month": str(month),
+            "missing": waived.missing,
             "waivers": [
                 {"not_waited_for": what, "reason": reason, "by": by, "at": at.isoformat()}
                 for what, reason, by, at in words

@@ -213,6 +213,7 @@ class TestWaiving:
         assert close(2, 0) == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
         for entry in AuditEntry.objects.unscoped("a test").filter(action="invoice.close_waived"):
+            assert entry.detail["missing"] == "the meter has not said yet how far it has come"
             [word] = entry.detail["waivers"]
             assert (word["not_waited_for"], word["reason"], word["by"]) == (
                 "metering of 2026-05", REASON, "charlie@example.com",
@@ -460,6 +461,7 @@ class TestWhatIsMissing:
         assert [(entry.organisation_id, entry.actor, entry.target) for entry in entries] == [
             (alice.organisation.id, "system", "inv-00000001"), (alice.organisation.id, "system", "inv-00000002"),
         ]  # fmt: skip
+        assert entries[0].detail["missing"] == "", "but for the broker all was there"
         assert entries[0].detail["waivers"] == [
             {
                 "not_waited_for": "broker 9 of cluster default", "reason": REASON, "by": "charlie@example.com",
