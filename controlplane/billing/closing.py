@@ -79,9 +79,7 @@ def _month_close(month: Month, now: datetime, cluster: str, metered: Completenes
     why = why_waiting(month, metered)
     until = month.end + GRACE
     waived = (
-        Waived(metered.waivers_applied(until=until), missing=why)
-        if why or metered.has_waived(until=until)
-        else None
+        Waived(metered.waivers_applied(until=until), missing=why) if why or metered.has_waived(until=until) else None
     )
     instances = waived_instances(month, cluster) if why else uninvoiced(month, cluster)
     closed = sum(_close_guarded(instance, month, now, waived) for instance in instances.iterator())

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from controlplane.java import JavaNotFoundError
 from controlplane.lake import mirror_frames as frames
 from controlplane.lake import topic
-from controlplane.lake.errors import LakeError
+from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.load import FAILED, setup
 from controlplane.lake.mirror_frames import Audited, Side
 from controlplane.lake.planning import Span, Spans, offsets_of
@@ -110,6 +110,10 @@ class Audit:
         """By partition; and what is missing and foreign of those that differ."""
         with self._progress.of("reading both topics"):
             if frames.stamps_itself(target):
+                if self._request.from_ms is not None or self._request.to_ms is not None:
+                    raise RequestError(
+                        "the target stamps records itself: times of both sides do not say which are the same"
+                    )
                 source, target = frames.without_times(source), frames.without_times(target)
             found = frames.audited(source, target)
         different = [partition for partition, each in found.items() if not each.is_equal]

@@ -9,6 +9,7 @@ later is put right by the reconciliation.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances.models import Instance
@@ -28,10 +29,12 @@ from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES
 from controlplane.metering.pipeline.schedule import SILENT_MS, State
 from controlplane.metering.selectors import completeness_by_cluster
+from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
     from controlplane.metering.selectors import Completeness
 
+LOG = logging.getLogger(__name__)
 ROUND_S = 20.0
 """After so long a round begins nothing more: the next one goes on."""
 GONE_AFTER = timedelta(days=45)
@@ -92,13 +95,37 @@ def days_fold(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S, although
         with runs.transaction() as cursor:
             since = folded.horizon(runs, cursor).folded_to
             first = folded.first_hour(runs, cursor, since)
-        day, reason = _next(first, clock.now(), although_different)
-        if day is None:
+        try:
+            day, reason = _next(first, clock.now(), although_different)
+            if day is None:
+                break
+            count += folded.fold(runs, since=since, until=hour_of(day + timedelta(days=1)))
+        except (DatabaseError, ValueError) as error:  # what is the matter with one day is said, and the rest goes on
+            LOG.exception("a day cannot be folded")
+            reason = _why_failed(first, error)
             break
-        count += folded.fold(runs, since=since, until=hour_of(day + timedelta(days=1)))
-    _sweep(runs, clock, end)
+    if not _why_reconciling(clock.now()):
+        _sweep(runs, clock, end)
     Fold.objects.filter(pk=1).update(reason=reason, looked_at_ms=_ms(clock.now()))
     return count
+
+
+def _why_failed(first: str | None, error: Exception) -> str:
+    """Sums may be larger than a column can be, where counters are damaged. The largest of that day is named."""
+    day = (first or "")[:DAY_LENGTH]
+    of_day = UsageMaximum.objects.filter(hour__startswith=day)
+    largest = max(
+        (each for name in COUNTERS if (each := of_day.order_by(f"-{name}").first())), key=_largest, default=None
+    )
+    named = "" if largest is None else f"; the largest counter is one of {largest}"
+    return (
+        f"{day} cannot be added up: {type(error).__name__}: {error}{named}. A damaged counter is corrected by usage_cap:"
+        " docs/runbooks/usage-differs.md"
+    )
+
+
+def _largest(row: UsageMaximum) -> int:
+    return max(row.produced_bytes, row.consumed_bytes)
 
 
 def _next(first: str | None, now: datetime, although_different: date | None) -> tuple[date | None, str]:

@@ -109,7 +109,10 @@ class UserMaximum(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["instance", "boot", "user_name", "hour"], name="one_maximum_per_user_key")
         ]
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "hour"], name="hours_of_users")]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["instance", "hour"], name="hours_of_users"),
+            models.Index(fields=["instance", "user_name", "hour"], name="hours_of_a_user"),  # of all its generations
+        ]
 
     def __str__(self) -> str:
         return f"{self.user_name!r} of {self.instance} {self.hour} of boot {self.boot}"

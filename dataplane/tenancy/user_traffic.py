@@ -5,7 +5,7 @@ connection that moves nothing does not either. What has changed since it was tol
 looks at nothing else, but for users without connections, of whom it decides when they are forgotten.
 
 `MOST_USERS` users have a counter of their own, some 300 bytes each. Whoever signs in when there are so many counts among
-`others` on that connection, until users who are gone have made room. Connections that did not sign in are `nobody`'s.
+`others` on that connection; users who are gone make room at an hour's edge. Connections that did not sign in are `nobody`'s.
 """
 
 from __future__ import annotations
@@ -89,12 +89,13 @@ class UserTraffics:
     def forget_gone(self, *, at_edge: bool) -> bool:
         """Forget users who have been told, and have had no connection since the hour before began; whether any was ever told.
 
-        `at_edge`: an hour has ended. Where there is no room for others, users without a connection are forgotten at once. It
-        looks at some of them each time.
+        `at_edge`: an hour has ended; otherwise nothing is done, or a tenant whose users come and go would make rows without end:
+        whoever is forgotten and comes again is another key. Where there is no room for others, one edge is enough. It looks at
+        some of them each time.
         """
-        is_full, was_told = len(self._named) >= MOST_USERS, False
-        if not (at_edge or is_full):
+        if not at_edge:
             return False
+        is_full, was_told = len(self._named) >= MOST_USERS, False
         gone = self._without_connections
         for user in list(islice(gone, _LOOKED_AT)):
             del gone[user]
@@ -102,6 +103,6 @@ class UserTraffics:
                 del self._named[user.name]
                 was_told = was_told or bool(user.boot)
             else:
-                user.was_gone = user.was_gone or at_edge
+                user.was_gone = True
                 gone[user] = None  # others first, the next time
         return was_told

@@ -164,6 +164,13 @@ def test_times_are_left_out_where_the_target_stamps_records_itself(world):
     put(world, "timed", records)
     put(world, "stamped", records, message_timestamp_type="LogAppendTime")
     assert audited(world, "timed", "stamped", "--whole")[0] == EQUAL
+    bootstrap = world.tenant.bootstrap
+    answer = world.driver.audit(
+        "--brokers", bootstrap, "--topic", "timed", "--target-brokers", bootstrap, "--target-topic", "stamped",
+        "--from-time", "2023-11-14",
+    )  # fmt: skip
+    assert (answer["status"], answer["lines"]) == (2, [])
+    assert "stamps records itself" in answer["said"][-1]
 
 
 def test_where_one_side_has_lost_its_beginning_a_time_that_both_have_is_compared(world):

@@ -429,6 +429,21 @@ def test_sums_beyond_63_bits_are_exact(usage, monkeypatch):
     assert found["by topic"][0] == {}
 
 
+def test_of_a_user_who_comes_and_goes_one_generation_stays(usage):
+    rows = [record(INSTANCES[0], f"b1.{each}" if each else "b1", "alice", 3 * each, 10) for each in range(12)]
+    others = [record(INSTANCES[0], "b1.1", "bob", 1, 10), record(INSTANCES[1], "b1.1", "alice", 1, 10)]
+    others.append(record(INSTANCES[0], "b12", "alice", 1, 10))
+    usage.take([*rows, *others])
+    usage.fold(midnight(1))
+    usage.sweep()
+    with usage.database.transaction() as cursor:
+        usage.database.run(
+            cursor, f"SELECT instance, boot, user_name FROM {USER_DAYS.source.table} WHERE hour < ?", [midnight(1)]
+        )
+        kept = {tuple(row) for row in cursor.fetchall()}
+    assert kept == {(INSTANCES[0], "b1.7", "alice"), *(row[:3] for row in others)}
+
+
 def test_anchors_go_with_boots_that_a_later_one_has_told_and_that_nobody_names_any_more(usage):
     usage.take(
         [
@@ -443,7 +458,7 @@ def test_anchors_go_with_boots_that_a_later_one_has_told_and_that_nobody_names_a
         usage.database.statements_note(cursor, "t", [(1, hour(80), "b9", "b1,b2", 0, 0, 1)])
     usage.fold(midnight(3))
     gone = folded.boots_gone(usage.database, before=midnight(3), before_ms=1)
-    assert gone.boots == ["b2.7"]
+    assert gone.boots == ["b2"]
     usage.sweep(gone)
     assert usage.rows(TOPIC_HOURS.source.table) == 3
     assert usage.rows(INSTANCE_HOURS.source.table) == 0

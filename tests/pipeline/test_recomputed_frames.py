@@ -285,6 +285,16 @@ class TestFoldedDays:
         sums = reconcile_frames.folded(recomputed, TOPIC_HOURS)
         moved = ((ONE, f"{START[:11]}05:00:00Z"), (2, 2, 0)), ((ONE, f"{START[:11]}06:00:00Z"), (10, 0, 2**63))
         less = ((TWO, f"{START[:11]}07:00:00Z"), (3, 1, 0))
-        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, less), COUNTERS) == [TWO]
+        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, less), TOPIC_HOURS) == [TWO]
         gone = (("ins-cccccccc", f"{START[:11]}07:00:00Z"), (1, 0, 0))
-        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, gone), COUNTERS) == ["ins-cccccccc"]
+        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, *moved, gone), TOPIC_HOURS) == [
+            "ins-cccccccc"
+        ]
+
+    def test_what_is_missing_of_one_hour_does_not_hide_behind_what_came_late_for_another(self, spark, recomputed):
+        sums = reconcile_frames.folded(recomputed, TOPIC_HOURS)
+        hidden = ((ONE, f"{START[:11]}05:00:00Z"), (12, 2, 2**63 + 1))
+        assert reconcile_frames.fallen(sums, self.known(spark, TOPIC_HOURS, hidden), TOPIC_HOURS) == [ONE]
+        days = reconcile_frames.folded(recomputed, TOPIC_DAYS)
+        lost = ((ONE, "orders", START[:10]), (1, 1, 2**63 + 2**62 + 1))
+        assert reconcile_frames.fallen(days, self.known(spark, TOPIC_DAYS, lost), TOPIC_DAYS) == [ONE]

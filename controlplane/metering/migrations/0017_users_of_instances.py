@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                 ('updated_at_ms', models.BigIntegerField()),
             ],
             options={
-                'indexes': [models.Index(fields=['instance', 'hour'], name='hours_of_users')],
+                'indexes': [models.Index(fields=['instance', 'hour'], name='hours_of_users'), models.Index(fields=['instance', 'user_name', 'hour'], name='hours_of_a_user')],
                 'constraints': [models.UniqueConstraint(fields=('instance', 'boot', 'user_name', 'hour'), name='one_maximum_per_user_key')],
             },
         ),

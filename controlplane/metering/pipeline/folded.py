@@ -248,7 +248,7 @@ def sweep(database: Runs, gone: Gone, *, most: int = SLICE) -> bool:
 
 
 class Gone(NamedTuple):
-    """Boots that tell nothing any more, each with its generation, and before which hour their anchors go."""
+    """Boots that tell nothing any more, without generations, and before which hour their anchors go."""
 
     before: str
     boots: Collection[str] = ()
@@ -270,8 +270,7 @@ def boots_gone(database: Runs, *, before: str, before_ms: int) -> Gone:
         for boot, hour, at_ms in database.read(newest):
             (named if hour < before and at_ms < before_ms else live).add(boot)
     alive = {_without_generation(boot) for boot in live}
-    bases = {boot: _without_generation(boot) for boot in named}
-    return Gone(before, sorted(boot for boot, base in bases.items() if base in told and base not in alive))
+    return Gone(before, sorted(({_without_generation(boot) for boot in named} & told) - alive))
 
 
 def rows_kept(database: Runs) -> dict[str, int]:
@@ -296,12 +295,17 @@ def _delete(database: Runs, cursor: Any, source: Maxima, ids: tuple[int, int], b
 
     A row that a writer holds is left for the next pass: whoever waits for nobody is in nobody's deadlock.
     """
-    same = " AND ".join(f"b.{name} = a.{name}" for name in source.owner)
+    base = "SPLIT_PART({}.boot, '.', 1)"
+    if database.is_sqlite:
+        base = "CASE WHEN INSTR({0}.boot, '.') = 0 THEN {0}.boot ELSE SUBSTR({0}.boot, 1, INSTR({0}.boot, '.') - 1) END"
+    # Of a user another generation stands for those before it as well: a broker never goes on with one that it has forgotten.
+    boot = f"{base.format('b')} = {base.format('a')}" if source is USERS else "b.boot = a.boot"
+    same = " AND ".join([*(f"b.{name} = a.{name}" for name in source.owner if name != "boot"), boot])
     newer = f"SELECT 1 FROM {source.table} b WHERE {same} AND b.hour > a.hour AND b.hour < ?"  # noqa: S608
     dispensable, values = f"EXISTS ({newer})", [*ids, before, before]
     if gone.boots:
         names = ", ".join("?" * len(gone.boots))
-        dispensable = f"({dispensable} OR (a.hour < ? AND a.boot IN ({names})))"
+        dispensable = f"({dispensable} OR (a.hour < ? AND {base.format('a')} IN ({names})))"
         values += [gone.before, *gone.boots]
     skipping = "" if database.is_sqlite else " FOR UPDATE OF a SKIP LOCKED"
     database.run(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
@@ -194,17 +194,17 @@ def wrong(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:
     return rows.select(*key, *(F.coalesce(F.col(f"{name}_recomputed"), zero).alias(name) for name in counters))
 
 
-def fallen(recomputed: DataFrame, known: DataFrame, counters: Sequence[str]) -> list[str]:
-    """Instances of which the records say less than is known, all in all: the table must lack some. Late records only add."""
+def fallen(recomputed: DataFrame, known: DataFrame, table: Folded) -> list[str]:
+    """Instances of which the records say less than is known, up to any hour or day: the table must lack some.
 
-    def totals(rows: DataFrame, side: str) -> DataFrame:
-        sums = (F.sum(F.col(name).cast(WHOLE)).cast(WHOLE).alias(f"{name}_{side}") for name in counters)
-        return rows.groupBy("instance").agg(*sums)
-
-    both = totals(known, "known").join(totals(recomputed, "recomputed"), ["instance"], "left")
-    zero = F.lit(0).cast(WHOLE)
-    less = [F.coalesce(F.col(f"{name}_recomputed"), zero) < F.col(f"{name}_known") for name in counters]
-    return [row[0] for row in both.where(reduce(Column.__or__, less)).select("instance").collect()]
+    Late records only add, and move usage to earlier hours.
+    """
+    counters, key = table.source.counters, ("instance", table.unit)
+    beside = _beside(_summed(recomputed, counters, *key), _summed(known, counters, *key), key, counters)
+    so_far = Window.partitionBy("instance").orderBy(table.unit)
+    less = [F.sum(F.col(f"{name}_recomputed") - F.col(f"{name}_known")).over(so_far) < 0 for name in counters]
+    rows = beside.withColumn("less", reduce(Column.__or__, less)).where("less").select("instance").distinct()
+    return [row[0] for row in rows.collect()]
 
 
 def against_folded(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:

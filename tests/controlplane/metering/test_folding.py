@@ -126,6 +126,26 @@ class TestWhen:
         assert rounds().folded_to == datetime(2026, 5, 2, tzinfo=UTC)
 
 
+class TestDamaged:
+    def test_a_day_whose_sums_are_too_large_is_said_and_named_and_can_be_corrected(self, usage):
+        usage_complete(NOON)
+        raised(
+            [row(usage.id, "2026-05-02T07", 2**60 - 1, topic="orders", boot=f"{each:016x}") for each in range(1, 10)]
+        )
+        found = rounds()
+        assert found.folded_to == datetime(2026, 5, 2, tzinfo=UTC), "the day before is folded, and swept"
+        assert not found.is_sweeping
+        assert found.reason.startswith("2026-05-02 cannot be added up: ")
+        assert f"{usage.id}/orders 2026-05-02T07:00:00Z of boot" in found.reason
+        assert "usage_cap" in found.reason
+        for each in range(1, 10):
+            services.usage_cap(
+                instance_id=usage.id, boot=f"{each:016x}", topic="orders", caps={"produced_bytes": 5}, reason="a torn page",
+                actor="operator@example.com",
+            )  # fmt: skip
+        assert rounds().folded_to == datetime(2026, 5, 3, tzinfo=UTC)
+
+
 class TestReconciled:
     @pytest.fixture(autouse=True)
     def final(self, usage):

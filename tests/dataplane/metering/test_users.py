@@ -106,7 +106,7 @@ def test_while_one_is_refused_its_hour_is_not_complete():
     assert [record.hour for record, _ in life.sink.complete] == [hour_after(-1), hour_after(0)]
 
 
-def test_beyond_the_bound_the_rest_counts_under_one_name_and_users_who_are_gone_make_room():
+def test_beyond_the_bound_the_rest_counts_under_one_name_and_users_who_are_gone_make_room_at_the_hours_edge():
     life, served = lives(ONE, TWO)
     for number in range(MOST_USERS):
         served.moves(ONE, f"user-{number}", 1)
@@ -119,9 +119,26 @@ def test_beyond_the_bound_the_rest_counts_under_one_name_and_users_who_are_gone_
     assert (ONE, "late") not in told
     assert sum(size for (instance, _), size in told.items() if instance == ONE) == MOST_USERS + 57
     life.run(61)
+    served.moves(ONE, "late", 1)
+    life.run(SECONDS_TO_FIRST_EDGE)
+    assert totals(life.sink.users)[ONE, "*"] == 58, "no room before"
     served.moves(ONE, "late", 9)
     life.run(61)
     assert totals(life.sink.users)[ONE, "late"] == 9
+
+
+def test_a_tenant_whose_users_come_and_go_makes_few_keys_an_hour(monkeypatch):
+    monkeypatch.setattr(user_traffic, "MOST_USERS", 20)
+    monkeypatch.setattr(user_traffic, "_LOOKED_AT", 5)
+    life, served = lives(ONE)
+    life.run(SECONDS_TO_FIRST_EDGE)
+    for number in range(3 * 60):
+        for each in range(10):
+            served.moves(ONE, f"user-{(10 * number + each) % 200}", 1)
+        life.run(60)
+    keys = {(record.boot, record.user) for record in life.sink.users}
+    assert len(keys) <= 20 + 4 * 5 + 1, "those that fit, five more at each edge, and the rest"
+    assert sum(totals(life.sink.users).values()) == 3 * 600
 
 
 def test_users_with_connections_are_never_forgotten():

@@ -168,7 +168,7 @@ class FoldedDays:
         less: set[str] = set()
         for number, table in enumerate(FOLDED if self._is_any else ()):
             recomputed, known = self._recomputed(table), self._known(number)
-            fallen = reconcile_frames.fallen(recomputed, known, table.source.counters)
+            fallen = reconcile_frames.fallen(recomputed, known, table)
             less.update(name for name in fallen if name not in capped or table.source is not TOPICS)
             rows = reconcile_frames.wrong(recomputed, known, table)
             if less:
