@@ -7,6 +7,8 @@ The control plane's own code, from proposals to the steps of their operations, a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controlplane.clusters.identification import Identification
@@ -24,6 +26,7 @@ from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.django_db, pytest.mark.timeout(300)]
 EVERY = (1, 2, 3, 4)
+TIB = 2**40
 
 
 @pytest.fixture
@@ -41,12 +44,20 @@ def fourth(cluster):
         wait_for(lambda: 4 not in cluster.registered(), 20, "the fourth broker's registration to end")
 
 
+class RoomyDisks(placement_door.KafkaPlacement):
+    """Real brokers on disks with room: on a machine whose disk is nearly full nothing would be copied, as it should be."""
+
+    def disks(self, brokers, places=None):
+        found = super().disks(brokers, places)
+        return {number: replace(disk, total_bytes=TIB, usable_bytes=TIB // 2) for number, disk in found.items()}
+
+
 @pytest.fixture
 def rows(cluster, monkeypatch):
     """The cluster as the control plane knows it, and its door to the brokers."""
     bootstrap = ",".join(f"{HOST}:{server.ports['internal']}" for server in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
-    monkeypatch.setattr(placement_door, "door", lambda _cluster: placement_door.KafkaPlacement(asks))
+    monkeypatch.setattr(placement_door, "door", lambda _cluster: RoomyDisks(asks))
     monkeypatch.setattr(operations, "wake", lambda _ids: None)
     row = PhysicalCluster.objects.create(name="real")
     for number, server in cluster.brokers.items():
