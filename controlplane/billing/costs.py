@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import OperationalError
 from django.db.models import Q
@@ -44,13 +44,14 @@ from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from django.db.models import QuerySet
 
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
+U = TypeVar("U")
 REFRESHED_AFTER = timedelta(minutes=15)
 ROUND_S = 200.0
 ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC, CREDIT)
@@ -114,50 +115,38 @@ def topic_costs_get(
     *, organisation: Organisation, instance_id: str, month: Month, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[Bill, Shares[Used]]:
     """A month's bill so far, or its invoice, by topic. Raises NotFound."""
-    shared = _shared_get(organisation, instance_id, month, clock)
-    parts = metering.usage_by_topic(instance=shared.instance, bounds=shared.bounds)
-    used = {
-        span.start: {topic: Used(*counts) for topic, counts in part.items()}
-        for span, part in zip(shared.spans, parts, strict=True)
-    }
-    return shared.bill, by_topic(shared.lines, shared.spans, used)
+    bill, lines, spans, used = _shared_get(organisation, instance_id, month, clock, metering.usage_by_topic, Used)
+    return bill, by_topic(lines, spans, used)
 
 
 def user_costs_get(
     *, organisation: Organisation, instance_id: str, month: Month, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[Bill, Shares[UserUsed]]:
     """The same by user; of some names `user_kind` says that they are none. Raises NotFound."""
-    shared = _shared_get(organisation, instance_id, month, clock)
-    parts = metering.usage_by_user(instance=shared.instance, bounds=shared.bounds)
-    used = {
-        span.start: {user: UserUsed(*counts) for user, counts in part.items()}
-        for span, part in zip(shared.spans, parts, strict=True)
-    }
-    return shared.bill, by_user(shared.lines, shared.spans, used)
+    bill, lines, spans, used = _shared_get(organisation, instance_id, month, clock, metering.usage_by_user, UserUsed)
+    return bill, by_user(lines, spans, used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """A bill whose lines are to be shared, within each of the spans."""
-
-    bill: Bill
-    instance: Instance
-    lines: tuple[Line, ...]
-    spans: tuple[Span, ...]
-
-    @property
-    def bounds(self) -> list[datetime]:
-        """Where spans begin, and where the last one ends."""
-        return [*(span.start for span in self.spans), self.spans[-1].end]
-
-
-def _shared_get(organisation: Organisation, instance_id: str, month: Month, clock: Clock) -> _Shared:
+def _shared_get(
+    organisation: Organisation,
+    instance_id: str,
+    month: Month,
+    clock: Clock,
+    usage_of: Callable[..., list[dict[str, tuple[int, int, int]]]],
+    counted: Callable[[int, int, int], U],
+) -> tuple[Bill, Sequence[Line], Sequence[Span], dict[datetime, dict[str, U]]]:
+    """A bill, its lines, and what was used within each of its spans, under the hour that it begins with, by name."""
     bill = bill_get(organisation=organisation, instance_id=instance_id, month=month, clock=clock)
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     inputs = bill.invoice.inputs if bill.invoice else bill.inputs
-    lines = tuple(documents.rated(inputs)) if inputs else ()
-    spans = tuple(spans_of(documents.terms_in(inputs), month) if inputs else bill.spans)
-    return _Shared(bill, instance, lines, spans)
+    lines = documents.rated(inputs) if inputs else ()
+    spans = spans_of(documents.terms_in(inputs), month) if inputs else bill.spans
+    parts = usage_of(instance=instance, bounds=[*(span.start for span in spans), spans[-1].end])
+    used = {
+        span.start: {name: counted(*counts) for name, counts in part.items()}
+        for span, part in zip(spans, parts, strict=True)
+    }
+    return bill, lines, spans, used
 
 
 def organisation_cost_get(*, organisation: Organisation, month: Month) -> OrganisationCost:

@@ -308,17 +308,20 @@ class UnsharedSerializer(AmountSerializer):
     )
 
 
-class TopicCostsSerializer(serializers.Serializer[Any]):
-    """A bill by topic: topics, others and what cannot be shared add up to `total`, to the cent."""
-
+class _SharesSerializer(serializers.Serializer[Any]):
     instance_id = serializers.CharField()
     month = serializers.CharField()
     currency = serializers.CharField()
     total = serializers.CharField(help_text="the total of the bill")
     so_far = serializers.BooleanField()
+    unshared = UnsharedSerializer(many=True)
+
+
+class TopicCostsSerializer(_SharesSerializer):
+    """A bill by topic: topics, others and what cannot be shared add up to `total`, to the cent."""
+
     topics = TopicCostSerializer(many=True, help_text="the dearest first")
     others = OtherTopicsSerializer()
-    unshared = UnsharedSerializer(many=True)
 
 
 class UserCostSerializer(serializers.Serializer[Any]):
@@ -344,17 +347,11 @@ class OtherUsersSerializer(serializers.Serializer[Any]):
     amount = serializers.CharField()
 
 
-class UserCostsSerializer(serializers.Serializer[Any]):
+class UserCostsSerializer(_SharesSerializer):
     """A bill by user: users, others and what cannot be shared add up to `total`, to the cent."""
 
-    instance_id = serializers.CharField()
-    month = serializers.CharField()
-    currency = serializers.CharField()
-    total = serializers.CharField(help_text="the total of the bill")
-    so_far = serializers.BooleanField()
     users = UserCostSerializer(many=True, help_text="the dearest first")
     others = OtherUsersSerializer()
-    unshared = UnsharedSerializer(many=True)
 
 
 class CurrencyTotalSerializer(serializers.Serializer[Any]):

@@ -8,6 +8,7 @@
     table       the Delta table: what its log says, and commits
     topic       Kafka's side: options, offsets, records
     rows        the table without Spark: some rows by partition and offset
+    comparing   what `verify` and `mirror_audit` have in common as programs
     mirror_frames  two topics beside each other: numbered records, what differs
     columns     from records to rows: raw columns, typed ones, totals
     copy_table  a program without Spark: copies a table from a folder into a tenant's bucket

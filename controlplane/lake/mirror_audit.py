@@ -15,8 +15,6 @@ the error (`errors`).
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,18 +26,16 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from controlplane.java import JavaNotFoundError
 from controlplane.lake import mirror_frames as frames
 from controlplane.lake import topic
+from controlplane.lake.comparing import DIFFERENT, compared
 from controlplane.lake.errors import LakeError, RequestError
-from controlplane.lake.load import FAILED, setup
+from controlplane.lake.load import FAILED
 from controlplane.lake.mirror_frames import Audited, Side
 from controlplane.lake.planning import Span, Spans, offsets_of
 from controlplane.lake.progress import Progress, Say
 from controlplane.lake.request import moment_ms
-from controlplane.lake.verify import DIFFERENT
 from controlplane.spark.errors import first_line
-from controlplane.spark.session import close_session, open_session
 from controlplane.spark.topics import Topic, TopicAwayError
 
 OFFSETS_A_TASK = 50_000
@@ -181,21 +177,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str]) -> int:
     """The exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    log = logging.getLogger("sluice.lake")
     request = Request.read(words)
-    try:
-        spark = open_session(setup(os.environ))
-    except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
-        log.error("Spark does not run: %s", first_line(error))  # noqa: TRY400  # a page of Java says no more
-        return FAILED
-    try:
-        status, lines = run(spark, request, log.info)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-        return status
-    finally:
-        close_session(spark)
+    return compared(lambda spark, say: run(spark, request, say))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ asked: one that was made again is different.
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,18 +22,16 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from controlplane.java import JavaNotFoundError
 from controlplane.lake import columns
 from controlplane.lake.checksum import Total, record_total
+from controlplane.lake.comparing import DIFFERENT, compared
 from controlplane.lake.errors import LakeError
-from controlplane.lake.load import FAILED, setup
+from controlplane.lake.load import FAILED
 from controlplane.lake.planning import Span, Spans
 from controlplane.lake.progress import Progress, Say
 from controlplane.lake.table import Table
 from controlplane.spark.errors import first_line
-from controlplane.spark.session import close_session, open_session
 
-DIFFERENT = 7
 ANSWERS_WITHIN_S = 30
 
 
@@ -178,21 +174,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str]) -> int:
     """The exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    log = logging.getLogger("sluice.lake")
-    _parser().parse_args(words)  # before a JVM is started
-    try:
-        spark = open_session(setup(os.environ))
-    except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
-        log.error("Spark does not run: %s", first_line(error))  # noqa: TRY400  # a page of Java says no more
-        return FAILED
-    try:
-        status, lines = run(spark, words, log.info)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-        return status
-    finally:
-        close_session(spark)
+    _parser().parse_args(words)
+    return compared(lambda spark, say: run(spark, words, say))
 
 
 if __name__ == "__main__":

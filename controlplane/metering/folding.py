@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Greatest
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances.models import Instance
@@ -29,7 +30,6 @@ from controlplane.metering.pipeline.quota_days import AGAIN_DAYS
 from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES
 from controlplane.metering.pipeline.schedule import SILENT_MS, State
 from controlplane.metering.selectors import completeness_by_cluster
-from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
     from controlplane.metering.selectors import Completeness
@@ -114,18 +114,12 @@ def _why_failed(first: str | None, error: Exception) -> str:
     """Sums may be larger than a column can be, where counters are damaged. The largest of that day is named."""
     day = (first or "")[:DAY_LENGTH]
     of_day = UsageMaximum.objects.filter(hour__startswith=day)
-    largest = max(
-        (each for name in COUNTERS if (each := of_day.order_by(f"-{name}").first())), key=_largest, default=None
-    )
+    largest = of_day.order_by(Greatest("produced_bytes", "consumed_bytes").desc()).first()
     named = "" if largest is None else f"; the largest counter is one of {largest}"
     return (
         f"{day} cannot be added up: {type(error).__name__}: {error}{named}. A damaged counter is corrected by usage_cap:"
         " docs/runbooks/usage-differs.md"
     )
-
-
-def _largest(row: UsageMaximum) -> int:
-    return max(row.produced_bytes, row.consumed_bytes)
 
 
 def _next(first: str | None, now: datetime, although_different: date | None) -> tuple[date | None, str]:

@@ -275,10 +275,8 @@ def _of_names(instance: Instance, edges: Sequence[str], by_day: Folded, by_hour:
     """
     first, last = edges[0], edges[-1]
     days = sorted({edge[:DAY_LENGTH] for edge in edges if not edge.endswith(MIDNIGHT)}) or [""]
-    of_days, of_hour = (
-        ", ".join(["%s"] * len(days)),
-        " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(edges) - 1)),
-    )
+    of_days = ", ".join(["%s"] * len(days))
+    of_hour = " ".join(f"WHEN hour < %s THEN {number}" for number in range(len(edges) - 1))
     of_day = of_hour.replace("hour", _DAY_HOUR)
     name, of_keys = by_day.key[1], ", ".join(f"SUM({each})" for each in by_day.of_keys().values())
     statement = (

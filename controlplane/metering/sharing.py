@@ -9,29 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from quota.core import remainders
+
 
 def shared_out(owners: Mapping[str, int], parts: Sequence[int]) -> list[dict[str, int]]:
     """For each part how much of it is whose. The parts come to as much as the owners have; what is beyond is left out.
 
     Part after part, in proportion to what owners have left: a share rounded up is no more than that.
     """
-    left = dict(sorted(owners.items()))
-    found = []
+    left, found = dict(owners), []
     for part in parts:
-        found.append(_taken(left, part))
-        for owner, taken in found[-1].items():
-            left[owner] -= taken
+        whole = sum(left.values())
+        taken = remainders.shared(min(part, whole), left) if whole else dict.fromkeys(left, 0)
+        found.append(taken)
+        left = {owner: has - taken[owner] for owner, has in left.items()}
     return found
-
-
-def _taken(left: Mapping[str, int], part: int) -> dict[str, int]:
-    whole = sum(left.values())
-    part = min(part, whole)
-    if not whole:
-        return dict.fromkeys(left, 0)
-    shares = {owner: divmod(has * part, whole) for owner, has in left.items()}
-    taken = {owner: share for owner, (share, _) in shares.items()}
-    missing = part - sum(taken.values())
-    for owner in sorted(shares, key=lambda each: -shares[each][1])[:missing]:  # sorted() keeps names in their order
-        taken[owner] += 1
-    return taken

@@ -4,6 +4,7 @@ allocate model         the rule by which a limit is divided, and its vocabulary
 ledger limited spread  what the master knows; its rows; a row on all brokers
 bucket                 how long a sender has to wait
 shares matching        a limit among senders by max-min; which throttle rule holds for whom
+remainders             a whole number among some by their weights, in whole numbers
 fence transactions     storage of an instance, and the block when it is full; its transactions, over all brokers
 acls                   who may do what by an instance's ACLs, and by which of them
 acl_filters            which ACLs are listed or deleted

@@ -237,18 +237,13 @@ class _Bench:
         """MB/s of what is read of both sides."""
         places = ("--brokers", self._rig.bootstrap, "--topic", TOPIC, "--target-brokers", self._rig.bootstrap)
         began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "controlplane.lake.mirror_audit", *places, "--whole"],
-            cwd=ROOT, env=self._environment(), stdout=subprocess.PIPE, stderr=self._opened("audit"), text=True, check=False,
-            timeout=_LOAD_WITHIN_S,
-        )  # fmt: skip
+        is_equal, lines = self._compare("mirror_audit", "audit", *places, "--whole")
         took_s = time.monotonic() - began
-        lines = done.stdout.strip().splitlines()
         whole = sum(int(line.split("equal, ")[1].split()[0]) for line in lines if "equal, " in line) == self._count
         return {
             "took_s": round(took_s, 1),
             "mb_per_s": round(2 * size / 1e6 / took_s, 1),
-            "is_equal": done.returncode == 0 and whole,
+            "is_equal": is_equal and whole,
             "compared": lines,
         }
 
@@ -319,12 +314,17 @@ class _Bench:
                     yield json.loads(text)
 
     def _compared(self, topic: str, name: str) -> dict[str, Any]:
+        is_equal, lines = self._compare("verify", name, *self._words(topic, name))
+        return {"is_equal": is_equal, "compared": lines}
+
+    def _compare(self, program: str, name: str, *words: str) -> tuple[bool, list[str]]:
+        """Whether a program of the lake finds both sides equal, and what it says of each partition."""
         done = subprocess.run(
-            [sys.executable, "-m", "controlplane.lake.verify", *self._words(topic, name)],
+            [sys.executable, "-m", f"controlplane.lake.{program}", *words],
             cwd=ROOT, env=self._environment(), stdout=subprocess.PIPE, stderr=self._opened(name), text=True, check=False,
             timeout=_LOAD_WITHIN_S,
         )  # fmt: skip
-        return {"is_equal": done.returncode == 0, "compared": done.stdout.strip().splitlines()}
+        return done.returncode == 0, done.stdout.strip().splitlines()
 
     def _sql(self, name: str, where: str) -> None:
         """Delete rows of a table, by a session of its own."""

@@ -34,6 +34,7 @@ _QUOTA = (
     "recorder",
     "recorder_sums",
     "refused_bytes",
+    "remainders",
     "report_server",
     "reports_in_pieces",
     "reports_of_changes",

@@ -26,7 +26,6 @@ items to the bill, and no share is more than a cent away from its exact amount.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +35,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from controlplane.billing.pricing.money import CENT, total_of
 from controlplane.billing.pricing.rating import CREDIT, PREPAID, Line, Span, Used
 from quota.contracts.usage import NO_USER, OTHER_USERS
+from quota.core import remainders
 
 NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE = "not_metered", "no_usage", "adjustment", "in_advance"
 REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE)
@@ -153,17 +153,8 @@ def _shares(
 
 def shared(amount: Decimal, weights: Mapping[str, int]) -> dict[str, Decimal]:
     """An amount in whole cents by the largest remainder. Raises ValueError where no weight is above 0, or one below."""
-    whole = sum(weights.values())
-    if whole <= 0 or min(weights.values()) < 0:
-        raise ValueError("shares need a weight above 0, and none below")
-    negative, cents = amount < 0, int(abs(amount) / CENT)
-    parts = {name: divmod(cents * weight, whole) for name, weight in weights.items()}
-    left = cents - sum(share for share, _ in parts.values())
-    lucky = heapq.nsmallest(left, parts, key=lambda name: (-parts[name][1], -weights[name], name))
-    found = {name: share for name, (share, _) in parts.items()}
-    for name in lucky:
-        found[name] += 1
-    return {name: (-share if negative else share) * CENT for name, share in found.items()}
+    sign = -1 if amount < 0 else 1
+    return {name: sign * share * CENT for name, share in remainders.shared(int(abs(amount) / CENT), weights).items()}
 
 
 def _reason(item: str, *, has_span: bool, is_metered: bool) -> str:

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
 from controlplane.metering.pipeline import recompute, transforms
-from controlplane.metering.pipeline.comparable import MIDNIGHT
+from controlplane.metering.pipeline.checks import LONGEST_TOPIC
+from controlplane.metering.pipeline.comparable import DAY_LENGTH, MIDNIGHT
 from controlplane.metering.pipeline.folded import Folded
 from controlplane.metering.pipeline.schemas import KEY, MAXIMA
 from quota.contracts.usage import COUNTERS, INSTANCE, INSTANCE_COUNTERS, USER
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DAY_LENGTH = len("2026-05-01")
-LONGEST_TOPIC = 249
-"""Of what a difference may be of: a topic or, in counters of users, a user."""
 WHOLE = "decimal(38,0)"
 _COUNTED = [StructField(name, LongType()) for name in COUNTERS]
 CAPS = StructType([*(StructField(name, StringType()) for name in ("instance", "boot", "topic")), *_COUNTED])
@@ -212,6 +210,7 @@ def against_folded(recomputed: DataFrame, known: DataFrame, table: Folded) -> Da
     counters, key = table.source.counters, (*table.key, table.unit)
     beside = _beside(recomputed, known, key, counters)
     hour = F.col("hour") if table.unit == "hour" else F.concat("day", F.lit(MIDNIGHT))
+    # A user's name stands where a topic's does, as far as there is room.
     named = F.substring(table.key[1], 1, LONGEST_TOPIC) if len(table.key) > 1 else F.lit("")
     return beside.select(
         "instance", F.lit("").alias("boot"), named.alias("topic"), hour.alias("hour"), *_both(counters)
