@@ -127,9 +127,22 @@ def test_what_is_counted_of_instances_is_rolled_up_likewise(raw):
     ]  # fmt: skip
     records += [UsageRecord(1, "b1", "2026-05-02T03:00:00Z", ONE, "orders", 1, 1, 1, "uuid", "c")]
     _, matter = recomputed(raw(records))
-    rolled = reconcile_frames.instances_hourly(reconcile_frames.instance_hours(matter, START, END))
+    rolled = reconcile_frames.instances_hourly(reconcile_frames.instance_hours(matter, START, END), matter)
     assert {row.hour: int(row.wire_in_bytes) for row in rolled.collect()} == {
         "2026-05-02T03:00:00Z": 60, "2026-05-02T05:00:00Z": 40,
+    }  # fmt: skip
+
+
+def test_the_roll_up_has_nothing_of_the_hour_in_which_the_table_begins_within_a_boot(raw, spark):
+    records = [
+        InstanceRecord(1, boot, f"2026-05-02T{hour:02}:00:00Z", instance, 10 * hour, hour, 0, 0, 0, "c")
+        for boot, instance in (("b1", ONE), ("b2", TWO)) for hour in (3, 5)
+    ]  # fmt: skip
+    known = transforms.known_rows(spark, [(ONE, "b1", "orders", "2026-05-02T01:00:00Z", 1, 9, 9, 9)], NOW)
+    _, matter = recomputed(raw(records).unionByName(known))
+    rolled = reconcile_frames.instances_hourly(reconcile_frames.instance_hours(matter, START, END), matter)
+    assert {(row.instance, row.hour): int(row.wire_in_bytes) for row in rolled.collect()} == {
+        (ONE, "2026-05-02T05:00:00Z"): 20, (TWO, "2026-05-02T03:00:00Z"): 30, (TWO, "2026-05-02T05:00:00Z"): 20,
     }  # fmt: skip
 
 

@@ -367,7 +367,7 @@ def test_what_comes_late_for_a_folded_day_is_put_right_there_and_a_table_that_la
     for batch in batches(records, 400):
         driver.take(batch)
     fold(driver, NEXT)
-    rows = 2 * 24 + 4 + 24  # hours of two instances, days of four topics, instance-hours of one
+    rows = 2 * 24 + 4 + 24 + 24 + 2  # two instances' hours, four topics' days; of one instance its own hours, users' hours and days
     compared = driver.reconcile()
     assert (compared["keys"], compared["differences"], compared["raised"]) == (rows, 0, 0)
 
@@ -394,6 +394,14 @@ def test_what_comes_late_for_a_folded_day_is_put_right_there_and_a_table_that_la
     compared = driver.reconcile()
     assert (compared["raised"], compared["differences"]) == (2, 1)
     assert folded_hour(driver, ONE) == before + 200
+
+    changed(driver, "UPDATE metering_foldedhour SET produced_bytes = produced_bytes + 9 WHERE hour LIKE '%T07:00:00Z'")
+    changed(driver, "UPDATE metering_cap SET produced_bytes = 150")
+    other = folded_hour(driver, ONE, "2026-05-01T07:00:00Z")
+    compared = driver.reconcile()
+    assert (compared["raised"], compared["differences"]) == (2, 3)
+    assert folded_hour(driver, ONE) == before + 150
+    assert folded_hour(driver, ONE, "2026-05-01T07:00:00Z") == other, "a cap changes no other hour"
 
 
 @pytest.mark.long
@@ -437,9 +445,9 @@ def fold(driver: Driver, until: str) -> None:
     database.close()
 
 
-def folded_hour(driver: Driver, instance: str) -> int:
+def folded_hour(driver: Driver, instance: str, hour: str = "2026-05-01T05:00:00Z") -> int:
     connection = sqlite3.connect(driver.database)
-    statement = "SELECT produced_bytes FROM metering_foldedhour WHERE instance = ? AND hour = '2026-05-01T05:00:00Z'"
-    (produced,) = connection.execute(statement, [instance]).fetchone()
+    statement = "SELECT produced_bytes FROM metering_foldedhour WHERE instance = ? AND hour = ?"
+    (produced,) = connection.execute(statement, [instance, hour]).fetchone()
     connection.close()
     return produced

@@ -121,9 +121,17 @@ def daily(hourly_: DataFrame) -> DataFrame:
     return _summed(hourly_, COUNTERS, "day", "instance", "topic", "topic_uuid")
 
 
-def instances_hourly(instance_hours_: DataFrame) -> DataFrame:
-    """`usage_instances_hourly`: a row for each instance and hour."""
-    return _summed(instance_hours_, INSTANCE_COUNTERS, "hour", "instance").withColumn("day", _day())
+def instances_hourly(instance_hours_: DataFrame, records_: DataFrame) -> DataFrame:
+    """`usage_instances_hourly`: a row for each instance and hour. `records_`: `of_hours`.
+
+    Not what a boot says in the hour in which the table begins within it: that is all that it has counted since its start.
+    """
+    key = ["instance", "boot"]
+    within = records_.where(F.col("kind") == transforms.KNOWN).select(*key).distinct()
+    told = records_.where(F.col("kind") == INSTANCE).join(within, key, "left_semi")
+    first = told.groupBy(*key).agg(F.min("booked_hour").alias("hour"))
+    whole = instance_hours_.join(first, [*key, "hour"], "left_anti")
+    return _summed(whole, INSTANCE_COUNTERS, "hour", "instance").withColumn("day", _day())
 
 
 def _summed(rows: DataFrame, counters: Sequence[str], *key: str) -> DataFrame:
@@ -190,6 +198,16 @@ def wrong(recomputed: DataFrame, known: DataFrame, table: Folded) -> DataFrame:
     differs = [F.coalesce(F.col(f"{name}_recomputed"), zero) != F.col(f"{name}_known") for name in counters]
     rows = ours.join(theirs, key, "full_outer").where(reduce(Column.__or__, differs, F.col("there").isNull()))
     return rows.select(*key, *(F.coalesce(F.col(f"{name}_recomputed"), zero).alias(name) for name in counters))
+
+
+def changed_by_caps(
+    rows: DataFrame, recomputed: DataFrame, without_cap: DataFrame, table: Folded, capped: Sequence[str]
+) -> DataFrame:
+    """`wrong` rows; of instances that are capped those alone in which the recomputed sums differ from those without the cap."""
+    key = [*table.key, table.unit]
+    changed = wrong(recomputed, without_cap, table).select(*key)
+    is_capped = F.col("instance").isin(*capped)
+    return rows.where(~is_capped).unionByName(rows.where(is_capped).join(changed, key, "left_semi").select(*rows.columns))
 
 
 def fallen(recomputed: DataFrame, known: DataFrame, table: Folded) -> list[str]:

@@ -36,7 +36,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -104,9 +104,10 @@ def reconcile(
         days = FoldedDays(spark, environment, folded_hours.whole_days(), names, of_source, records)
         raised = _raise(environment, reconcile_frames.maxima(records, hours.start), now) if raises else 0
         since_ms = min(known.compared_to_ms(name) or 0 for name in part.read)
-        raised += days.put_right({instance for instance, *_ in known.capped_since(since_ms)})
+        raised += days.put_right(_before_caps(records, known, since_ms, hours))
         if rolls_up and hours.days:
-            _roll_up(settings.lake, recomputed, instances, hours, others)
+            instances_hourly = reconcile_frames.instances_hourly(instances, records)
+            _roll_up(settings.lake, recomputed, instances_hourly, hours, others)
         used = _read(spark, partial(reconcile_tables.used_read, environment, open_hours.start, open_hours.end), names)
         billed = _read(spark, partial(reconcile_tables.billed_read, environment, hours.start, hours.end), names)
         with_database = reconcile_frames.against_database(
@@ -150,33 +151,40 @@ class FoldedDays:
     ) -> None:  # fmt: skip
         self._spark, self._environment, self._hours, self._names = spark, environment, hours, names
         self._is_any = hours.start < hours.end
-        within = (F.col("hour") >= hours.start) & (F.col("hour") < hours.end)
-        self._of_source = {source: rows.where(within).persist() for source, rows in of_source.items()}
+        self._of_source = {source: self._within(rows).persist() for source, rows in of_source.items()}
         self._left_out = {
             source: reconcile_frames.without_beginning(rows, records).persist()
             for source, rows in self._of_source.items()
             if source is not TOPICS
         }
 
-    def put_right(self, capped: Collection[str]) -> int:
+    def put_right(self, before_caps: tuple[set[str], DataFrame] | None) -> int:
         """Put into the database what the records say; how many rows. Not of instances of which the records say less in all.
 
         Late records only add to these hours, and move usage from later ones to earlier ones. Where there is less, the table lacks
-        records: that is for an operator, unless one has just capped usage of the instance.
+        records: that is for an operator. Where one has just capped a topic of the instance, what the cap changes is put right all
+        the same: `before_caps` has these instances, and their hours without the cap.
         """
         count = 0
         less: set[str] = set()
         for number, table in enumerate(FOLDED if self._is_any else ()):
             recomputed, known = self._recomputed(table), self._known(number)
-            fallen = reconcile_frames.fallen(recomputed, known, table)
-            less.update(name for name in fallen if name not in capped or table.source is not TOPICS)
+            fallen = set(reconcile_frames.fallen(recomputed, known, table))
             rows = reconcile_frames.wrong(recomputed, known, table)
+            if before_caps is not None and table.source is TOPICS and (capped := fallen & before_caps[0]):
+                without_cap = reconcile_frames.folded(self._within(before_caps[1]), table)
+                rows = reconcile_frames.changed_by_caps(rows, recomputed, without_cap, table, sorted(capped))
+                fallen -= capped
+            less |= fallen
             if less:
                 LOG.warning("the records have less than the database of %s: left as it is", ", ".join(sorted(less)))
                 rows = reconcile_frames.without(rows, reconcile_frames.instances(self._spark, sorted(less)))
             put = partial(reconcile_tables.folded_put, self._environment, number)
             count += int(rows.coalesce(SLICES).rdd.map(tuple).mapPartitions(put).sum())
         return count
+
+    def _within(self, rows: DataFrame) -> DataFrame:
+        return rows.where((F.col("hour") >= self._hours.start) & (F.col("hour") < self._hours.end))
 
     def beside(self) -> Iterator[tuple[DataFrame, Sequence[str]]]:
         """What is recomputed beside what is known now, and the counters."""
@@ -240,13 +248,26 @@ def _raise_some(environment: Any, now_ms: int, rows: Iterable[Sequence[Any]]) ->
     return reconcile_tables.maxima_raise(environment, now_ms, rows)
 
 
-def _roll_up(lake: str, recomputed: DataFrame, instances: DataFrame, hours: Range, others: DataFrame | None) -> None:
+def _before_caps(records: DataFrame, known: Reconciled, since_ms: int, hours: Range) -> tuple[set[str], DataFrame] | None:
+    """Instances of which a topic was capped since a moment, and their hours as they would be without; None: none was."""
+    new = known.capped_since(since_ms)
+    if not new:
+        return None
+    instances = {instance for instance, *_ in new}
+    older = [row for row in known.caps() if tuple(row[:3]) not in new]
+    of_capped = records.where(F.col("instance").isin(*instances))
+    return instances, reconcile_frames.hours(of_capped, older, hours.start, hours.end)
+
+
+def _roll_up(
+    lake: str, recomputed: DataFrame, instances_hourly: DataFrame, hours: Range, others: DataFrame | None
+) -> None:
     """In place of what the tables had of these days; again, if need be: the same ends in the same.
 
     What they had of instances that are left out (`others`) stays: it was recomputed while their cluster's table was there.
     """
     hourly = reconcile_frames.hourly(recomputed)
-    tables = (hourly, reconcile_frames.daily(hourly), reconcile_frames.instances_hourly(instances))
+    tables = (hourly, reconcile_frames.daily(hourly), instances_hourly)
     replaced = f"day >= '{hours.days[0]}' AND day <= '{hours.days[-1]}'"
     for name, rows in zip(ROLL_UPS, tables, strict=True):
         spark, uri = rows.sparkSession, raw_table.uri_of(lake, name)
