@@ -145,6 +145,11 @@ class Instances:
         return bool(self._walk) or self._users.has_more
 
     @property
+    def users_are_next(self) -> bool:
+        """Whether what comes next is a user of an instance that was looked at."""
+        return self._users.has_more
+
+    @property
     def is_closing(self) -> bool:
         """Whether the walk that is under way is of an hour that has ended."""
         return self._closes and self.has_more

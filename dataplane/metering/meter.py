@@ -12,8 +12,8 @@ at most a few milliseconds, and the next portion is made when the one before it 
              at an hour's end
     round    storage alone: a slow walk around all topics
 
-So many records a second are made of what is due (`usage_emit_records_per_s`) and no more: where very many topics change all the
-time, each is told less often, in its turn. Hours are closed as fast as the topic takes it.
+So many records a second are made of what is due (`usage_emit_records_per_s`), as many of users, and no more: where very many topics
+change all the time, each is told less often, in its turn. Hours are closed as fast as the topic takes it.
 
 A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
 no leader, nothing is lost and hardly anything is kept.
@@ -70,6 +70,27 @@ class Sink(Protocol):
         ...
 
 
+class _Credit:
+    """Records that may be made now: so many a second, and no more saved up than one second's."""
+
+    __slots__ = ("_at_ms", "is_unlimited", "records")
+
+    def __init__(self) -> None:
+        self.records = 0.0
+        self._at_ms = 0
+        self.is_unlimited = False
+
+    @property
+    def is_enough(self) -> bool:
+        """For one more."""
+        return self.is_unlimited or self.records >= 1
+
+    def earn(self, rate: int, now_ms: int) -> None:
+        """What has been earned since the last call."""
+        self.records = min(self.records + rate * (now_ms - self._at_ms) / 1000, max(rate, 1))
+        self._at_ms = now_ms
+
+
 class Meter:
     """See the module. `open` comes before everything else."""
 
@@ -86,8 +107,7 @@ class Meter:
         self._topics: dict[str, TopicUsage] = {}
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
-        self._due_credit = 0.0  # records that may be made of them now
-        self._due_at_ms = 0  # when that was computed last
+        self._due_credit, self._user_credit = _Credit(), _Credit()
         self._is_stopping = False
         self._closing = 0  # so many topics of `_round`, from its front, have not been closed since the hour ended
         self._round: deque[TopicUsage] = deque()
@@ -230,7 +250,7 @@ class Meter:
                 self._wake()
         if self.now_ms() >= self._emit_at_ms:
             self._emit()
-        elif self._due:
+        elif self._due or self.instances.has_more:
             self._wake()  # more of them may be told by now
 
     def _sign_of_life(self) -> None:
@@ -307,11 +327,11 @@ class Meter:
         full = len(pending) + room
         self._walk_closing(full)
         self._earn_credit()
-        while self._due and self._due_credit >= 1 and len(pending) < full:
+        while self._due and self._due_credit.is_enough and len(pending) < full:
             usage = self._due.popleft()
             self.close_hours(usage)
             if usage.is_dirty:
-                self._due_credit -= 1
+                self._due_credit.records -= 1
                 self._take(usage, self.now_ms())
         assert self._former is not None
         for record in self._former.next(full - len(pending)):
@@ -320,22 +340,27 @@ class Meter:
         self._walk_round(full)
 
     def _earn_credit(self) -> None:
-        """Records a second, and no more saved up than one second's."""
         rate, now_ms = self._config.settings.usage_emit_records_per_s, self.now_ms()
-        self._due_credit = min(self._due_credit + rate * (now_ms - self._due_at_ms) / 1000, max(rate, 1))
-        self._due_at_ms = now_ms
-        if self._is_stopping:
-            self._due_credit = float(len(self._due))
+        for credit in (self._due_credit, self._user_credit):
+            credit.earn(rate, now_ms)
+            credit.is_unlimited = self._is_stopping
 
     def _walk_instances(self, full: int) -> None:
         looked_at = 0
-        while self.instances.has_more and len(self._pending) < full and looked_at < _INSTANCES_LOOKED_AT:
+        while self._tells_instances and len(self._pending) < full and looked_at < _INSTANCES_LOOKED_AT:
             looked_at += 1
             record = self.instances.next()
             if isinstance(record, UserRecord):
+                self._user_credit.records -= 1
                 self._pending[record.boot, record.hour, record.instance, "user", record.user] = record
             elif record is not None:
                 self._pending[record.boot, record.hour, record.instance, ""] = record
+
+    @property
+    def _tells_instances(self) -> bool:
+        """Whether the walk around instances goes on now: an hour's end waits for no credit."""
+        waits = self.instances.users_are_next and not self.instances.is_closing and not self._user_credit.is_enough
+        return self.instances.has_more and not waits
 
     def _walk_closing(self, full: int) -> None:
         self._closing = min(self._closing, len(self._round))  # the other walk drops topics, too
@@ -367,10 +392,10 @@ class Meter:
     def _has_more(self) -> bool:
         assert self._former is not None
         return bool(
-            (self._due and self._due_credit >= 1)
+            (self._due and self._due_credit.is_enough)
             or self._closing
             or self._former.has_more
-            or self.instances.has_more
+            or self._tells_instances
             or (self._round and self._round_credit >= 1)
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -200,6 +201,32 @@ def test_very_many_are_told_in_portions():
     life.run(90)
     assert sum(totals(life.sink.users).values()) == 4_000
     assert max(life.sink.calls) <= 64
+
+
+def test_where_very_many_move_something_so_many_a_second_are_told_and_all_at_the_hours_end():
+    life, served = lives(*(f"ins-{number:08d}" for number in range(10)), usage_emit_records_per_s=10)
+    topic = life.meter.topic("aaaabbbb.orders")
+
+    def all_move():
+        for instance_id in served.ids():
+            for number in range(200):
+                served.moves(instance_id, f"u{number}", 1)
+
+    told = []
+    for _ in range(100):
+        all_move()
+        topic.produced(1)
+        life.run(1)
+        told.append(len(life.sink.users))
+    a_second = [after - before for before, after in pairwise(told)]
+    assert max(a_second) <= 20, "what was saved up, and what is earned meanwhile"
+    assert 10 * 30 <= told[-1] < 10 * 100
+    assert max(record.produced_bytes for record in life.sink.records) > 85, "topics do not wait for users"
+
+    life.run(SECONDS_TO_FIRST_EDGE - 101)
+    all_move()
+    life.run(62)
+    assert sum(totals(life.sink.users).values()) == 2_000 * 101
 
 
 @pytest.mark.parametrize("seed", range(8))
