@@ -138,6 +138,7 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         changed(boot=None): "boot is not a boot id",
         changed(hour="2026-05-01T10:30:00Z"): "hour is not the beginning of a UTC hour",
         changed(hour="2026-02-30T10:00:00Z"): "hour is not the beginning of a UTC hour",
+        changed(hour="0000-02-01T10:00:00Z"): "hour is not the beginning of a UTC hour",
         changed(broker="two"): "broker is not a number",
         changed(produced_bytes=-1): "produced_bytes is not a count of bytes",
         changed(produced_bytes=2**63): "produced_bytes is not a count of bytes",

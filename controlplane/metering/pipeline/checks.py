@@ -19,7 +19,7 @@ from quota.contracts.usage import (
     VERSION,
 )
 
-HOUR = r"^\d{4}-\d{2}-\d{2}T\d{2}:00:00Z$"
+HOUR = r"^[12]\d{3}-\d{2}-\d{2}T\d{2}:00:00Z$"
 INSTANCE_ID = r"^ins-[a-z0-9]{8}$"
 LONGEST_TOPIC = 249
 LONGEST_BOOT = 64
