@@ -11,7 +11,9 @@ reconcile     the day of these records, from the table that `usage` has just wri
 quota_report  a day of minutes, one row for each instance and minute, and 27 days of reports before it, through `report`
 
 Each factor has a process and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), and each job
-of it a JVM with the job's options, so that the peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python.
+of it a JVM with the job's options, so that the peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python,
+and what the heap holds at the job's end. A JVM takes what heap it is given before it collects, so the peak says little
+unless the heap is small: with `--heap 384m` all factors must do with the same.
 Records are made by Spark while they are read; `generating_s` is what that alone costs. Delta Lake's jars are those of the
 pipeline's tests. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and bytes in `__usage`, rows
 in the database, bytes in the lake, and how long the jobs would take.
@@ -211,8 +213,8 @@ def _inserted(database: Any, table: str, rows: Iterator[dict[str, Any]]) -> int:
     return count
 
 
-def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
-    """All jobs on one slice, in this process."""
+def one(part: Slice, *, postgresql: bool, master: str, heap: str) -> dict[str, Any]:
+    """All jobs on one slice, in this process. `heap`: of each JVM; empty: as in the product."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
@@ -221,9 +223,12 @@ def one(part: Slice, *, postgresql: bool, master: str) -> dict[str, Any]:
     from controlplane.metering.pipeline import session
     from controlplane.metering.pipeline.settings import Settings
     from controlplane.metering.pipeline.tables import Database
+    from controlplane.spark import session as spark_session
     from tests.pipeline.conftest import tables_make
     from tests.support.spark_home import spark_home
 
+    if heap:
+        spark_session.HEAP = heap
     jobs: dict[Any, Callable[[Settings], SparkSession]] = {
         usage: session.open_session,
         reconcile: lambda settings: session.open_batch_session(settings, "reconcile", with_delta=True),
@@ -259,11 +264,15 @@ def _others_made(database: Any) -> None:
 
 
 def _peaks(spark: SparkSession) -> dict[str, float]:
-    """The most memory that was resident since the process began, in MiB."""
+    """The most memory that was resident since the process began, and what the JVM's heap holds once it is collected, in MiB."""
     from controlplane.spark.session import jvm_of
 
-    java = jvm_of(spark).java.lang.ProcessHandle.current().pid()
-    return {f"{name}_peak_mib": _peak_mib(pid) for name, pid in (("jvm", java), ("python", os.getpid()))}
+    java = jvm_of(spark).java.lang
+    peaks = {"jvm": _peak_mib(java.ProcessHandle.current().pid()), "python": _peak_mib(os.getpid())}
+    java.System.gc()
+    runtime = java.Runtime.getRuntime()
+    held = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+    return {**{f"{name}_peak_mib": round(peak) for name, peak in peaks.items()}, "jvm_held_mib": round(held)}
 
 
 def _peak_mib(pid: int) -> float:
@@ -314,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     whole = Slice(options.instances, options.topics, options.brokers, options.hours, options.records_an_hour)
     if options.one:
         part = replace(whole, instances=max(1, whole.instances * options.one // LARGEST))
-        print(json.dumps(one(part, postgresql=options.postgresql, master=options.master)))
+        print(json.dumps(one(part, postgresql=options.postgresql, master=options.master, heap=options.heap)))
         return 0
     say = progress()
     results: dict[int, dict[str, Any]] = {}
@@ -327,14 +336,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results[factor] = json.loads(done.stdout.splitlines()[-1])
         streamed, compared, report = (results[factor][job] for job in JOBS)
         jvm = max(results[factor][job]["jvm_peak_mib"] for job in JOBS)
+        held = max(results[factor][job]["jvm_held_mib"] for job in JOBS)
         say(
             f"{factor}x: usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; reconcile"
             f" {compared['rows']:,} rows, {compared['rows_per_s']:,.0f}/s; quota report {report['minutes']:,} minutes,"
-            f" {report['minutes_per_s']:,.0f}/s; JVM {jvm:.0f} MiB, Python {report['python_peak_mib']:.0f} MiB"
+            f" {report['minutes_per_s']:,.0f}/s; JVM {jvm} MiB, of which {held} in use at the end;"
+            f" Python {report['python_peak_mib']} MiB"
         )
     figures = {
         "master": options.master,
         "database": "postgresql" if options.postgresql else "sqlite",
+        "heap": options.heap or "as in the product",
         "factors": {f"{factor}x": each for factor, each in results.items()},
         "growth": {job: growth(results, job) for job in JOBS},
         "30_days": month_of(whole, results[max(results)]),
@@ -354,6 +366,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--factors", type=lambda text: sorted(map(int, text.split(","))), default=[1, 4, 16])
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--heap", default="", help="of each JVM, such as 384m; as in the product where it is not given")
     parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
