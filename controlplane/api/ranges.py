@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Invalid, in_one_pass
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[datetime, datetime]:
     """`from` (where it is not said, `beginning` or that of this month) and `to` (now). Raises Invalid."""
     now = SYSTEM_CLOCK.now()
-    end = moment_of(request, "to") or now
+    said_start, said_end = in_one_pass(lambda: moment_of(request, "from"), lambda: moment_of(request, "to"))
+    end = said_end or now
     beginning = beginning or now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = moment_of(request, "from") or min(end, beginning)
+    start = said_start or min(end, beginning)
     if start > end:
         raise Invalid.field("from", "must not be later than to")
     return start, end

@@ -314,14 +314,17 @@ class BrokerWaiverApi(APIView):
 
 
 def month_asked(request: Request) -> Month:
-    """`month`. Raises Invalid."""
-    text = request.query_params.get("month")
+    """`month`, one that has begun. Raises Invalid."""
+    text, current = request.query_params.get("month"), Month.of(SYSTEM_CLOCK.now())
     if text is None:
-        return Month.of(SYSTEM_CLOCK.now())
+        return current
     try:
-        return documents.month_of(text)
+        month = documents.month_of(text)
     except ValueError as error:
         raise Invalid.field("month", str(error)) from error
+    if month.start > current.start:
+        raise Invalid.field("month", f"must be a month that has begun, up to {current}")
+    return month
 
 
 def _most_asked(request: Request) -> int:

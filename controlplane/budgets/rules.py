@@ -24,6 +24,7 @@ MOST_BUDGETS = 50
 MOST_THRESHOLDS, MOST_PERCENT = 10, 1000
 MOST_RECEIVERS = 10
 MOST_AMOUNT = Decimal(10) ** 12
+NO_AMOUNT = f"must be an amount above 0 with at most two decimals, up to {MOST_AMOUNT:f}"
 AMOUNT_PATTERN = r"^[0-9]{1,13}(\.[0-9]{1,2})?$"
 
 

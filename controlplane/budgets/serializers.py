@@ -17,6 +17,8 @@ from controlplane.budgets.rules import (
     MOST_PERCENT,
     MOST_RECEIVERS,
     MOST_THRESHOLDS,
+    NO_AMOUNT,
+    amount_of,
 )
 from controlplane.budgets.selectors import BudgetNow
 from controlplane.core.text import LONGEST_NAME
@@ -24,7 +26,14 @@ from controlplane.core.text import LONGEST_NAME
 
 @extend_schema_field({"type": "string", "pattern": AMOUNT_PATTERN})
 class AmountField(StrictCharField):
-    """Money as text."""
+    """Money as text. Judged here as well, so that it is refused together with what has no shape."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ValidationError."""
+        text = super().to_internal_value(data)
+        if amount_of(text) is None:
+            raise serializers.ValidationError(NO_AMOUNT)
+        return text
 
 
 def _percents(help_text: str) -> Any:

@@ -13,9 +13,9 @@ from controlplane.budgets.models import Budget, BudgetReceiver
 from controlplane.budgets.rules import (
     DEFAULT_ACTUAL,
     DEFAULT_FORECAST,
-    MOST_AMOUNT,
     MOST_BUDGETS,
     MOST_RECEIVERS,
+    NO_AMOUNT,
     amount_of,
     percents_problems,
 )
@@ -141,8 +141,7 @@ def _checked(organisation: Organisation, members: Mapping[str, Any]) -> dict[str
     if "amount" in found:
         found["amount"] = amount_of(found["amount"])
         if found["amount"] is None:
-            detail = f"must be an amount above 0 with at most two decimals, up to {MOST_AMOUNT:f}"
-            problems.append(FieldProblem("amount", detail))
+            problems.append(FieldProblem("amount", NO_AMOUNT))
     for field in PERCENTS:
         if field in found:
             found_here = percents_problems(field, found[field])

@@ -36,10 +36,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,20 @@ class Invalid(SluiceError):
     def fields(cls, problems: Sequence[FieldProblem]) -> Invalid:
         """Everything that is wrong, in one sentence."""
         return cls("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+
+
+def in_one_pass(*asked: Callable[[], Any]) -> list[Any]:
+    """What each finds. Raises one Invalid with everything that is wrong with all of them."""
+    found: list[Any] = []
+    problems: list[FieldProblem] = []
+    for ask in asked:
+        try:
+            found.append(ask())
+        except Invalid as error:
+            problems += error.errors
+    if problems:
+        raise Invalid.fields(problems)
+    return found
 
 
 class Unauthenticated(SluiceError):

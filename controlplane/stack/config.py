@@ -152,6 +152,16 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
     }
 
 
+def environment_of(port: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The same of a stack that has run on this machine, for commands beside it. Raises ValueError with a sentence."""
+    if not (port.isascii() and port.isdigit()):
+        raise ValueError(f"{port!r} is not a stack's PORT, such as 20000.")
+    layout = Layout.of(int(port))
+    if not layout.secrets_file.exists():
+        raise ValueError(f"{layout.directory} has no stack: make up PORT={port} makes one.")
+    return process_environment(layout, Stores.of(layout, environment), environment)
+
+
 def internal_listeners(layout: Layout, cluster: int) -> str:
     """Of the brokers of a cluster, for who reads its `__usage`."""
     return ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in layout.brokers_of(cluster))

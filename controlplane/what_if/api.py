@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +13,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.billing.api import PARAMETERS, month_asked
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Invalid, in_one_pass
 from controlplane.what_if.selectors import SIZES, what_if_get
 from controlplane.what_if.serializers import WhatIfSerializer, what_if_body
 
@@ -35,11 +36,12 @@ class WhatIfApi(APIView):
     @extend_schema(responses=WhatIfSerializer, parameters=[*PARAMETERS, *SIZE_PARAMETERS], tags=["costs"])
     def get(self, request: Request, instance_id: str) -> Response:
         """What a month would have cost at another size or under another plan, and on how many days that is too small."""
+        month, *sizes = in_one_pass(partial(month_asked, request), *(partial(_number, request, name) for name in SIZES))
         found = what_if_get(
             organisation=caller_of(request).organisation,
             instance_id=instance_id,
-            month=month_asked(request),
-            size={name: _number(request, name) for name in SIZES},
+            month=month,
+            size=dict(zip(SIZES, sizes, strict=True)),
             plan=request.query_params.get("plan"),
         )
         return Response(what_if_body(found))

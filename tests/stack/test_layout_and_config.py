@@ -12,6 +12,7 @@ from controlplane.stack.config import (
     Stores,
     ensure_encryption_keys,
     ensure_secrets,
+    environment_of,
     give_certificates,
     give_secrets,
     process_environment,
@@ -132,6 +133,17 @@ def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
     assert settings.database()["NAME"] == str(layout.directory / "db.sqlite3")
     # What brokers of one machine have to sell is their part of its disk, and enough for the demo on the smallest.
     assert float(settings.broker_room.removeprefix("storage_gib=").removesuffix("*2")) >= 300
+
+
+def test_commands_beside_a_stack_have_what_its_processes_have(layout, monkeypatch):
+    monkeypatch.setattr(Layout, "of", lambda port: layout if port == layout.base else None)
+    with pytest.raises(ValueError, match="has no stack: make up PORT=24000 makes one"):
+        environment_of("24000", {})
+    ensure_secrets(layout.secrets_file)
+    assert environment_of("24000", {"PATH": "/bin"}) == process_environment(layout, Stores.of(layout, {}), {"PATH": "/bin"})
+    for words in ("", "x", "-1"):
+        with pytest.raises(ValueError, match="is not a stack's PORT"):
+            environment_of(words, {})
 
 
 def test_what_the_operator_says_brokers_have_is_not_replaced(layout):

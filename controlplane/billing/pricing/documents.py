@@ -192,7 +192,9 @@ def month_of(text: str) -> Month:
     year, _, month = text.partition("-")
     if len(text) != 7 or not (text.isascii() and year.isdigit() and month.isdigit()):
         raise ValueError("must be a month such as 2026-11")
-    if not (2000 <= int(year) <= 2999 and 1 <= int(month) <= 12):
+    if not 1 <= int(month) <= 12:
+        raise ValueError("must be a month such as 2026-11, from 01 to 12")
+    if not 2000 <= int(year) <= 2999:
         raise ValueError("must be a month of the years 2000 to 2999")
     return Month(int(year), int(month))
 

@@ -93,6 +93,11 @@ def test_what_is_wrong_is_refused_by_name(alice, members, field):
     assert Budget.objects.unscoped(ROWS).count() == 0
 
 
+def test_all_that_is_wrong_is_said_at_once(alice):
+    body = problem(alice.api.post(PATH, {"name": "", "amount": "-1", "actual_percents": [0]}), 400, "invalid")
+    assert [error["field"] for error in body["errors"]] == ["name", "amount", "actual_percents.0"]
+
+
 def test_receivers_and_instances_of_others_do_not_exist(alice, charlie, instance):
     receiver = receiver_row(instance)
     refused = problem(charlie.api.post(PATH, {"name": "b", "amount": "1", "receivers": [receiver.pk]}), 400, "invalid")

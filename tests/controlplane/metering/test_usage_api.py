@@ -81,6 +81,11 @@ def test_what_is_no_date_is_refused_by_name(alice, usage, query, field, rest):
     assert [error["field"] for error in body["errors"]] == [field]
 
 
+def test_both_ends_that_are_no_dates_are_said_at_once(alice, usage):
+    body = problem(alice.api.get(url(usage, "", "from=x&to=y")), 400, "invalid")
+    assert [error["field"] for error in body["errors"]] == ["from", "to"]
+
+
 def test_without_a_range_it_is_this_month_so_far(alice, usage, monkeypatch):
     monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2026, 5, 1, 11, 30, tzinfo=UTC))
     items = alice.api.get(f"/api/v1/instances/{usage.id}/usage").json()["items"]

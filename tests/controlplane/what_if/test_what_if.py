@@ -122,6 +122,12 @@ def test_what_is_no_size_is_refused_by_name(alice, reserved, query, field):
     assert [error["field"] for error in body["errors"]] == [field]
 
 
+def test_all_that_is_wrong_is_said_at_once(alice, reserved):
+    query = "month=may&bandwidth_mib_per_s=abc&storage_gib=x&partitions=1.5"
+    body = problem(alice.api.get(f"/api/v1/instances/{reserved.id}/what-if?{query}"), 400, "invalid")
+    assert [error["field"] for error in body["errors"]] == ["month", "bandwidth_mib_per_s", "storage_gib", "partitions"]
+
+
 def test_to_a_stranger_it_does_not_exist(charlie, reserved):
     problem(charlie.api.get(f"/api/v1/instances/{reserved.id}/what-if"), 404, "not_found")
 

@@ -46,7 +46,10 @@ class Command(BaseCommand):
     def _waiting(self, options: dict[str, Any]) -> None:
         del options
         several = len(cluster_list()) > 1
-        for each in waiting(SYSTEM_CLOCK.now()):
+        found = waiting(SYSTEM_CLOCK.now())
+        if not found:
+            self.stdout.write("no invoice waits")
+        for each in found:
             of_cluster = f" on cluster {each.cluster}" if several else ""
             self.stdout.write(f"{each.month}{of_cluster}: {each.invoices} wait: {each.why}")
             for one in each.brokers:
