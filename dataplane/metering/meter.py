@@ -12,8 +12,8 @@ at most a few milliseconds, and the next portion is made when the one before it 
              at an hour's end
     round    storage alone: a slow walk around all topics
 
-So many records a second are made of what is due (`usage_emit_records_per_s`), as many of users, and no more: where very many topics
-change all the time, each is told less often, in its turn. Hours are closed as fast as the topic takes it.
+So many records a second are made of what is due (`usage_emit_records_per_s`), as many of users, and no more: where very many
+topics change all the time, each is told less often, in its turn. Hours are closed as fast as the topic takes it.
 
 A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
 no leader, nothing is lost and hardly anything is kept.

@@ -367,7 +367,8 @@ def test_what_comes_late_for_a_folded_day_is_put_right_there_and_a_table_that_la
     for batch in batches(records, 400):
         driver.take(batch)
     fold(driver, NEXT)
-    rows = 2 * 24 + 4 + 24 + 24 + 2  # two instances' hours, four topics' days; one's own hours, its users' hours and days
+    # Two instances' hours, four topics' days; one instance's own hours, its users' hours and days.
+    rows = 2 * 24 + 4 + 24 + 24 + 2
     compared = driver.reconcile()
     assert (compared["keys"], compared["differences"], compared["raised"]) == (rows, 0, 0)
 

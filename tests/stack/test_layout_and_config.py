@@ -140,7 +140,9 @@ def test_commands_beside_a_stack_have_what_its_processes_have(layout, monkeypatc
     with pytest.raises(ValueError, match="has no stack: make up PORT=24000 makes one"):
         environment_of("24000", {})
     ensure_secrets(layout.secrets_file)
-    assert environment_of("24000", {"PATH": "/bin"}) == process_environment(layout, Stores.of(layout, {}), {"PATH": "/bin"})
+    assert environment_of("24000", {"PATH": "/bin"}) == process_environment(
+        layout, Stores.of(layout, {}), {"PATH": "/bin"}
+    )
     for words in ("", "x", "-1"):
         with pytest.raises(ValueError, match="is not a stack's PORT"):
             environment_of(words, {})

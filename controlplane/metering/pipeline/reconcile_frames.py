@@ -207,7 +207,9 @@ def changed_by_caps(
     key = [*table.key, table.unit]
     changed = wrong(recomputed, without_cap, table).select(*key)
     is_capped = F.col("instance").isin(*capped)
-    return rows.where(~is_capped).unionByName(rows.where(is_capped).join(changed, key, "left_semi").select(*rows.columns))
+    return rows.where(~is_capped).unionByName(
+        rows.where(is_capped).join(changed, key, "left_semi").select(*rows.columns)
+    )
 
 
 def fallen(recomputed: DataFrame, known: DataFrame, table: Folded) -> list[str]:

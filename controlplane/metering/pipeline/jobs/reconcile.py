@@ -248,7 +248,9 @@ def _raise_some(environment: Any, now_ms: int, rows: Iterable[Sequence[Any]]) ->
     return reconcile_tables.maxima_raise(environment, now_ms, rows)
 
 
-def _before_caps(records: DataFrame, known: Reconciled, since_ms: int, hours: Range) -> tuple[set[str], DataFrame] | None:
+def _before_caps(
+    records: DataFrame, known: Reconciled, since_ms: int, hours: Range
+) -> tuple[set[str], DataFrame] | None:
     """Instances of which a topic was capped since a moment, and their hours as they would be without; None: none was."""
     new = known.capped_since(since_ms)
     if not new:
