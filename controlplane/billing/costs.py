@@ -26,6 +26,7 @@ from controlplane.billing.pricing.rating import (
     ELASTIC,
     PREPAID,
     RESERVED,
+    TAX,
     USED,
     Line,
     Month,
@@ -54,7 +55,7 @@ LOG = logging.getLogger(__name__)
 U = TypeVar("U")
 REFRESHED_AFTER = timedelta(minutes=15)
 ROUND_S = 200.0
-ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC, CREDIT)
+ITEMS = (*RESERVED, *PREPAID, *USED, *ELASTIC, CREDIT, TAX)
 _REASON = "costs of all organisations are computed"
 
 

@@ -35,6 +35,28 @@ class PlanChoice(models.Model):
         return f"{self.plan} from {self.at:%Y-%m-%d %H:%M}"
 
 
+class TaxRate(models.Model):
+    """The tax on invoices from a month on: an organisation's, or everybody's (None). Never changed once its month has begun."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, null=True, related_name="+")
+    month = models.CharField(max_length=7)  # the first, such as "2027-01"
+    name = models.CharField(max_length=64)  # as invoices call it: "VAT"
+    rate = models.DecimalField(max_digits=6, decimal_places=5)  # 0.06; 0: exempt
+    actor = models.CharField(max_length=254)
+    at = models.DateTimeField()
+
+    class Meta:
+        """One a month, of an organisation and of everybody."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "month"], name="one_tax_per_month", nulls_distinct=False),
+            models.CheckConstraint(condition=models.Q(rate__gte=0, rate__lte=1), name="taxes_are_shares"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.rate} of {self.organisation_id or 'everybody'} from {self.month}"
+
+
 class Prepaid(models.Model):
     """How an instance is paid in advance, or was: what becomes of it at the end, and what the clock goes by."""
 

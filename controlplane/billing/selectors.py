@@ -12,7 +12,7 @@ from django.conf import settings
 from controlplane.billing import waiting
 from controlplane.billing.chain import number_of, number_text
 from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
-from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, PrepaidEvent
+from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, PrepaidEvent, TaxRate
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.pricing.credits import Missed, MissedDays, credits_of
@@ -23,6 +23,7 @@ from controlplane.billing.pricing.prepaid import Account, Event, account_of
 from controlplane.billing.pricing.prepaid import Prepaid as PaidInAdvance
 from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
+from controlplane.billing.pricing.taxes import Tax
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.instances.history import spec_change_list
@@ -164,8 +165,21 @@ def inputs_of(
     elastic = elastic_of(elastic_hours(instance=instance, start=month.start, end=month.end), terms, month)
     return documents.inputs_document(
         terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic,
-        credits_=credits_of(missed_days(instance, month), month),
+        credits_=credits_of(missed_days(instance, month), month), tax=tax_of(instance.organisation_id, month),
     )  # fmt: skip
+
+
+def tax_of(organisation_id: str, month: Month) -> Tax | None:
+    """What invoices of a month are taxed with: as was set for the organisation, or else for everybody."""
+    rows = TaxRate.objects.filter(month__lte=str(month)).order_by("-month")
+    own = rows.filter(organisation_id=organisation_id).first()
+    row = own or rows.filter(organisation=None).first()
+    return None if row is None or not row.rate else Tax(row.name, row.rate.normalize())
+
+
+def tax_list() -> QuerySet[TaxRate]:
+    """All that were ever set: for operators."""
+    return TaxRate.objects.select_related("organisation").order_by("organisation_id", "month")
 
 
 def missed_days(instance: Instance, month: Month) -> MissedDays:

@@ -18,7 +18,7 @@ class LineSerializer(serializers.Serializer[Any]):
 
     item = serializers.CharField(
         help_text="bandwidth, disk or partitions; prepaid_bandwidth, prepaid_disk or prepaid_partitions; produced, consumed "
-        "or stored; elastic_produced or elastic_consumed; guarantee_credit, which is negative"
+        "or stored; elastic_produced or elastic_consumed; guarantee_credit, which is negative; tax, on the net total"
     )
     quantity = serializers.CharField()
     unit = serializers.CharField()
@@ -304,7 +304,7 @@ class UnsharedSerializer(AmountSerializer):
     reason = serializers.ChoiceField(
         choices=list(REASONS),
         help_text="not_metered: not by topic, or not by user; no_usage: of hours in which none did anything it is shared by; "
-        "adjustment: of an earlier month; in_advance: paid for hours of other months too",
+        "adjustment: of an earlier month; in_advance: paid for hours of other months too; tax: on all of it",
     )
 
 

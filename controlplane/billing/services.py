@@ -1,19 +1,21 @@
-"""Choosing a plan; waiving what a month waits for, or a broker that invoices wait for."""
+"""Choosing a plan; setting a tax; waiving what a month waits for, or a broker that invoices wait for."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from controlplane.billing.models import MeteringWaiver, PlanChoice
+from controlplane.billing.models import MeteringWaiver, PlanChoice, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
 from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound
+from controlplane.core.text import name_problem
 from controlplane.metering import finality
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.selectors import complete_to, completeness_by_cluster
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 NOW, NEXT_MONTH = "now", "next_month"
+LONGEST_TAX, MOST_PERCENT = 64, 100
+STEP = Decimal("0.001")
 
 
 @transaction.atomic
@@ -53,6 +57,41 @@ def plan_choose(
     detail = {"plan": plan, "at": at.isoformat()}
     audit.record(organisation=organisation, actor=actor, action="plan.choose", target=plan, detail=detail, clock=clock)
     return choice
+
+
+@transaction.atomic
+def tax_set(
+    *,
+    organisation: Organisation | None,
+    month: Month,
+    name: str,
+    percent: Decimal,
+    actor: str,
+    clock: Clock = SYSTEM_CLOCK,
+) -> TaxRate:
+    """What invoices are taxed with from a month on that has not begun: those of one organisation, or of everybody (None).
+
+    In place of what was set for the same month. 0 percent: exempt. Raises Invalid with everything that is wrong, Conflict.
+    """
+    problems = []
+    problem = name_problem(name)
+    if problem is not None or len(name) > LONGEST_TAX:
+        problems.append(FieldProblem("name", problem or f"must have at most {LONGEST_TAX} characters"))
+    if not (percent.is_finite() and 0 <= percent <= MOST_PERCENT and percent == percent.quantize(STEP)):
+        problems.append(FieldProblem("percent", "must be a number from 0 to 100 with at most three decimals"))
+    if problems:
+        raise Invalid.fields(problems)
+    now = clock.now()
+    if month.start <= now:
+        raise Conflict(f"{month} has begun: its invoices are taxed as was known before", code="month_begun")
+    defaults = {"name": name.strip(), "rate": percent / MOST_PERCENT, "actor": actor, "at": now}
+    row, _ = TaxRate.objects.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
+    if organisation is not None:
+        detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
+        audit.record(
+            organisation=organisation, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock
+        )
+    return row
 
 
 def _hour_from(moment: datetime) -> datetime:

@@ -20,7 +20,16 @@ from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
-from controlplane.billing.selectors import invoice_list, late_usage, missed_days, paid_in_advance, periods_of, terms_of
+from controlplane.billing.pricing.taxes import tax_in
+from controlplane.billing.selectors import (
+    invoice_list,
+    late_usage,
+    missed_days,
+    paid_in_advance,
+    periods_of,
+    tax_of,
+    terms_of,
+)
 from controlplane.metering.elastic import elastic_hours, is_kept
 from controlplane.quotas.report import is_reported
 
@@ -34,8 +43,8 @@ if TYPE_CHECKING:
 class Difference:
     """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
 
-    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, guarantee, usage (the
-    month looks different).
+    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, guarantee, tax, usage
+    (the month looks different).
     """
 
     invoice: str  # its number
@@ -130,6 +139,11 @@ def _today(invoice: Invoice) -> Iterator[Difference]:
     yield from _prepaid(invoice, now)
     yield from _elastic(invoice, month)
     yield from _guarantee(invoice, month)
+    taxed, due = tax_in(inputs.get("tax")), tax_of(invoice.organisation_id, month)
+    if taxed != due:
+        yield Difference(
+            name, "tax", "the tax of the month is another today", None, None, str(taxed or "none"), str(due or "none")
+        )
     yield from _late(invoice)
 
 

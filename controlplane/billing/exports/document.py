@@ -33,6 +33,7 @@ TITLES: Mapping[str, str] = {
     "elastic_produced": "Produced above the bought bandwidth",
     "elastic_consumed": "Consumed above the bought bandwidth",
     "guarantee_credit": "Credit: bandwidth that could not be had",
+    "tax": "Tax",
 }
 """The items of a bill in words; the console says the same."""
 CHARGED: Mapping[str, str] = {
@@ -51,6 +52,7 @@ UNITS: Mapping[str, str] = {
     "month": "months",
     "100 GB month": "x 100 GB-months",
     "100 partitions month": "x 100 partition-months",
+    "net": "net",
 }
 """The units of a bill in words, beside how many of them; documents keep their own. The console says the same."""
 

@@ -16,6 +16,7 @@ Decisions.
 * Every other charge is Usage: what is reserved is billed for each hour in which it is there. An adjustment is usage of a month
   invoiced before, so it stays Usage, with `ChargeClass` Correction; its charge period is in that month, its billing
   period is the invoice's. ``x_AdjustedInvoiceId`` and ``x_AdjustedInvoiceLine`` say what it corrects.
+* Tax is a row of its own, a Tax, with no price, quantity or SKU: its costs are the tax alone, and the others' are without it.
 * A price of a plan's version is a `SkuPriceId`; bandwidth has one for each size on sale, so the price is part of the id.
 
 CSV is for spreadsheets as well, and those take a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula: names
@@ -34,7 +35,8 @@ from enum import StrEnum
 
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
-from controlplane.billing.pricing.rating import CREDIT
+from controlplane.billing.pricing.rating import CREDIT, TAX
+from controlplane.billing.pricing.taxes import tax_name
 from controlplane.core.text import cell_text, second_text
 
 VERSION = "1.2"
@@ -173,7 +175,7 @@ def _frame(document: InvoiceDocument) -> dict[str, Value]:
 
 def _charged(charge: Charge) -> dict[str, Value]:
     """What it is for, and what it costs."""
-    exact = product_of(charge.quantity, charge.unit_price)
+    exact = charge.amount if charge.item == TAX else product_of(charge.quantity, charge.unit_price)
     adjusts = charge.adjusts
     return {
         "BilledCost": charge.amount,
@@ -193,7 +195,9 @@ def _charged(charge: Charge) -> dict[str, Value]:
 
 
 def _priced(charge: Charge) -> dict[str, Value]:
-    """How much of what, and at which price."""
+    """How much of what, and at which price. Of tax all is null: that is what the specification asks for."""
+    if charge.item == TAX:
+        return dict.fromkeys(PRICED)
     unit, price = UNITS[charge.unit], text_of(charge.unit_price)
     is_consumed = _category(charge) == USAGE  # the specification wants null where it is not
     return {
@@ -211,7 +215,15 @@ def _priced(charge: Charge) -> dict[str, Value]:
     }
 
 
+PRICED = (
+    "PricingCategory", "PricingQuantity", "PricingUnit", "ConsumedQuantity", "ConsumedUnit", "ListUnitPrice",
+    "ContractedUnitPrice", "SkuId", "SkuMeter", "SkuPriceId", "SkuPriceDetails",
+)  # fmt: skip
+
+
 def _category(charge: Charge) -> str:
+    if charge.item == TAX:
+        return "Tax"
     if charge.item == CREDIT:
         return "Credit"
     return USAGE if charge.charged is None else "Purchase"
@@ -219,6 +231,8 @@ def _category(charge: Charge) -> str:
 
 def _description(charge: Charge) -> str:
     """No name that a tenant gave is in it."""
+    if charge.item == TAX:
+        return f"{charge.title}: {tax_name(charge.plan, charge.unit_price)}"
     if charge.charged is not None:
         return f"{charge.title}: {CHARGED[charge.charged.kind].lower()}"
     if charge.adjusts is None:

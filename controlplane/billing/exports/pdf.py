@@ -36,6 +36,8 @@ from reportlab.platypus import (
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument, unit_name
 from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
 from controlplane.billing.pricing.money import text_of, total_of
+from controlplane.billing.pricing.rating import TAX
+from controlplane.billing.pricing.taxes import tax_name
 
 HEADS = ("Item", "Quantity", "Unit", "Unit price", "Amount")
 WIDTHS = (60 * mm, 38 * mm, 36 * mm, 20 * mm, 26 * mm)
@@ -134,9 +136,10 @@ def _table(charges: Sequence[Charge], sum_of: str, currency: str) -> LongTable:
 
 
 def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
+    is_tax = charge.item == TAX
     notes = [
         f"{_moment(charge.start)} to {_moment(charge.end)} UTC",
-        f"Plan {charge.plan}, version {charge.plan_version}",
+        tax_name(charge.plan, charge.unit_price) if is_tax else f"Plan {charge.plan}, version {charge.plan_version}",
     ]
     if charge.charged is not None:
         notes.append(f"{CHARGED[charge.charged.kind]}, {_moment(charge.charged.at)} UTC")

@@ -4,8 +4,8 @@
 and the moment; its canonical JSON (sorted, no spaces) has a SHA-256. The same document gives the same lines on any
 machine, which is how an invoice is checked years later.
 
-Version 2; 3 where something was paid in advance, bandwidth was elastic, or its guarantee was missed: then the events, the hours
-and the days of these are in it too, with their price lists and terms. Version 1 had
+Version 2; 3 where something was paid in advance, bandwidth was elastic, its guarantee was missed, or there is a tax: then the
+events, the hours and the days of these are in it too, with their price lists and terms, and the tax with its rate. Version 1 had
 one plan for the month and the month's usage as one sum, and its lines did not name their plan; invoices that were closed
 with it are still read and give the lines that they gave.
 """
@@ -25,9 +25,10 @@ from controlplane.billing.pricing.credits import NO_CREDITS, Credits, credit_lin
 from controlplane.billing.pricing.elastic import NOT_ELASTIC, Elastic, elastic_document, elastic_in, elastic_lines
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import Band, Plan
-from controlplane.billing.pricing.prepaid import BY_THE_HOUR, Event, Prepaid, account_of
+from controlplane.billing.pricing.prepaid import BY_THE_HOUR, DAYS_FROM_EACH_START, Event, Prepaid, account_of
 from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
+from controlplane.billing.pricing.taxes import Tax, tax_document, tax_in, tax_lines
 
 VERSION, VERSION_WITH_MORE = 2, 3
 
@@ -44,11 +45,13 @@ def inputs_document(
     prepaid: Prepaid = BY_THE_HOUR,
     elastic: Elastic = NOT_ELASTIC,
     credits_: Credits = NO_CREDITS,
+    tax: Tax | None = None,
 ) -> dict[str, Any]:
     """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
     more: dict[str, Any] = {"prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
     more |= {"elastic": elastic_document(elastic)} if elastic.hours else {}
     more |= {"guarantee": credits_document(credits_)} if credits_.days else {}
+    more |= {"tax": tax_document(tax)} if tax is not None else {}
     more |= {"version": VERSION_WITH_MORE} if more else {}
     return {
         "version": VERSION,
@@ -73,7 +76,7 @@ def inputs_document(
 
 
 def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
-    """The lines of an inputs document: the month's own, then adjustments of earlier ones."""
+    """The lines of an inputs document: the month's own, then adjustments of earlier ones, then the tax on all of them."""
     month = month_of(inputs["month"])
     now = datetime.fromisoformat(inputs["now"])
     periods = periods_in(inputs)
@@ -82,7 +85,8 @@ def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     own = rate(terms, periods, month, now, hours_in(inputs), paid)
     above = elastic_lines(elastic_in(inputs.get("elastic")), terms, month)
     back = credit_lines(credits_in(inputs.get("guarantee")), terms, periods, month, now)
-    return (*own, *above, *back, *(line for late in late_in(inputs) for line in adjustments(late)))
+    net = (*own, *above, *back, *(line for late in late_in(inputs) for line in adjustments(late)))
+    return (*net, *tax_lines(tax_in(inputs.get("tax")), net, month))
 
 
 def line_documents(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -134,7 +138,7 @@ def prepaid_in(inputs: Mapping[str, Any]) -> Prepaid:
         )
         for event in document["events"]
     )
-    return Prepaid(tuple(events))
+    return Prepaid(tuple(events), document.get("rule", DAYS_FROM_EACH_START))
 
 
 def has_hours(inputs: Mapping[str, Any]) -> bool:
@@ -235,6 +239,7 @@ def _prepaid_document(prepaid: Prepaid) -> dict[str, Any]:
             }
             for event in prepaid.events
         ],
+        **({} if prepaid.rule == DAYS_FROM_EACH_START else {"rule": prepaid.rule}),
     }
 
 

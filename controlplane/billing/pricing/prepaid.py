@@ -22,8 +22,9 @@ Rules.
 * An instance that grows pays the difference of the two prices for the hours that are left of each term, from the hour
   that has begun, at the prices with which the term was paid.
 * What is given back is paid back by charge: ``refund = charge - used / total x charge``, in days, of which one that has
-  begun counts whole, as the vendor does it. A term that has not begun is paid back whole. Under the five-day rule everything
-  is; whether an organisation may use it is not known here: an event says so.
+  begun counts whole, as the vendor does it. Days are counted back from the term's end, so that all charges of a term have
+  equally many left. A term that has not begun is paid back whole. Under the five-day rule everything is; whether an organisation
+  may use it is not known here: an event says so.
 * Where an account has come to its end and nobody has said yet what becomes of it (the clock is late), the hours behind its
   end are covered, unless it is to go on by the hour: nobody pays for what the service was late with. They stay covered,
   whatever is said then, so that an invoice that was written meanwhile is right.
@@ -71,11 +72,17 @@ class Event:
     at_end: str = EXPIRE
 
 
+DAYS_FROM_EACH_START, DAYS_FROM_THE_END = 1, 2
+"""How days are counted of what is given back. By the first, which sealed invoices may have, each charge had days from its start:
+of a term with a growth that made something cheaper more could be charged for giving back than was paid back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepaid:
     """All that is known of how an instance is paid in advance. Without events it is paid by the hour."""
 
     events: tuple[Event, ...] = ()
+    rule: int = DAYS_FROM_THE_END
 
 
 BY_THE_HOUR = Prepaid()
@@ -120,7 +127,7 @@ def account_of(prepaid: Prepaid, periods: Sequence[Period], now: datetime) -> Ac
     """From all that has happened by `now`. `periods`: the history of sizes, in order."""
     if not prepaid.events:
         return Account(Paid())
-    book = _Book()
+    book = _Book(prepaid.rule)
     for at, _, happen in sorted(_steps(prepaid, periods), key=lambda step: step[:2]):
         if at <= now:
             happen(book)
@@ -148,6 +155,7 @@ def _entries(prices: MonthlyPrices, size: Size) -> tuple[Monthly, ...]:
 class _Book:
     """The account while its history is read."""
 
+    rule: int
     at_end: str = EXPIRE
     size: Size | None = None  # None: the instance is not open
     waiting: Event | None = None
@@ -217,7 +225,7 @@ class _Book:
             self.at_end = event.at_end
         elif event.kind == CANCELLED:
             self.waiting = None
-        elif event.kind == FIVE_DAYS:
+        elif event.kind == FIVE_DAYS and self.terms:
             self.is_five_days = True
         elif event.kind == EXPIRED and self.terms:
             self.is_expired = True
@@ -275,11 +283,17 @@ class _Book:
 
     def _pay_back(self, line: Line, at: datetime) -> None:
         total = -((line.start - line.end) // DAY)
-        used = 0 if self.is_five_days else min(total, max(0, -((line.start - at) // DAY)))
-        quantity = -part_of(line.quantity, total - used, total)
+        if self.rule == DAYS_FROM_EACH_START:
+            left = total - max(0, -((line.start - at) // DAY))
+            start = line.start + (total - left) * DAY
+        else:
+            left = (line.end - at) // DAY
+            start = line.end - left * DAY
+        left = total if self.is_five_days else min(total, max(0, left))
+        quantity = -part_of(line.quantity, left, total)
         if not quantity:
             return
-        start = min(line.end, line.start + used * DAY)
+        start = line.start if left == total else min(line.end, start)
         amount, refund = amount_of(quantity, line.unit_price), Charged(REFUND, at)
         self.lines.append(replace(line, quantity=quantity, amount=amount, start=start, charged=refund))
 

@@ -44,6 +44,8 @@ ELASTIC = ("elastic_produced", "elastic_consumed")
 """What was carried above the bandwidth that was bought (elastic.py)."""
 CREDIT = "guarantee_credit"
 """What is given back of days on which the bandwidth that was bought could not be had (credits.py)."""
+TAX = "tax"
+"""On all of it (taxes.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ request had which topic's records. So the two ways of sharing have sums in commo
 
 What cannot be shared stands in lines of its own: partitions, which are metered neither by topic nor by user, and what is stored,
 among users; an item of hours in which nobody did anything that it is shared by; what was paid in advance, which is of other hours
-too; and adjustments of earlier months.
+too; adjustments of earlier months; and the tax, which is on all of it.
 
 Amounts are shared in whole cents by the largest remainder: each share is rounded down, and the cents that are left go one by
 one to those that lost most by the rounding; of equal ones to the larger, then by name. So shares add up to the item, and
@@ -33,12 +33,12 @@ from decimal import Decimal
 from typing import Generic, Protocol, Self, TypeVar
 
 from controlplane.billing.pricing.money import CENT, total_of
-from controlplane.billing.pricing.rating import CREDIT, PREPAID, Line, Span, Used
+from controlplane.billing.pricing.rating import CREDIT, PREPAID, TAX, Line, Span, Used
 from quota.contracts.usage import NO_USER, OTHER_USERS
 from quota.core import remainders
 
-NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE = "not_metered", "no_usage", "adjustment", "in_advance"
-REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE)
+NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE, TAXED = "not_metered", "no_usage", "adjustment", "in_advance", "tax"
+REASONS = (NOT_METERED, NO_USAGE, ADJUSTMENT, IN_ADVANCE, TAXED)
 
 USER_KINDS = ("signed_in", "not_signed_in", "not_kept_apart")
 """Whose a user's part is: a user's, that of connections without one, and that of users together beyond those that a broker counts
@@ -125,7 +125,7 @@ def _shares(
     """`weight`: what somebody's part of an item is by. `not_metered`: items of which nothing says whose they are."""
     amounts: dict[tuple[datetime | None, str], Decimal] = {}
     for line in lines:
-        shares = not line.adjusts and line.item not in PREPAID
+        shares = not line.adjusts and line.item not in (*PREPAID, TAX)
         begin = next(span.start for span in spans if span.start <= line.start < span.end) if shares else None
         place = (begin, line.item)
         amounts[place] = amounts.get(place, Decimal("0.00")) + line.amount
@@ -160,6 +160,8 @@ def shared(amount: Decimal, weights: Mapping[str, int]) -> dict[str, Decimal]:
 def _reason(item: str, *, has_span: bool, is_metered: bool) -> str:
     if item in PREPAID:
         return IN_ADVANCE
+    if item == TAX:
+        return TAXED
     if not has_span:
         return ADJUSTMENT
     return NO_USAGE if is_metered else NOT_METERED

@@ -29,6 +29,7 @@ from controlplane.billing.pricing.documents import (
 )
 from controlplane.billing.pricing.elastic import elastic_in, elastic_of
 from controlplane.billing.pricing.rating import ELASTIC, Period, Size, Term
+from controlplane.billing.pricing.taxes import tax_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def what_if_document(
         prepaid=prepaid_in(inputs),
         elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
         credits_=credits_in(inputs.get("guarantee")),
+        tax=tax_in(inputs.get("tax")),
     )
 
 

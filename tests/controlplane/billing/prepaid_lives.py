@@ -166,9 +166,9 @@ class Life:
         self._close()
         for charge in self.charges:
             total = ceil((charge.end - charge.start) / DAY)
-            used = 0 if whole else min(total, max(0, ceil((self.now - charge.start) / DAY)))
-            if used < total:
-                self.expected.append(-charge.amount * (total - used) / total)
+            left = total if whole else min(total, max(0, (charge.end - self.now) // DAY))
+            if left:
+                self.expected.append(-charge.amount * left / total)
         if self.terms:
             self._end(min(self.now, self.terms[-1].end) if self.at_end == POSTPAID else self.now)
 

@@ -19,7 +19,7 @@ from controlplane.billing.exports.focus import COLUMNS, UNITS, Kind, focus_csv
 from controlplane.billing.pricing.money import amount_of
 from controlplane.billing.pricing.plans import EDITIONS, PRO, TRAFFIC, hourly
 from controlplane.billing.pricing.prepaid_prices import PREPAID_EDITIONS, monthly
-from controlplane.billing.pricing.rating import CREDIT, ELASTIC, Adjusts, Line, Used
+from controlplane.billing.pricing.rating import CREDIT, ELASTIC, TAX, Adjusts, Line, Used
 from controlplane.core.text import FORMULA
 
 from .bills import rate_under
@@ -149,7 +149,7 @@ def test_every_unit_and_item_on_sale_has_its_words():
     used = [line for edition in EDITIONS for line in rate_under(edition.plan, [SMALL], MAY, ISSUED, Used(1, 1, 10**12))]
     assert {entry.unit for entry in entries} | {line.unit for line in used} | {"day"} == set(UNITS)
     assert (
-        {entry.item for entry in entries} | {line.item for line in used} | {*ELASTIC, CREDIT}
+        {entry.item for entry in entries} | {line.item for line in used} | {*ELASTIC, CREDIT, TAX}
         == set(TITLES)
         == set(ITEMS)
     )

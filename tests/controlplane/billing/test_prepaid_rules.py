@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -267,8 +268,49 @@ def check(life) -> None:
     # No more is ever paid back than was paid, and never twice.
     assert total(said) >= 0
     assert all(line.amount == 0 or (line.amount < 0) == (line.quantity * line.unit_price < 0) for line in said)
+    for item in {line.item for line in said}:
+        assert total(line for line in said if line.item == item and line.charged.kind == REFUND) <= 0, item
     if not life.periods:
         assert said == ()
+
+
+def test_giving_back_costs_nothing_where_a_growth_made_partitions_cheaper():
+    """Days are counted from the term's end; an invoice that was sealed by the rule of before has what it had."""
+    before = Size(Decimal(100), Decimal(300), 1600)  # 800 partitions are free; at 120 all of them are
+    periods = [
+        Period(at(1, 10, 20), at(11, 22, 30), before),
+        Period(at(11, 22, 30), at(30, 12, 30), replace(before, bandwidth_mb_per_s=Decimal(120))),
+    ]
+    prepaid = Prepaid((bought(at(1, 10)),))
+    account = account_of(prepaid, periods, at(1, month=5))
+    assert [line for line in account.paid.charges if line.charged.kind == REFUND] == []  # its last day has begun
+
+    def given_back(prepaid, moment):
+        ended = [*periods[:1], replace(periods[1], until=moment)]
+        return total(
+            line for line in account_of(prepaid, ended, at(1, month=5)).paid.charges if line.charged.kind == REFUND
+        )
+
+    assert given_back(prepaid, at(29, 9)) < 0
+    sealed = inputs_document(
+        [Term(at(1), PRO)], periods, Month(2026, 4), at(30, 13), {}, prepaid=replace(prepaid, rule=1)
+    )
+    assert "rule" not in sealed["prepaid"]
+    assert given_back(prepaid_in(sealed), at(30, 12, 30)) > 0
+    now = inputs_document([Term(at(1), PRO)], periods, Month(2026, 4), at(30, 13), {}, prepaid=prepaid)
+    assert prepaid_in(now) == prepaid
+
+
+def test_the_five_day_rule_is_of_the_account_that_it_was_said_of_alone():
+    """A clock that was set back between the word and the deletion: the account that comes next has its own days."""
+    events = (bought(at(1)), Event(FIVE_DAYS, at(3, 2)), bought(at(4)))
+    periods = [Period(at(1), at(3, 1), SMALL), Period(at(4), at(24), SMALL)]
+    second = [line for line in account_of(Prepaid(events), periods, at(28)).paid.charges if line.charged.at >= at(4)]
+    assert (
+        total(line for line in second if line.charged.kind == PURCHASE)
+        > -total(line for line in second if line.charged.kind == REFUND)
+        > 0
+    )
 
 
 @settings(max_examples=QUICK, deadline=None)
