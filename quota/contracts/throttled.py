@@ -72,7 +72,7 @@ class ThrottledInterval:
     ended_at_ms: int
     limit: int
     throttled_ms: int  # time in which some broker made somebody wait
-    under_limit_ms: int  # of it, while the instance carried less than 95 % of its limit
+    under_limit_ms: int  # of it, below 95 % of the limit, by brokers that did not hold what the others left of it
     over_percent: tuple[float, ...]  # the most above the limit in windows of WINDOWS_S that ended in the interval
     waits_ms: Mapping[int, int]  # by broker
     moment: Moment

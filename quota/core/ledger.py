@@ -273,6 +273,15 @@ class Ledger:
         rows = self._rows(instance)
         return {broker: entry.flow(direction).allocation for broker, (entry, _) in rows.items()}
 
+    def holds(self, instance: str, direction: str, broker: int) -> tuple[int | None, int]:
+        """What one broker said that it holds, as `held`, and what flowed there, bytes/s; one that is not known: None, 0."""
+        row = self._rows(instance).get(broker)
+        if row is None:
+            return None, 0
+        entry, period_ms = row
+        flow = entry.flow(direction)
+        return flow.allocation, flow.bytes * 1000 // (period_ms or 1)
+
     def totals(self) -> Iterator[tuple[str, int, int]]:
         """Produce and consume over all brokers in bytes/s, of instances of which anything flows."""
         for instance in list(self._flowing):

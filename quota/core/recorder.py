@@ -17,6 +17,7 @@ costs          nothing for an instance that flows below its limit but its minute
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,12 +52,18 @@ class _Period(NamedTuple):
     over: tuple[float, ...]
     began_ms: int
     ended_ms: int
+    short: frozenset[int]  # brokers that waited for more than they held, while the limit had more for them
     blocked: str | None = None  # why all of it was refused
 
     @property
     def waited_ms(self) -> int:
         """By all brokers."""
         return sum(waited for waited, _ in self.waits.values())
+
+    def longest_ms(self, brokers: Iterable[int]) -> int:
+        """The longest wait of some brokers, up to the period itself."""
+        longest = max((self.waits[broker][0] for broker in brokers), default=0)
+        return min(longest, self.ended_ms - self.began_ms)
 
     def is_worse_than(self, other: _Period) -> bool:
         """Whether it is rather this one's inputs that are kept: collecting them is not done for a trifle."""
@@ -80,12 +87,10 @@ class _Open:
     waits_ms: dict[int, int] = field(default_factory=dict)
 
     def add(self, period: _Period) -> None:
-        longest_ms = max((waited for waited, _ in period.waits.values()), default=0)
-        waited_ms = min(longest_ms, period.ended_ms - period.began_ms)
         self.ended_at_ms = period.ended_ms
-        self.throttled_ms += waited_ms
+        self.throttled_ms += period.longest_ms(period.waits)
         if period.blocked is None and period.flow * 100 < period.limit * UNDER_PERCENT:
-            self.under_limit_ms += waited_ms
+            self.under_limit_ms += period.longest_ms(period.short)
         self.over_percent = [max(pair) for pair in zip(self.over_percent, period.over, strict=True)]
         for broker, (waited, _) in period.waits.items():
             self.waits_ms[broker] = self.waits_ms.get(broker, 0) + waited
@@ -131,7 +136,9 @@ class Recorder:
             if limited and limit is not None and (key in waits or over[0] > OVER_PERCENT):
                 began_ms = now_ms - self._period_ms
                 blocked = BLOCKED_STORAGE if _is_refused(ledger, key) else None
-                period = _Period(limit, limited.strategy, waits.get(key, {}), flow, over, began_ms, now_ms, blocked)
+                waited = waits.get(key, {})
+                short = _short(ledger, key, waited, flow, limit)
+                period = _Period(limit, limited.strategy, waited, flow, over, began_ms, now_ms, short, blocked)
                 due += self._took(ledger, key, period, now)
         for key, interval in list(self._open.items()):
             if now_ms - interval.ended_at_ms >= QUIET_MS:
@@ -184,6 +191,19 @@ class Recorder:
         if not self._opened[_instance(key)]:
             del self._opened[_instance(key)]
         return _frozen(epoch, key, self._open.pop(key))
+
+
+def _short(ledger: Ledger, key: Key, waits: Waits, flow: int, limit: int) -> frozenset[int]:
+    """Of the brokers that waited, those that waited for the division: more could have flowed, and they did not hold it.
+
+    A broker that holds all that the others leave makes a burst wait for the limit itself, however little flows in the period.
+    """
+    found = set()
+    for broker in waits:
+        held, own = ledger.holds(*key, broker)
+        if held is None or held * 100 < (limit - (flow - own)) * UNDER_PERCENT:
+            found.add(broker)
+    return frozenset(found)
 
 
 def _is_refused(ledger: Ledger, key: Key) -> bool:

@@ -93,6 +93,23 @@ def test_periods_that_follow_each_other_are_one_interval_and_a_pause_of_two_seco
     assert (interval.throttled_ms, interval.under_limit_ms) == (5 * 600, 5 * 600)
 
 
+@pytest.mark.parametrize(
+    ("held", "other", "under_ms"),
+    [
+        (300, 0, 0),  # all of it: a burst waited for what was bought
+        (284, 0, 600),  # below 95 %
+        (200, 100, 0),  # what the other one left
+        (180, 100, 600),
+        (None, 0, 600),  # its initial share
+    ],
+)
+def test_a_burst_waits_for_the_limit_where_a_broker_holds_all_that_others_leave(held, other, under_ms):
+    watched = Watched(produce=300)
+    watched.second(waits(60, allocation=held), flow(other))
+    (interval,) = watched.recorder.close(6)
+    assert (interval.throttled_ms, interval.under_limit_ms) == (600, under_ms)
+
+
 def test_the_inputs_are_those_of_the_period_in_which_most_was_waited():
     watched = Watched()
     for milliseconds in (100, 900, 300):

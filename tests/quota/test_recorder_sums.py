@@ -12,9 +12,11 @@ from tests.quota.test_recorder import NINE, Watched, waits
 NO_OVER = (0.0,) * len(WINDOWS_S)
 
 
-def period(number=0, *, waited=None, flow=0, over=NO_OVER, limit=1_000):
-    began_ms = NINE + number * 1_000
-    return _Period(limit, "ckafka", waited or {}, flow, over, began_ms, began_ms + 1_000)
+def period(number=0, *, waited=None, flow=0, over=NO_OVER, limit=1_000, short=None):
+    began_ms, waited = NINE + number * 1_000, waited or {}
+    return _Period(
+        limit, "ckafka", waited, flow, over, began_ms, began_ms + 1_000, frozenset(waited if short is None else short)
+    )
 
 
 def opened(first):
@@ -36,6 +38,12 @@ def test_waiting_below_95_percent_of_the_limit_is_counted_apart(used, under_ms):
     interval = opened(period())
     interval.add(period(waited={1: (500, 0)}, flow=used))
     assert interval.under_limit_ms == under_ms
+
+
+def test_only_brokers_count_that_held_less_than_they_could_have_had():
+    interval = opened(period())
+    interval.add(period(waited={1: (700, 0), 2: (300, 0)}, flow=500, short={2}))
+    assert (interval.throttled_ms, interval.under_limit_ms) == (700, 300)
 
 
 def test_over_admission_is_the_largest_of_each_window():
