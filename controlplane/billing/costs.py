@@ -12,12 +12,13 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db import OperationalError
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
-from controlplane.billing.models import MonthCost
+from controlplane.billing.models import Invoice, MonthCost
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.forecast import Recent, forecast_document, recent_window
 from controlplane.billing.pricing.money import total_of
@@ -189,15 +190,25 @@ def there_in(month: Month, instances: QuerySet[Instance]) -> QuerySet[Instance]:
 def costs_refresh(*, clock: Clock = SYSTEM_CLOCK, until_s: float = ROUND_S) -> int:
     """Compute what is older than REFRESHED_AFTER, of this month and, until it is invoiced, of the one before; how many.
 
+    And of still earlier months, once, what has an invoice by now: months may wait for long.
     One that cannot be computed is logged, and no obstacle to those behind it.
     """
     done, end = 0, time.monotonic() + until_s
-    for month in (Month.of(clock.now()), Month.of(clock.now()).before(1)):
-        for instance_id in _stale(month, clock.now()):
-            if time.monotonic() >= end:
-                return done
-            done += _refreshed(instance_id, month, clock)
+    present = Month.of(clock.now())
+    due = ((name, month) for month in (present, present.before(1)) for name in _stale(month, clock.now()))
+    for instance_id, month in chain(due, _invoiced_late(present.before(1))):
+        if time.monotonic() >= end:
+            return done
+        done += _refreshed(instance_id, month, clock)
     return done
+
+
+def _invoiced_late(before: Month) -> list[tuple[str, Month]]:
+    """Months before one that have an invoice, and are known as they were when they had none."""
+    rows = MonthCost.objects.unscoped(_REASON).filter(month__lt=str(before), is_final=False)
+    invoices = Invoice.objects.unscoped(_REASON).filter(instance=OuterRef("instance"), month=OuterRef("month"))
+    found = rows.filter(Exists(invoices)).order_by("month", "instance_id").values_list("instance_id", "month")
+    return [(instance_id, documents.month_of(month)) for instance_id, month in found]
 
 
 def _stale(month: Month, now: datetime) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from controlplane.billing import closing, costs, selectors
-from controlplane.billing.models import MonthCost, PlanChoice
+from controlplane.billing.models import Invoice, MonthCost, PlanChoice
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
@@ -328,6 +328,21 @@ class TestOfAnOrganisation:
         assert may.is_final
         costs.costs_refresh(clock=clock(later + timedelta(hours=4)))
         assert MonthCost.objects.unscoped("a test").get(month="2026-05").computed_at == may.computed_at
+
+    def test_a_month_that_was_invoiced_long_after_its_end_is_what_its_invoice_says(self, opened):
+        usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))
+        costs.costs_refresh(clock=clock(datetime(2026, 6, 30, 23, tzinfo=UTC)))
+        raised([row(opened.id, "2026-05-20T13", 300 * GB)])
+        much_later = datetime(2026, 8, 3, tzinfo=UTC)
+        costs.costs_refresh(clock=clock(much_later))
+        may = MonthCost.objects.unscoped("a test").get(month="2026-05")
+        assert (may.is_final, may.so_far) == (False, Decimal("100.80")), "it waits for its invoice"
+        closing.invoice_close(instance=opened, month=MAY, now=much_later)
+        costs.costs_refresh(clock=clock(much_later + timedelta(minutes=1)))
+        may.refresh_from_db()
+        invoice = Invoice.objects.unscoped("a test").get(month="2026-05")
+        assert (may.is_final, may.so_far) == (True, invoice.total)
+        assert may.so_far > Decimal("100.80")
 
     def test_one_that_cannot_be_computed_is_no_obstacle_to_the_others(self, alice, opened, monkeypatch):
         other, _ = instances.instance_create(organisation=alice.organisation, actor="a", **{**WANTED, "name": "other"})
