@@ -28,6 +28,7 @@ from controlplane.billing.serializers import (
     MonthCostPageSerializer,
     MonthCostSerializer,
     OrganisationCostSerializer,
+    RawComparedSerializer,
     TopicCostsSerializer,
     UserCostsSerializer,
     VerificationSerializer,
@@ -37,7 +38,7 @@ from controlplane.billing.serializers import (
     WaiverRequestSerializer,
     WaiverSerializer,
 )
-from controlplane.billing.verification import invoice_verify
+from controlplane.billing.verification import invoice_raw, invoice_verify
 from controlplane.billing.waiting import waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -236,10 +237,19 @@ class InvoiceVerifyApi(APIView):
 
     @extend_schema(request=None, responses=VerificationSerializer, tags=["invoices"])
     def post(self, request: Request, number: str) -> Response:
-        """Compute an invoice once more, from what was sealed and from today's usage. It changes nothing."""
+        """Compute an invoice once more, from what was sealed and from today's usage. It changes nothing.
+
+        `raw` is what the daily job that recomputes usage from the raw records has found of the month's days.
+        """
         invoice = selectors.invoice_get(organisation=caller_of(request).organisation, number=number)
-        found = invoice_verify(invoice=invoice)
-        return Response({"equal": not found, "differences": [difference.document() for difference in found]})
+        found, raw = invoice_verify(invoice=invoice), invoice_raw(invoice=invoice)
+        return Response(
+            {
+                "equal": not found and not raw.differences,
+                "differences": [difference.document() for difference in found],
+                "raw": RawComparedSerializer(raw).data,
+            }
+        )
 
 
 class WaitingMonthsApi(APIView):

@@ -155,6 +155,8 @@ class DifferenceSerializer(serializers.Serializer[Any]):
             "sizes",
             "prepaid",
             "elastic",
+            "guarantee",
+            "tax",
             "usage",
         ],
         help_text="the first six: the invoice is damaged; the others: its month looks different today",
@@ -166,11 +168,34 @@ class DifferenceSerializer(serializers.Serializer[Any]):
     recomputed = serializers.CharField(allow_null=True)
 
 
+class RawDifferenceSerializer(serializers.Serializer[Any]):
+    """A counter of an hour that is not what the raw records say."""
+
+    hour = serializers.CharField()
+    against = serializers.CharField(help_text="database, or invoices")
+    topic = serializers.CharField(help_text="empty: of all together")
+    counter = serializers.CharField()
+    recomputed = serializers.CharField()
+    known = serializers.CharField()
+
+
+class RawComparedSerializer(serializers.Serializer[Any]):
+    """What was recomputed from the raw records of usage, day by day."""
+
+    compared = serializers.ListField(child=serializers.DateField(), help_text="days that were")
+    not_compared = serializers.ListField(
+        child=serializers.DateField(), help_text="days that were not, or not all of them"
+    )
+    at = serializers.DateTimeField(allow_null=True, help_text="when: the oldest of them; null: none was")
+    differences = RawDifferenceSerializer(many=True)
+
+
 class VerificationSerializer(serializers.Serializer[Any]):
     """Whether an invoice is what its rows give."""
 
     equal = serializers.BooleanField()
     differences = DifferenceSerializer(many=True)
+    raw = RawComparedSerializer()
 
 
 class WaitedForSerializer(serializers.Serializer[Any]):

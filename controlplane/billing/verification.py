@@ -31,6 +31,7 @@ from controlplane.billing.selectors import (
     terms_of,
 )
 from controlplane.metering.elastic import elastic_hours, is_kept
+from controlplane.metering.recomputed import RawCompared, raw_compared
 from controlplane.quotas.report import is_reported
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ class Difference:
 def invoice_verify(*, invoice: Invoice) -> list[Difference]:
     """Everything that can be said of one invoice; nothing where it is what its rows give."""
     return [*_sealed(invoice), *_follows(invoice), *_recomputed(invoice), *_today(invoice)]
+
+
+def invoice_raw(*, invoice: Invoice) -> RawCompared:
+    """What the raw records have said of its month: behind every hour of usage stand records with an offset each."""
+    month = documents.month_of(invoice.month)
+    return raw_compared(instance=invoice.instance, first=month.start.date(), after=month.end.date())
 
 
 def organisation_verify(*, organisation: Organisation) -> list[Difference]:

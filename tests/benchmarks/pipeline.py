@@ -13,7 +13,7 @@ quota_report  a day of minutes, one row for each instance and minute, and 27 day
 Each factor has a process and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), and each job
 of it a JVM with the job's options, so that the peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python,
 and what the heap holds at the job's end. A JVM takes what heap it is given before it collects, so the peak says little
-unless the heap is small: with `--heap 384m` all factors must do with the same.
+unless the heap is small: with `--heap 480m` all factors must do with the same.
 Records are made by Spark while they are read; `generating_s` is what that alone costs. Delta Lake's jars are those of the
 pipeline's tests. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and bytes in `__usage`, rows
 in the database, bytes in the lake, and how long the jobs would take.
@@ -366,7 +366,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--factors", type=lambda text: sorted(map(int, text.split(","))), default=[1, 4, 16])
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--heap", default="", help="of each JVM, such as 384m; as in the product where it is not given")
+    parser.add_argument("--heap", default="", help="of each JVM, such as 480m; Spark wants 450 or more; without: the product's")
     parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

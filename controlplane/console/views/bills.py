@@ -23,7 +23,7 @@ from controlplane.billing.pricing.plans import Plan, month_day, plans_on
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.pricing.what_if import what_if_document
 from controlplane.billing.services import plan_choose
-from controlplane.billing.verification import invoice_verify
+from controlplane.billing.verification import invoice_raw, invoice_verify
 from controlplane.billing.waiting import months_waiting, waiting_ids
 from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
@@ -192,6 +192,7 @@ def verify(request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
         "number": number,
         "instance": invoice.instance,
         "differences": invoice_verify(invoice=invoice),
+        "raw": invoice_raw(invoice=invoice),
     }
     return render(request, "console/invoice_verify.html", context)
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.test import Client
 
 from controlplane.billing import closing
 from controlplane.billing.chain import FIRST, Sealed, number_of, number_text
@@ -17,7 +18,9 @@ from controlplane.core.errors import ConcurrentChange
 from controlplane.instances import lifecycle
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
+from controlplane.metering.models import Difference, Reconciliation
 from tests.controlplane.conftest import WANTED
+from tests.controlplane.console.conftest import text_of
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
 
@@ -27,6 +30,13 @@ NOW = datetime(2026, 6, 1, 7, 0, 0, 123456, tzinfo=UTC)
 
 def invoices(organisation) -> list[Invoice]:
     return list(Invoice.objects.for_organisation(organisation).order_by("number"))
+
+
+def look(day: int, until: int, *, different: int = 0, gone: tuple[str, ...] | list[str] = ()) -> Reconciliation:
+    return Reconciliation.objects.create(
+        start_hour=f"2026-05-{day:02}T00:00:00Z", end_hour=f"2026-05-{until:02}T00:00:00Z", at_ms=1_777_682_400_000,
+        compared=24, different=different, raised=0, gone=list(gone),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -232,7 +242,7 @@ class TestRest:
 
     def test_verifying_says_that_all_is_equal_or_what_is_not(self, alice, chained, instance):
         body = alice.api.post("/api/v1/invoices/inv-00000003/verify").json()
-        assert body == {"equal": True, "differences": []}
+        assert (body["equal"], body["differences"]) == (True, [])
         raised([row(instance.id, "2026-05-31T23", 8 * 10**9)])
         body = alice.api.post("/api/v1/invoices/inv-00000003/verify").json()
         assert body["equal"] is False
@@ -240,6 +250,39 @@ class TestRest:
         assert (difference["code"], difference["line"], difference["item"]) == ("usage", 3, "produced")
         assert (difference["invoiced"], difference["recomputed"]) == ("2 GB", "7 GB")
         assert "2026-05-31 23:00 to 2026-06-01 00:00 UTC" in difference["detail"]
+
+    def test_it_says_what_the_raw_records_had_to_say_of_the_month(self, alice, chained, instance):
+        path = "/api/v1/invoices/inv-00000003/verify"
+        nothing = alice.api.post(path).json()["raw"]
+        assert (nothing["compared"], len(nothing["not_compared"]), nothing["at"]) == ([], 31, None)
+        look(1, 3)
+        run = look(3, 4, different=2)
+        look(4, 5, gone=[instance.cluster.name])
+        look(5, 6, different=10**6)
+        for of, hour in ((instance.pk, 3), ("ins-somebody", 4)):
+            Difference.objects.create(
+                reconciliation=run, against="database", instance=of, hour=f"2026-05-03T0{hour}:00:00Z", boot="b", topic="orders",
+                counter="produced_bytes", recomputed="7", known="5",
+            )  # fmt: skip
+        body = alice.api.post(path).json()
+        assert (body["equal"], body["differences"]) == (False, [])
+        assert body["raw"]["compared"] == ["2026-05-01", "2026-05-02", "2026-05-03"]
+        assert body["raw"]["not_compared"][:2] == ["2026-05-04", "2026-05-05"], (
+            "its records were away; too many to be kept"
+        )
+        assert body["raw"]["at"] == "2026-05-02T00:40:00Z"
+        assert body["raw"]["differences"] == [
+            {"hour": "2026-05-03T03:00:00Z", "against": "database", "topic": "orders", "counter": "produced_bytes",
+             "recomputed": "7", "known": "5"},
+        ]  # fmt: skip
+        browser = Client()
+        browser.force_login(alice.user)
+        page = text_of(browser.get(f"/{alice.organisation.id}/invoices/inv-00000003/verify"))
+        assert "3 days of the month were recomputed from the raw records" in page
+        assert "28 days were not" in page
+        look(3, 4)  # a later look counts
+        body = alice.api.post(path).json()
+        assert (body["equal"], body["raw"]["differences"]) == (True, [])
 
     def test_a_viewer_may_verify(self, viewer, chained):
         assert viewer.api.post("/api/v1/invoices/inv-00000001/verify").json()["equal"] is True

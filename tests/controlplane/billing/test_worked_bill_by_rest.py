@@ -57,7 +57,8 @@ def test_the_invoice_says_1248_39_and_2044_90(alice, invoiced):
 
 
 def test_it_can_be_computed_again(alice, invoiced):
-    assert alice.api.post(f"{NUMBER}/verify").json() == {"equal": True, "differences": []}
+    found = alice.api.post(f"{NUMBER}/verify").json()
+    assert (found["equal"], found["differences"]) == (True, [])
 
 
 def test_its_files_say_the_same(alice, invoiced):
