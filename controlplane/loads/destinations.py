@@ -41,6 +41,16 @@ def bucket_uri(bucket: str, path: str) -> str:
     return f"s3://{bucket}/{path}"
 
 
+def shown(folder: str, root: str) -> str:
+    """A folder's address as its tenant is shown it: below the root, which is a path of the service's machines.
+
+    Of one that was made below another root the three names that `folder_uri` gives.
+    """
+    if root and folder.startswith(f"{root}/"):
+        return folder.removeprefix(f"{root}/")
+    return "/".join(folder.split("/")[-3:])
+
+
 def table_of(folder: str) -> Path | None:
     """A table's folder on this machine; None: it is elsewhere."""
     split = urlsplit(folder)
