@@ -283,9 +283,10 @@ def test_sentences_of_services_are_known_again_by_their_patterns(chinese):
         "stopped: the instance is isolated, not running",
         "the operators of this service allow no such place for loads any more",
         "1 of 2 rows are staged: another run of the report removed them",
+        "no version 3 of the plan 'gold' is on record",
     ],
 )
-def test_whatever_a_run_of_a_load_says_is_in_the_language_of_the_page(chinese, said):
+def test_whatever_a_program_says_of_a_run_or_a_bill_is_in_the_language_of_the_page(chinese, said):
     shown = worded(in_page_words(said))
     assert CJK.search(shown)
     assert re.findall(r"(?:\b[a-z_]+\b[ ;,:]+){2}\b[a-z_]+\b", shown) == [], "also where two sentences are joined"
