@@ -1,8 +1,8 @@
 """A schema in Spark's DDL, as Spark's JSON has it: `id BIGINT, tags ARRAY<STRING>`. Pure.
 
 Read here so that a schema is judged when somebody sets up a load, and not by Spark after its start. Only what a table of a
-load can have is known: names with or without backquotes, a colon behind them or none, `NOT NULL`, `COMMENT '…'`, and types of
-`schema_types`. Spark knows more (defaults, collations, types that no table of a load takes): that is refused.
+load can have is known: names with backquotes or, of ASCII, without; a colon behind them or none; `NOT NULL`; `COMMENT '…'`;
+and types of `schema_types`. Spark knows more (comments, collations, types that no table of a load takes): that is refused.
 
 ::
 
@@ -29,7 +29,9 @@ ALLOWED = (
     "names with types of BIGINT, INT, SMALLINT, TINYINT, DOUBLE, FLOAT, DECIMAL(p,s), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, "
     "ARRAY<…>, MAP<…,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
 )
-_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)*)`|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(\w+)|([<>(),:]))", re.DOTALL)
+_TOKEN = re.compile(
+    r"\s*(?:`((?:[^`]|``)*)`|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z0-9_]+)|([<>(),:]))", re.DOTALL
+)
 QUOTED, TEXT, WORD, SIGN = 1, 2, 3, 4
 _END = (0, "")
 
@@ -65,7 +67,10 @@ class _Reader:
 
     def whole(self) -> dict[str, Any]:
         """All of it."""
+        is_struct = self._took("struct", "<")  # with its name, or the fields alone
         made = self._fields(DEEPEST)
+        if is_struct:
+            self._must(">")
         if self._next != _END:
             raise self._wrong()
         return {"type": "struct", "fields": made}

@@ -62,6 +62,7 @@ def test_every_schema_that_a_table_can_have_is_read(found):
         ("a: long", "long"),
         ("  a\n STRING COMMENT 'it''s' ".replace("''", "\\'"), "string"),
         ("a real", "float"),
+        ("struct<a: int>", "integer"),
     ],
 )
 def test_ways_to_write_one_field(text, kind):
@@ -79,7 +80,8 @@ def test_names_in_backquotes_have_any_sign_and_not_null_is_kept():
     "text",
     ["id bigint, name nonsense", "a b c d", "a", "bigint", "", ",", "a int,", "a int b int", "a array<int", "a array<>",
      "a map<int>", "a struct<b int", "a decimal(x)", "a decimal(39,1)", "a varchar(5)", "a int default 5", "a int; drop",
-     "a 'b'", "a int not", "a " + "array<" * 30 + "int" + ">" * 30, "{", "{}", '{"type": "udt"}', "a timestamp_ntz", "`a int"],
+     "a 'b'", "a int not", "a " + "array<" * 30 + "int" + ">" * 30, "{", "{}", '{"type": "udt"}', "a timestamp_ntz", "`a int",
+     "größe int", "struct<a int", "struct<a int>, b int"],
 )  # fmt: skip
 def test_what_can_never_work_is_refused(text):
     with pytest.raises(SchemaError):
