@@ -14,7 +14,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     from django.core.management import execute_from_command_line  # noqa: PLC0415  # settings come first
 
-    execute_from_command_line(_for_a_stack(sys.argv) if sys.argv[1:2] == ["--stack"] else sys.argv)
+    from controlplane.env import EnvironmentProblem  # noqa: PLC0415  # so does the path to it
+
+    try:
+        execute_from_command_line(_for_a_stack(sys.argv) if sys.argv[1:2] == ["--stack"] else sys.argv)
+    except EnvironmentProblem as problem:
+        sys.exit(f"sluice: {problem}")
 
 
 def _for_a_stack(words: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
@@ -22,13 +23,24 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A request body. Unknown members are refused by name."""
 
     not_empty: ClassVar[bool] = False  # a change of nothing is refused by its service; the published schema says so
+    fixed: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Members that the thing has and this request cannot set, with what is said then."""
+
+    def get_fields(self) -> dict[str, Any]:
+        """A choice that is refused names those that there are."""
+        fields = super().get_fields()
+        for field in fields.values():
+            choice = getattr(field, "child", field)
+            if isinstance(choice, serializers.ChoiceField):
+                choice.error_messages["invalid_choice"] = "must be one of " + ", ".join(map(str, choice.choices))
+        return fields
 
     def to_internal_value(self, data: Any) -> Any:
         unknown = {}
         if isinstance(data, Mapping):
             surplus = [name for name in data if name not in self.fields]
             near = {name: _meant(name, self.fields) for name in surplus[:MOST_GUESSED]}
-            unknown = {name: [_unknown_field(near.get(name))] for name in surplus}
+            unknown = {name: [self.fixed.get(name) or _unknown_field(near.get(name))] for name in surplus}
         try:
             found = super().to_internal_value(data)
         except serializers.ValidationError as error:

@@ -194,7 +194,8 @@ def _close_guarded(instance: Instance, month: Month, now: datetime, waived: Waiv
         made = invoice_close(instance=instance, month=month, now=now, waived=waived)
     except Exception as error:  # what is the matter with one bill must not keep all others from being written
         LOG.exception("invoice of %s for %s", instance.id, month)
-        problem = f"{type(error).__name__}: {error}"
+        # A plan or a price list that is missing says so in a sentence; what else is raised here is a bug, with its name.
+        problem = str(error) if type(error) is LookupError else f"{type(error).__name__}: {error}"
         failures.update_or_create(**about, defaults={"problem": problem, "at": now})
         return False
     failures.filter(instance=instance, month=str(month)).delete()

@@ -8,6 +8,7 @@
     listing icons templatetags       rows with a search; icons; numbers with units in templates
     advice broker_state rules waits  errors, brokers, throttle rules and waiting in words
     wording extraction catalogue     what Python says in the page's language; which texts are shown; `.po` files beside them
+    load_words                       what a run of a load says, with names of its page
     contents                         what stands in a message: text, a JSON tree, hex
     flow shares                      what flows against what was bought, and how limits are shared out
     over_time charts                 a history as charts; a chart as SVG

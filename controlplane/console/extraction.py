@@ -78,6 +78,7 @@ NOT_SPOKEN = {
         "extraction",
         "icons",
         "known_browser",
+        "load_words",
         "middleware",
         "proof",
         "snippets",
@@ -104,8 +105,12 @@ REFUSING = (
     ),
     *("rebalancing", "routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
     *("transactions", "what_if"),
+    # Of the programs that load and copy: what they end with stands in the row of a run. What names options of theirs is in
+    # `wording.NAMES`, in words of the page.
+    *("lake/bucket.py", "lake/commitlog.py", "lake/copying.py", "lake/ddl.py", "lake/schema_types.py", "lake/table.py"),
+    "spark/topics.py",
 )
-"""Apps: what their services raise is shown by pages."""
+"""Apps, and modules: what they raise is shown by pages."""
 REFUSALS = {
     "FieldProblem",
     "Invalid",
@@ -115,6 +120,10 @@ REFUSALS = {
     "Unavailable",
     "AlreadyExists",
     "LimitReached",
+    "LakeError",
+    "NoBucketError",
+    "SchemaError",
+    "TopicAwayError",
 }
 REFUSALS |= {
     "CapacityExhausted",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"\{(\w+)\}")
 SENTENCES = frozenset(
-    "because detail direction done error have in_force kind one operation operation_title problem reason role said sentence so "
-    "state subject them title used verb waited what who whom why words".split()
+    "allowed because detail direction done error have in_force kind one operation operation_title problem reason role said "
+    "sentence so state subject them title used verb waited what who whom why words".split()
 )
 """Values with these names are texts of ours."""
 LEAST_LETTERS = 5
@@ -147,11 +147,14 @@ NAMES = (
     "In this service {most} at most.",
     "For those who run the brokers.",
     *("sizes", "offsets", "configurations", "Changed"),
-    # What runs of loads say: as the runner keeps it, and the program of Spark with members of REST for its options.
+    # What runs of loads say: as the runner keeps it, and the programs, with names of the page for their options.
     "the program that ran this load is gone, and did not say why",
     "the program ended with status {status}, and did not say why",
     "the program cannot be started",
+    "the runner could not look after this run",
+    "the operators of this service allow no such place for loads any more",
     "the instance is {state}, not running",
+    "stopped: the instance is {state}, not running",
     "stopped before it began",
     "stopped; what was committed by then stays, and the next run goes on there",
     "stopped after {hours} hours; the next run goes on where the table is",
@@ -159,24 +162,59 @@ NAMES = (
     "commit {number} of {commits}: reading {offsets} offsets: {seconds} s, {ready} of {all} tasks",
     "commit {number} of {commits}: writing {rows} rows: {seconds} s",
     "commit {number} of {commits}: writing {rows} rows: {seconds} s, {ready} of {all} tasks",
+    "looking at table and topic: {seconds} s",
+    "looking at table and topic: {seconds} s, {ready} of {all} tasks",
     "inferring the schema: {seconds} s",
     "inferring the schema: {seconds} s, {ready} of {all} tasks",
     "{offsets} offsets of {partitions} partitions, {commits} commits",
     "nothing to load: the table has all that the topic has",
     "{rows} rows, {bytes} bytes of keys and values, 1 commit, {seconds} s; topic id {id}",
     "{rows} rows, {bytes} bytes of keys and values, {commits} commits, {seconds} s; topic id {id}",
+    (
+        "names with types of BIGINT, INT, SMALLINT, TINYINT, DOUBLE, FLOAT, DECIMAL(p,s), BOOLEAN, STRING, BINARY, DATE, "
+        "TIMESTAMP, ARRAY<…>, MAP<…,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
+    ),
+    "nothing to load: the table has all that the topic has; {said}",
+    "{rows} rows, {bytes} bytes of keys and values, 1 commit, {seconds} s; topic id {id}; {said}",
+    "{rows} rows, {bytes} bytes of keys and values, {commits} commits, {seconds} s; topic id {id}; {said}",
+    "{said}; loaded by runs before",
+    "looking whether the bucket takes the table",
+    "version {version} of {newest}: 1 file",
+    "version {version} of {newest}: {files} files",
+    "version {version} of {newest}: {ready} of {files} files",
+    "version {version} of {newest} copied",
+    "copied up to version {version}: 1 file, {bytes} bytes",
+    "copied up to version {version}: {files} files, {bytes} bytes",
+    "nothing to copy after version {version}",
+    "loaded, not all copied by this run",
     "offsets {first} to {last} of partition {partition}",
+    "offsets {first} to {last} of partition {partition}; {what}",
+    "Spark does not run: {why}",
+    "the topic {before} was deleted and made again, as {after}, while it was read",
+    "expired while they were read: {what}. Nothing was written.",
+    "the table was loaded from the topic {before}, not {after}",
+    "the table was loaded by a newer release (manifest {number}); this one knows {known}",
+    (
+        "{table} is a table whose log does not say what was loaded into it: name what to load with “These offsets again”, which "
+        "takes the place of what the table has of it"
+    ),
+    "the schema cannot be read: {why}",
+    (
+        "none of the {number} values looked at is a JSON object with members: “None: keys and values as they are” loads them"
+    ),
+    "the table has the schema {schema} ({known}), and another one is asked for: leave schema out, or load into another table",
+    "{merged} of {rows} rows are staged: another run of the report removed them",
     (
         "the table was loaded from the topic with the id {before}, and the topic of this name has the id {after}: it was deleted "
-        "and made again. new_topic goes on with the new one, from its beginning; the rows of the old one stay, under its id."
+        "and made again. “New topic” goes on with the new one, from its beginning; the rows of the old one stay, under its id."
     ),
     (
-        "no longer in the topic: {gaps}. They expired, or were deleted. skip_expired goes on behind them, and notes in the table "
-        "what is missing."
+        "no longer in the topic: {what}. They expired, or were deleted. “Skip what has expired” goes on behind them, and notes "
+        "in the table what is missing."
     ),
     (
-        "no longer in the topic: {gaps}. They expired, or were deleted. skip_expired loads the rest of the range; rows that the "
-        "table has of them stay."
+        "no longer in the topic: {what}. They expired, or were deleted. “Skip what has expired” loads the rest of the range; "
+        "rows that the table has of them stay."
     ),
     (
         "partition {partition} ends at offset {end}, and the table has it up to {most}: the topic has lost its end (an unclean "

@@ -24,6 +24,7 @@
     checksum    of the records of a partition, for whoever wants to compare
     inference   which schema JSON values have
     schema_types  those that a schema may have, whoever has written it
+    ddl         a schema as people write it, read without Spark
     request     the command line
     errors      what can be wrong, and the exit status
 

@@ -14,6 +14,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO
@@ -23,7 +24,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
-from controlplane.lake.errors import LakeError
+from controlplane.lake.errors import LakeError, NoBucketError
 
 PART_BYTES = 16 * 1024 * 1024
 """How much of a file is in memory at a time. S3 takes 10,000 parts, so a file may have 156 GiB."""
@@ -70,14 +71,29 @@ class Bucket:
 
     def put(self, key: str, content: BinaryIO) -> int:
         """Writes an object, whole or not at all, in place of one that is there. Bytes. Raises LakeError, OSError."""
-        try:
+        with self._refusals(key):
             first = content.read(PART_BYTES)
             if len(first) < PART_BYTES:
                 self._client.put_object(Bucket=self.name, Key=key, Body=io.BytesIO(first))
                 return len(first)
             return self._put_parts(key, chain([first], _parts(content)))
+
+    def check(self, key: str) -> None:
+        """Whether an object can be written there: one is begun in parts, and given up. Raises LakeError as `put` does.
+
+        Nothing appears in the bucket, and no right is needed that a copy does not need anyway. An object that is written and
+        deleted again would need `s3:DeleteObject`, with which a key that is lost could remove the table.
+        """
+        where = {"Bucket": self.name, "Key": key}
+        with self._refusals(key):
+            self._abandon({**where, "UploadId": self._client.create_multipart_upload(**where)["UploadId"]})
+
+    @contextmanager
+    def _refusals(self, key: str) -> Iterator[None]:
+        try:
+            yield
         except ClientError as error:
-            raise LakeError(refusal(error.response, key)) from None
+            raise refusal(error.response, self.name, key) from None
         except BotoCoreError as error:
             raise LakeError(f"the store of the bucket does not answer ({type(error).__name__})") from None
 
@@ -109,20 +125,20 @@ class Bucket:
             return
 
 
-def refusal(answer: dict[str, Any], key: str) -> str:
-    """A sentence about what S3 answered. Of the answer only its code is shown."""
+def refusal(answer: dict[str, Any], bucket: str, key: str) -> LakeError:
+    """What S3 answered, in a sentence. Of the answer only its code is shown."""
     code = str(answer.get("Error", {}).get("Code", ""))
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     shown = code if _CODE.fullmatch(code) else str(status)
     if code == "NoSuchBucket":
-        return "the bucket does not exist"
+        return NoBucketError(f"the bucket {bucket} does not exist")
     if code in _ELSEWHERE or 300 <= status < 400:
-        return f"the bucket is not in this region ({shown})"
+        return LakeError(f"the bucket is not in this region ({shown})")
     if status in {401, 403}:
-        return f"the bucket refuses the key ({shown})"
+        return LakeError(f"the bucket refuses the key ({shown})")
     if status >= 500:
-        return f"the store of the bucket fails ({shown})"
-    return f"the bucket refuses {key} ({shown})"
+        return LakeError(f"the store of the bucket fails ({shown})")
+    return LakeError(f"the bucket refuses {key} ({shown})")
 
 
 class _Guard:

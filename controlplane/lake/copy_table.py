@@ -11,7 +11,8 @@ The keys are in the file that `--credentials` names, and nowhere else ::
     secret_key=…
 
 Progress goes to standard error and to the report. There `version` is the newest version that the bucket has; given back as
-`--after`, the next run goes on behind it. The exit status is 0, or that of the error (`errors`); 2 as well for words that
+`--after`, the next run goes on behind it. With `--try` nothing is copied: it is only tried whether the bucket takes what a copy
+would write, which needs no table yet. The exit status is 0, or that of the error (`errors`); 2 as well for words that
 make no sense. Needs neither Spark nor a JVM.
 """
 
@@ -33,6 +34,8 @@ from controlplane.lake.errors import LakeError, RequestError
 from controlplane.lake.report import Reporter
 
 FAILED = 1
+TRIAL = "_sluice_trial"
+"""What is begun and given up in the table's folder. No reader of Delta looks at names with a low line."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _REGION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
@@ -52,6 +55,7 @@ class Request:
     report: Path | None
     after: int
     until: Path | None = None
+    is_trial: bool = False
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Request:
@@ -67,6 +71,7 @@ class Request:
             read.report,
             read.after,
             read.until,
+            read.is_trial,
         )
 
 
@@ -84,6 +89,10 @@ def run(request: Request, reporter: Reporter) -> int:
     try:
         credentials = credentials_of(request.credentials.read_text())
         bucket = Bucket(request.bucket, request.region, credentials, request.endpoint)
+        if request.is_trial:
+            reporter.say("looking whether the bucket takes the table")
+            bucket.check(f"{request.path}/{TRIAL}")
+            return 0
         copy = Copy(CommitLog(request.table), bucket, request.path, reporter, request.until)
         reporter.say(copy.run(request.after))
         return 0
@@ -163,6 +172,12 @@ def _parser() -> argparse.ArgumentParser:
         "--until", type=Path, metavar="FILE", help="end after a version, once this file is there: the next copy goes on"
     )
     add("--after", type=_version, default=-1, metavar="VERSION", help="the version that is copied already")
+    add(
+        "--try",
+        dest="is_trial",
+        action="store_true",
+        help="copy nothing: only try whether the bucket can be written to",
+    )
     return parser
 
 

@@ -108,11 +108,11 @@ class Copy:
             if last < versions[-1] and self.until is not None and self.until.exists():
                 self.reporter.cut()
                 break
-        return f"copied up to version {last}: {self.files:,} files, {self.bytes:,} bytes"
+        return f"copied up to version {last}: {_files(self.files)}, {self.bytes:,} bytes"
 
     def _copy(self, stretch: Stretch, newest: int) -> None:
         last = stretch.versions[-1]
-        self.reporter.say(f"version {last} of {newest}: {len(stretch.files):,} files")
+        self.reporter.say(f"version {last} of {newest}: {_files(len(stretch.files))}")
         with ThreadPoolExecutor(THREADS, thread_name_prefix="copy") as pool:
             self._put_all(pool, stretch.files, f"version {last} of {newest}")
         for version in stretch.versions:
@@ -132,7 +132,7 @@ class Copy:
                 raise
             self.files += 1
             if time.monotonic() - said_s >= SAY_EVERY_S:
-                self.reporter.say(f"{what}: {number:,} of {len(files):,} files")
+                self.reporter.say(f"{what}: {number:,} of {_files(len(files))}")
                 said_s = time.monotonic()
 
     def _put_commit(self, version: int) -> None:
@@ -155,3 +155,7 @@ class Copy:
 
     def _key(self, path: str) -> str:
         return f"{self.prefix}/{path}"
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"

@@ -4,10 +4,12 @@
 
     LakeError                 1   anything else: brokers away, destination refuses, Spark fails
      ├─ RequestError          2   what was asked for makes no sense for this topic or table
+     │   └─ SchemaError       9   a schema that cannot be, or is not the table's
      ├─ AnotherTopicError     3   the topic was deleted and made again (--new-topic)
      ├─ ExpiredError          4   records expired before they were loaded (--skip-expired)
      ├─ ShorterTopicError     5   the topic ends before the table does
-     └─ OvertakenError        6   another load wrote to the table at the same time: start again
+     ├─ OvertakenError        6   another load wrote to the table at the same time: start again
+     └─ NoBucketError         8   there is no bucket of this name to copy the table into
 
 7 is `verify`'s: table and topic differ.
 """
@@ -22,9 +24,15 @@ class LakeError(Exception):
 
 
 class RequestError(LakeError):
-    """A range outside of the topic, a schema that is not the table's."""
+    """A range outside of the topic, words that make no sense."""
 
     exit_status = 2
+
+
+class SchemaError(RequestError):
+    """Types that are not known here, nothing to infer them from, or another schema than the table has."""
+
+    exit_status = 9
 
 
 class AnotherTopicError(LakeError):
@@ -49,3 +57,9 @@ class OvertakenError(LakeError):
     """The table is not as it was when this load began. Nothing of this commit was written."""
 
     exit_status = 6
+
+
+class NoBucketError(LakeError):
+    """No key helps: somebody has to make the bucket, or the table goes elsewhere."""
+
+    exit_status = 8

@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 
 from controlplane.lake import columns, inference, schema_types, topic
 from controlplane.lake.checksum import Total
-from controlplane.lake.errors import LakeError, RequestError
+from controlplane.lake.errors import LakeError, RequestError, SchemaError
 from controlplane.lake.manifest import Manifest, Schema
 from controlplane.lake.planning import Loaded, Plan, Span, Spans, Wanted, check_still_there, offsets_of, plan
 from controlplane.lake.progress import Progress, Say
@@ -200,7 +200,7 @@ class Load:
             text = Path(asked).read_text().strip()
             found = json.loads(text if text.startswith("{") else StructType.fromDDL(text).json())
         except (OSError, ValueError, RecursionError, PySparkException) as error:
-            raise RequestError(f"the schema cannot be read: {first_line(error)}") from error
+            raise SchemaError(f"the schema cannot be read: {first_line(error)}") from error
         return Schema("given", schema_types.checked(found))
 
     def _inferred(self, spans: Spans) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class Load:
             rows = records.where(f"octet_length(value) <= {LARGEST_SAMPLED}").select("value").collect()
         found = inference.infer(bytes(row["value"]) for row in rows)
         if not found["fields"]:
-            raise RequestError(
+            raise SchemaError(
                 f"none of the {len(rows)} values looked at is a JSON object with members: --schema raw loads them"
             )
         return found

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controlplane.lake.checksum import Total
-from controlplane.lake.errors import LakeError, RequestError
+from controlplane.lake.errors import LakeError, SchemaError
 from controlplane.lake.planning import Gap, Loaded, Plan, Span, Spans
 from controlplane.lake.schema_types import checked
 
@@ -41,14 +41,14 @@ class Schema:
     type: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Whoever it came from, Spark is handed nothing but types that are known. Raises RequestError."""
+        """Whoever it came from, Spark is handed nothing but types that are known. Raises SchemaError."""
         if self.type is not None:
             object.__setattr__(self, "type", checked(self.type))
 
     def check_same(self, other: Schema) -> None:
-        """Raises RequestError where a load asks for another one than the table has."""
+        """Raises SchemaError where a load asks for another one than the table has."""
         if other.type != self.type:
-            raise RequestError(
+            raise SchemaError(
                 f"the table has the schema {json.dumps(self.type)} ({self.kind}), and another one is asked for: leave --schema"
                 " out, or load into another table"
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from controlplane.lake.errors import RequestError
+from controlplane.lake.errors import SchemaError
 
 SIMPLE = frozenset(
     ("binary", "boolean", "byte", "date", "double", "float", "integer", "long", "short", "string", "timestamp")
@@ -25,11 +25,11 @@ def can_be_named(name: str) -> bool:
 
 
 def checked(found: object) -> dict[str, Any]:
-    """A struct of these types and nothing else of what was there. Raises RequestError."""
+    """A struct of these types and nothing else of what was there. Raises SchemaError."""
     left = [MOST_FIELDS]
     made = _type(found, DEEPEST, left)
     if not isinstance(made, dict) or made["type"] != "struct":
-        raise RequestError("the schema must be a struct")
+        raise SchemaError("the schema must be a struct")
     return made
 
 
@@ -37,12 +37,12 @@ def _type(found: object, deep: int, left: list[int]) -> str | dict[str, Any]:
     if isinstance(found, str):
         return _simple(found)
     if not isinstance(found, dict) or not deep:
-        raise RequestError(f"a type in the schema must be a name or an object, {DEEPEST} deep at most")
+        raise SchemaError(f"a type in the schema must be a name or an object, {DEEPEST} deep at most")
     kind = found.get("type")
     if kind == "struct":
         fields = found.get("fields")
         if not isinstance(fields, list):
-            raise RequestError("a struct in the schema must have a list of fields")
+            raise SchemaError("a struct in the schema must have a list of fields")
         return {"type": "struct", "fields": [_field(each, deep - 1, left) for each in fields]}
     if kind == "array":
         element = _type(found.get("elementType"), deep - 1, left)
@@ -51,16 +51,16 @@ def _type(found: object, deep: int, left: list[int]) -> str | dict[str, Any]:
         key, value = (_type(found.get(name), deep - 1, left) for name in ("keyType", "valueType"))
         is_null = found.get("valueContainsNull") is not False
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": is_null}
-    raise RequestError("the schema may have structs, arrays and maps, and simple types within")
+    raise SchemaError("the schema may have structs, arrays and maps, and simple types within")
 
 
 def _field(found: object, deep: int, left: list[int]) -> dict[str, Any]:
     left[0] -= 1
     if left[0] < 0:
-        raise RequestError(f"the schema may have {MOST_FIELDS} fields")
+        raise SchemaError(f"the schema may have {MOST_FIELDS} fields")
     name = found.get("name") if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(name, str) or not can_be_named(name):
-        raise RequestError(
+        raise SchemaError(
             f"each field of the schema must have a name of 1 to {LONGEST_NAME} characters that can be printed"
         )
     is_null = found.get("nullable") is not False
@@ -70,5 +70,5 @@ def _field(found: object, deep: int, left: list[int]) -> dict[str, Any]:
 def _simple(name: str) -> str:
     decimal = _DECIMAL.fullmatch(name)
     if name not in SIMPLE and not (decimal and 0 < int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1])):
-        raise RequestError(f"the schema names a type that is not known here: {name[:50]!r}")
+        raise SchemaError(f"{name[:50]!r} in the schema is no type that is known here")
     return name

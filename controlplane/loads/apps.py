@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.apps import AppConfig
 
 from controlplane.loads import installed
@@ -15,4 +17,4 @@ class LoadsConfig(AppConfig):
 
     def ready(self) -> None:
         """A setting that makes no sense stops the process, with a sentence."""
-        installed.check()
+        installed.check(folders_follow=sys.argv[1:2] == ["up"])

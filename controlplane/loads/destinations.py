@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 BUCKET_NAME = re.compile(r"(?!xn--|sthree-)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.ASCII)
 """Without dots, which TLS to the bucket's own host name does not get along with."""
 PATH = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*(/[A-Za-z0-9_=-][A-Za-z0-9_.=-]*)*", re.ASCII)
-REGION = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
+REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
 KEY = re.compile(r"[A-Za-z0-9/+=_.~-]{1,200}", re.ASCII)
 LONGEST_PATH = 500
 DEFAULT_REGION = "us-east-1"
@@ -39,6 +39,16 @@ def folder_uri(root: str, organisation_id: str, instance_id: str, load_id: str) 
 def bucket_uri(bucket: str, path: str) -> str:
     """The copy."""
     return f"s3://{bucket}/{path}"
+
+
+def shown(folder: str, root: str) -> str:
+    """A folder's address as its tenant is shown it: below the root, which is a path of the service's machines.
+
+    Of one that was made below another root the three names that `folder_uri` gives.
+    """
+    if root and folder.startswith(f"{root}/"):
+        return folder.removeprefix(f"{root}/")
+    return "/".join(folder.split("/")[-3:])
 
 
 def table_of(folder: str) -> Path | None:

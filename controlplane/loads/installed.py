@@ -48,12 +48,12 @@ def absence() -> str:
     return ""
 
 
-def check() -> None:
-    """Raises EnvironmentProblem."""
+def check(*, folders_follow: bool = False) -> None:
+    """Raises EnvironmentProblem. `folders_follow`: who asks gives its processes folders, where none are set (`manage.py up`)."""
     root, endpoint = folders(), buckets()
     if root and urlsplit(root).scheme not in _SCHEMES:
         raise EnvironmentProblem(f"SLUICE_LAKE_FOLDERS must begin with one of {', '.join(_SCHEMES)}, not {root!r}")
-    if endpoint and not root.startswith("file:"):
+    if endpoint and not root.startswith("file:") and (root or not folders_follow):
         raise EnvironmentProblem("SLUICE_LAKE_BUCKETS needs SLUICE_LAKE_FOLDERS to begin with file:")
     if endpoint and endpoint != AWS and urlsplit(endpoint).scheme not in ("http", "https"):
         raise EnvironmentProblem(f"SLUICE_LAKE_BUCKETS must be {AWS!r} or an endpoint such as https://s3.example.com")

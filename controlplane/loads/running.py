@@ -3,7 +3,8 @@
 The program comes by the brokers' internal listeners and reads on behalf of the tenant, so what it reads is charged to the
 instance's consume limit and counted in its usage (`quota.contracts.on_behalf`); Kafka's client in the JVM waits as long as
 brokers tell it to. Secrets are in the files, never among the words, which every user of a machine can read; of this process's
-environment it has what Java and Spark need. Where the load goes to a bucket, a second program copies the table there.
+environment it has what Java and Spark need. Where the load goes to a bucket, a second program copies the table there, and before
+both it tries whether the bucket takes it: what Spark reads is charged to the tenant, and costs a minute.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from controlplane.loads import installed
 from controlplane.loads.destinations import AWS, Kind, credentials_text
 from controlplane.loads.models import RunState
 from controlplane.loads.ranges import Asked
+from controlplane.loads.services import BY_NAME
 from controlplane.spark.identification import by_certificate, by_credential, properties_text
 from controlplane.spark.kept import Kept, program
 from quota.contracts.instance import address_text
@@ -50,7 +52,6 @@ STOPS_WITHIN_S = 8.0
 LONGEST_TEXT = 1000
 FETCH = {"fetch.max.bytes": str(8 * 2**20), "max.partition.fetch.bytes": str(2**20)}
 """What one answer brings at most, and so what a limit is overdrawn by."""
-BY_NAME = ("raw", "inferred")
 INHERITED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|JAVA_TOOL_OPTIONS|SPARK_\w+|PYSPARK_\w+|HADOOP_\w+|YARN_\w+|PYTHON\w+"
     r"|LD_LIBRARY_PATH|KRB5\w+|SSL_CERT_FILE|SLUICE_STACK_DIR"
@@ -64,10 +65,23 @@ _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """What is to be started: `programs`, one after the other, each a module and its words."""
+class Program:
+    """A module, its words, and the file in which it says what it does."""
 
-    programs: list[tuple[str, list[str]]]
+    module: str
+    words: list[str]
+    report: Path
+
+    @property
+    def told(self) -> Told:
+        return report.read(self.report)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is to be started: `programs`, one after the other."""
+
+    programs: list[Program]
     folder: Path
     hidden: Mapping[str, str]  # what must not be shown to the tenant, and what is shown instead
 
@@ -86,30 +100,44 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
     addresses = [address_text((broker.host, broker.port)) for broker in brokers.brokers(address)]
     physical = names_of(load.instance_id).topic_in(load.topic)
     properties = {"client.id": CLIENT_ID, **FETCH, **_identified(to_brokers(), folder)}
-    prepared = Prepared([], folder, {physical: load.topic, **dict.fromkeys(addresses, "the brokers"), f"{folder}/": ""})
+    shown = {
+        physical: load.topic,
+        load.folder: "the table",
+        **dict.fromkeys(addresses, "the brokers"),
+        f"{folder}/": "",
+    }
+    prepared = Prepared([], folder, shown)
+    # What a tenant has named stands behind "=": it may begin with "-", as a topic may.
     words = [
-        "--brokers", ",".join(addresses), "--topic", physical, "--named", load.topic, "--to", load.folder,
+        "--brokers", ",".join(addresses), "--topic", physical, f"--named={load.topic}", "--to", load.folder,
         "--schema", _schema(load.schema, folder),
         "--properties", str(_written(folder / "client.properties", properties_text(properties))),
-        "--report", str(_report(folder, LOAD)), "--until", str(folder / UNTIL),
+        "--report", str(folder / "load.json"), "--until", str(folder / UNTIL),
     ]  # fmt: skip
     asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
-    prepared.programs.append((LOAD, words + asked.words()))
-    if load.kind == Kind.BUCKET:
-        prepared.programs.append((COPY, _copy_words(run, folder)))
+    loads = Program(LOAD, words + asked.words(), folder / "load.json")
+    prepared.programs.extend(_around(loads, run, folder) if load.kind == Kind.BUCKET else [loads])
     return prepared
 
 
-def _copy_words(run: LoadRun, folder: Path) -> list[str]:
+def _around(loads: Program, run: LoadRun, folder: Path) -> list[Program]:
+    """Before a load into a bucket the bucket is tried; after it the table is copied there."""
     load = run.load
     credentials = _written(folder / "credentials", credentials_text(load.access_key, load.secret_opened()))
     words = [
-        "--from", load.folder, "--bucket", load.bucket, "--path", load.bucket_folder, "--region", load.region,
-        "--credentials", str(credentials), "--report", str(_report(folder, COPY)), "--until", str(folder / UNTIL),
+        "--from", load.folder, "--bucket", load.bucket, f"--path={load.bucket_folder}",
+        f"--region={load.region}",
+        "--credentials", str(credentials), "--until", str(folder / UNTIL),
     ]  # fmt: skip
     if (endpoint := installed.buckets()) != AWS:
         words += ["--endpoint", endpoint]
-    return words if load.copied_version is None else [*words, "--after", str(load.copied_version)]
+    trial, copy = folder / "trial.json", folder / "copy.json"
+    after = [] if load.copied_version is None else ["--after", str(load.copied_version)]
+    return [
+        Program(COPY, [*words, "--report", str(trial), "--try"], trial),
+        loads,
+        Program(COPY, [*words, "--report", str(copy), *after], copy),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +189,7 @@ class Process:
 
     def says(self) -> str:
         """What is done now, for people."""
-        return self._prepared.text(self._told(self._at).says)
+        return self._prepared.text(self._now.told.says)
 
     def ask(self, why: str = "") -> None:
         """Have it end; what it has committed stays. It is killed if it does not (`spark.keeper`)."""
@@ -175,13 +203,13 @@ class Process:
     @property
     def copied_version(self) -> int | None:
         """Up to which version the bucket has the table by now; None: it is not known of this run."""
-        return self._told(self._at).version if self._at else None
+        return self._now.told.version
 
     def outcome(self) -> Outcome:
         """Of one that has ended."""
         status = self._process.ended()
-        loaded, last = self._told(0), self._told(self._at)
-        copied = self.copied_version
+        loaded = next(program.told for program in self._prepared.programs if program.module == LOAD)
+        last, copied = self._now.told, self.copied_version
         run = self.run  # which has what it had loaded when it gave way before
         members = {
             "topic_id": loaded.topic_id or run.topic_id, "row_count": run.row_count + loaded.rows,
@@ -194,20 +222,27 @@ class Process:
         if status or last.status is None or loaded.status is None or self._at + 1 < len(self._prepared.programs):
             members["says"] = f"the program ended with status {status}, and did not say why"
             return Outcome(RunState.FAILED, members, copied)
-        said = loaded.says if not self._at else f"{loaded.says}; {last.says}"
-        members |= {"says": self._prepared.text(said), "exit_status": 0}
+        members |= {"says": self._prepared.text(self._summary(loaded, last)), "exit_status": 0}
         return Outcome(RunState.SUCCEEDED, members, copied, loaded.is_whole and last.is_whole)
 
     def close(self) -> None:
         """Remove its files."""
         shutil.rmtree(self._prepared.folder, ignore_errors=True)
 
-    def _told(self, at: int) -> Told:
-        module, _ = self._prepared.programs[at]
-        return report.read(_report(self._prepared.folder, module))
+    @property
+    def _now(self) -> Program:
+        return self._prepared.programs[self._at]
+
+    def _summary(self, loaded: Told, last: Told) -> str:
+        """Of a run that ended well. What was copied comes first where nothing was loaded: an earlier copy may have failed."""
+        if self._now.module == LOAD:
+            return loaded.says
+        if not loaded.commits and last.version != self.run.load.copied_version:
+            return f"{last.says}; loaded by runs before"
+        return f"{loaded.says}; {last.says}"
 
     def _started(self) -> Kept:
-        module, words = self._prepared.programs[self._at]
+        module, words = self._now.module, self._now.words
         chosen = {name: value for name, value in os.environ.items() if INHERITED.fullmatch(name)}
         chosen["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), chosen.get("PYTHONPATH")]))
         # What Spark keeps of a step goes with the run's folder, whatever becomes of the program.
@@ -220,10 +255,6 @@ def folder_of(run: LoadRun, home: Path) -> Path:
     """A new one, for this user alone."""
     home.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{run.pk}-", dir=home))
-
-
-def _report(folder: Path, module: str) -> Path:
-    return folder / f"{module.rpartition('.')[2]}.json"
 
 
 def _identified(who: Identification, folder: Path) -> dict[str, str]:

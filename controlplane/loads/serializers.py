@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.core.errors import Invalid
-from controlplane.loads.destinations import LONGEST_PATH, Kind
+from controlplane.loads import destinations, installed
+from controlplane.loads.destinations import DEFAULT_REGION, LONGEST_PATH, Kind
 from controlplane.loads.models import Load, LoadRun, RunState  # as types as well: the schema reads them at run time
 from controlplane.loads.ranges import LARGEST_OFFSET, MOST_PARTITIONS, Asked
 from controlplane.loads.schedule import LEAST_MINUTES, MOST_MINUTES
-from controlplane.loads.services import LONGEST_SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from controlplane.loads.services import LONGEST_SCHEMA, member_problems, place_problems
 
 KINDS = [kind.value for kind in Kind]
 LONGEST_KEY, LONGEST_BUCKET, LONGEST_REGION, LONGEST_TOPIC = 200, 63, 32, 249
 MOST_TIME, MOST_PARTITION = 4_102_444_800_000, 2**31 - 1  # the year 2100
 REASONS = {
-    2: "request_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken",
+    2: "request_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken", 8: "no_bucket",
+    9: "schema_refused",
 }  # fmt: skip
 """What the program's exit status means (`controlplane.lake.errors`), as a stable code; any other is `failed`."""
 SCHEDULE = f"minutes between two runs, {LEAST_MINUTES} to {MOST_MINUTES}; null: only when asked for"
 SKIPS = "go on behind records that expired before they were loaded, and note the gap; else such a run fails"
 
 
-class LoadChangeSerializer(StrictSerializer):
+class _JudgedSerializer(StrictSerializer):
+    """A body whose members are judged by the service's rules also where others have no shape: all is said at once."""
+
+    def rules(self, members: Mapping[str, Any]) -> Mapping[str, str]:
+        """What is wrong, by name. `members` are those that were sent, of which some may have no shape."""
+        raise NotImplementedError
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Raises ValidationError."""
+        try:
+            return super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not isinstance(data, Mapping) or not isinstance(error.detail, dict):
+                raise
+            judged = {name: [sentence] for name, sentence in self.rules(data).items()}
+            raise serializers.ValidationError({**judged, **error.detail}) from error
+
+
+def _texts(members: Mapping[str, Any], *names: str, **otherwise: str) -> dict[str, str]:
+    """Those that are texts; `otherwise`: of one that is not there."""
+    given = {name: members.get(name, otherwise.get(name, "")) for name in names}
+    return {name: value if isinstance(value, str) else "" for name, value in given.items()}
+
+
+class LoadChangeSerializer(_JudgedSerializer):
     """PATCH: any of them."""
 
     not_empty = True
+    fixed: ClassVar = dict.fromkeys(
+        ("topic", "kind", "bucket", "path", "schema"), "cannot be changed; set up another load"
+    )
 
     every_minutes = StrictIntegerField(
         required=False, allow_null=True, min_value=LEAST_MINUTES, max_value=MOST_MINUTES, help_text=SCHEDULE
@@ -43,8 +70,13 @@ class LoadChangeSerializer(StrictSerializer):
     access_key = StrictCharField(required=False, max_length=LONGEST_KEY, help_text="of the bucket; with its secret key")
     secret_key = StrictCharField(required=False, max_length=LONGEST_KEY, help_text="it is never shown again")
 
+    def rules(self, members: Mapping[str, Any]) -> Mapping[str, str]:
+        """Of the key's members those that were sent."""
+        found = destinations.problems(bucket="", path="", **_texts(members, "region", "access_key", "secret_key"))
+        return {name: sentence for name, sentence in found.items() if name in members and name not in self.fixed}
 
-class LoadCreateSerializer(StrictSerializer):
+
+class LoadCreateSerializer(_JudgedSerializer):
     """POST. A bucket needs its members; a folder has none."""
 
     topic = StrictCharField(max_length=LONGEST_TOPIC)
@@ -63,6 +95,15 @@ class LoadCreateSerializer(StrictSerializer):
         required=False, allow_null=True, min_value=LEAST_MINUTES, max_value=MOST_MINUTES, help_text=SCHEDULE
     )
     skip_expired = StrictBooleanField(required=False, help_text=SKIPS)
+
+    def rules(self, members: Mapping[str, Any]) -> Mapping[str, str]:
+        """Of place, topic and schema."""
+        said = _texts(members, "topic", "kind", "schema", schema="raw")
+        found = member_problems(topic=said["topic"], schema=said["schema"])
+        if said["kind"] in KINDS and installed.kinds():
+            place = _texts(members, "bucket", "path", "region", "access_key", "secret_key", region=DEFAULT_REGION)
+            found |= place_problems(said["kind"], **place)
+        return found
 
 
 class _RangeSerializer(StrictSerializer):

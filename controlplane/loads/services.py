@@ -17,6 +17,8 @@ from controlplane.core.sealed import sealed
 from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import topics
+from controlplane.lake import ddl, schema_types
+from controlplane.lake.errors import SchemaError
 from controlplane.loads import installed, ranges, schedule
 from controlplane.loads.destinations import DEFAULT_REGION, Kind, folder_uri, problems
 from controlplane.loads.models import UNDER_WAY, Load, LoadRun, RunState
@@ -35,6 +37,8 @@ MOST_LOADS = 20
 MOST_RUNS_KEPT = 200
 """Of a load: older ones are forgotten when a new one is asked for."""
 LONGEST_SCHEMA = 64 * 1024
+BY_NAME = ("raw", "inferred")
+"""Schemas that have a name; any other is Spark's DDL or JSON."""
 CHANGEABLE = ("region", "access_key", "secret_key", "every_minutes", "enabled", "skip_expired")
 
 
@@ -57,8 +61,9 @@ def load_create(
 ) -> Load:
     """Set one up; with a schedule its first run waits at once. Raises NotFound, Invalid, Conflict, LimitReached, Unavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    _check_place(kind, bucket=bucket, path=path, region=region, access_key=access_key, secret_key=secret_key)
-    _check(topic, schema, every_minutes)
+    _check_possible()
+    place = {"bucket": bucket, "path": path, "region": region, "access_key": access_key, "secret_key": secret_key}
+    _refuse(place_problems(kind, **place) | member_problems(topic=topic, schema=schema, every_minutes=every_minutes))
     _check_there(instance, topic)
     load_id, now = ids.load_id(random.SystemRandom()), clock.now()
     load = Load(
@@ -103,7 +108,7 @@ def load_update(
         present = {"bucket": load.bucket, "path": load.path, "region": load.region, "access_key": load.access_key}
         given = {name: changes[name] for name in keys}
         _refuse(problems(**{**present, "secret_key": "kept", **given}))
-    _check(load.topic, load.schema, changes.get("every_minutes", load.every_minutes))
+    _refuse(member_problems(every_minutes=changes.get("every_minutes", load.every_minutes)))
     before = {name: getattr(load, name) for name in CHANGEABLE if name != "secret_key"}
     for name, value in before.items():
         setattr(load, name, changes.get(name, value))
@@ -197,14 +202,40 @@ def _check_possible() -> None:
         raise Conflict(absent, code="loads_off")
 
 
-def _check_place(kind: str, *, secret_key: str, **place: str) -> None:
-    _check_possible()
+def place_problems(kind: str, **place: str) -> dict[str, str]:
+    """What is wrong with where a new load is to go, by name."""
     if kind not in installed.kinds():
-        raise Invalid.field("kind", f"must be one of {', '.join(installed.kinds())}")
+        return {"kind": f"must be one of {', '.join(installed.kinds())}"}
     if kind == Kind.BUCKET:
-        _refuse(problems(**place, secret_key=secret_key))
-    elif given := [name for name in ("bucket", "path", "access_key") if place[name]]:
-        raise Invalid.field(given[0], "a load into a folder of the service has none")
+        return problems(**place)
+    given = [name for name in ("bucket", "path", "access_key") if place[name]]
+    return dict.fromkeys(given, "a load into a folder of the service has none")
+
+
+def member_problems(
+    *, topic: str | None = None, schema: str = "raw", every_minutes: int | None = None
+) -> dict[str, str]:
+    """What is wrong with the rest of it, by name."""
+    problem = None if topic is None else topic_name_problem(topic)
+    found = {} if problem is None else {"topic": problem}
+    if problem := _schema_problem(schema):
+        found["schema"] = problem
+    if every_minutes is not None and not schedule.LEAST_MINUTES <= every_minutes <= schedule.MOST_MINUTES:
+        found["every_minutes"] = f"{schedule.LEAST_MINUTES} to {schedule.MOST_MINUTES}, or null: only when asked for"
+    return found
+
+
+def _schema_problem(schema: str) -> str:
+    """Judged before Spark is started for it; empty: it can be one."""
+    if not schema or len(schema) > LONGEST_SCHEMA:
+        return f"raw, inferred, or Spark's DDL or JSON of at most {LONGEST_SCHEMA // 1024} KiB"
+    if schema in BY_NAME:
+        return ""
+    try:
+        schema_types.checked(ddl.read(schema))
+    except SchemaError as error:
+        return f"{error}; allowed are {ddl.ALLOWED}"
+    return ""
 
 
 def _check_there(instance: Instance, topic: str) -> None:
@@ -212,18 +243,6 @@ def _check_there(instance: Instance, topic: str) -> None:
         topics.get(instance.cluster.address, instance.id, topic)
     except NotFound as error:
         raise Invalid.field("topic", f"the instance has no topic {topic}") from error
-
-
-def _check(topic: str, schema: str, every_minutes: int | None) -> None:
-    found = {}
-    problem = topic_name_problem(topic)
-    if problem is not None:
-        found["topic"] = problem
-    if not schema or len(schema) > LONGEST_SCHEMA:
-        found["schema"] = f"raw, inferred, or Spark's DDL or JSON of at most {LONGEST_SCHEMA // 1024} KiB"
-    if every_minutes is not None and not schedule.LEAST_MINUTES <= every_minutes <= schedule.MOST_MINUTES:
-        found["every_minutes"] = f"{schedule.LEAST_MINUTES} to {schedule.MOST_MINUTES}, or null: only when asked for"
-    _refuse(found)
 
 
 def _refuse(found: Mapping[str, str]) -> None:

@@ -36,7 +36,6 @@ THEIRS = (
     "answers 503; it will be there again tomorrow",  # what a receiver's server said
     "broker 3 does not come back, and its counters are lost",  # an operator's reasons
     "A counter file that a power cut tore",
-    "LookupError: no such plan",  # what a program said
     "no other broker may take it",
     # Members of requests, as REST calls them: the audit log names them.
     *("produce bytes per s", "allow everyone if no acl found", "bandwidth mib per s"),

@@ -572,7 +572,11 @@ def use(instance_id: str) -> Month:
     usage_raise([usage_row(instance_id, f"{month}-21T15", 4_000_000_000, boot="boot-late", topic="orders")])
     ill = Instance.objects.unscoped("a test").exclude(pk=instance_id).order_by("pk").first()
     InvoiceFailure(
-        organisation_id=ill.organisation_id, instance=ill, month=str(month), at=now, problem="LookupError: no such plan"
+        organisation_id=ill.organisation_id,
+        instance=ill,
+        month=str(month),
+        at=now,
+        problem="no version 3 of the plan 'gold' is on record",
     ).save()
     lost = {"kind": "expired", "start_offset": 5, "end_offset": 9, "topic_id": "t", "found_at_ms": at_ms}
     for partition, by in ((3, ""), (4, "admin@example.com")):
@@ -718,11 +722,12 @@ def runs(now_ms: int) -> None:
     from controlplane.metering.models import JobRun
 
     hour_ms = 3_600_000
+    staged = "1 of 2 rows are staged: another run of the report removed them"
     for job, what, state, ago, took_ms, reason in (
         ("usage", "", "running", 30, 30 * hour_ms, ""),
         ("runner", "", "running", 29, 20 * hour_ms, ""),
         ("quota_report", "", "succeeded", 28, 74_000, ""),
-        ("quota_report", "2026-01-05", "failed", 27, 9_000, "1 of 2 rows are staged"),
+        ("quota_report", "2026-01-05", "failed", 27, 9_000, staged),
         ("quota_report", "2026-01-05", "waiting", 0, 0, ""),
     ):
         begun = None if state == "waiting" else now_ms - ago * hour_ms

@@ -106,3 +106,34 @@ def test_behind_tls_cookies_are_secure_and_browsers_stay_with_https(variables, s
         check=True,
     )
     assert ran.stdout.split() == (["True", "max-age=31536000", "True"] if secure else ["False", "None", "False"])
+
+
+def manage(*words, **variables):
+    command = [sys.executable, "manage.py", *words]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    "variables", [{"SLUICE_LAKE_BUCKETS": "aws", "SLUICE_LAKE_FOLDERS": ""}, {"SLUICE_WORKERS": "0"}]
+)
+def test_what_cannot_be_used_ends_a_command_in_one_sentence(variables, tmp_path):
+    ended = manage("check", SLUICE_STACK_DIR=str(tmp_path), **variables)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"sluice: {next(iter(variables))} ")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_stack_needs_no_folder_for_loads_since_it_gives_one_to_its_processes(tmp_path):
+    """`--help` is answered once settings and apps are there."""
+    folder = str(tmp_path)
+    ended = manage(
+        "up", "--help", SLUICE_STACK_DIR=folder, SLUICE_LAKE_BUCKETS="http://127.0.0.1:9", SLUICE_LAKE_FOLDERS=""
+    )
+    assert ended.returncode == 0, ended.stderr
+    for variables in (
+        {"SLUICE_LAKE_BUCKETS": "ftp"},
+        {"SLUICE_LAKE_BUCKETS": "aws", "SLUICE_LAKE_FOLDERS": "hdfs://a/b"},
+    ):
+        ended = manage("up", "--help", **{"SLUICE_STACK_DIR": folder, "SLUICE_LAKE_FOLDERS": "", **variables})
+        assert (ended.returncode, ended.stderr[:27]) == (1, "sluice: SLUICE_LAKE_BUCKETS")

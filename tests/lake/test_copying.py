@@ -80,6 +80,8 @@ def test_all_of_a_table_is_copied(table, store, copied):
     told = copied()
     assert (told.status, told.version) == (0, 1)
     assert told.says.startswith("copied up to version 1: 3 files, ")
+    table.commit(add=["part-4.parquet"])
+    assert copied("--after", "1").says.startswith("copied up to version 2: 1 file, ")
     assert store.objects == in_bucket(table.everything())
 
 
@@ -233,19 +235,31 @@ def test_a_version_that_is_not_json_is_said(table, copied):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("wrong", "status", "sentence"),
     [
-        ({"access": "other"}, "the bucket refuses the key (InvalidAccessKeyId)"),
-        ({"secret": "other"}, "the bucket refuses the key (SignatureDoesNotMatch)"),
-        ({"bucket": "elsewhere"}, "the bucket does not exist"),
+        ({"access": "other"}, 1, "the bucket refuses the key (InvalidAccessKeyId)"),
+        ({"secret": "other"}, 1, "the bucket refuses the key (SignatureDoesNotMatch)"),
+        ({"bucket": "elsewhere"}, 8, "the bucket elsewhere does not exist"),
     ],
 )
-def test_a_wrong_key_or_bucket_is_said_at_once(table, store, copied, wrong, sentence):
+@pytest.mark.parametrize("words", [[], ["--try"]])
+def test_a_wrong_key_or_bucket_is_said_at_once(table, store, copied, wrong, status, sentence, words):
     table.commit(add=list("abcdefgh"))
     began = time.monotonic()
-    told = copied(**wrong)
-    assert (told.status, told.says, told.version) == (1, sentence, None)
+    told = copied(*words, **wrong)
+    assert (told.status, told.says, told.version) == (status, sentence, None)
     assert time.monotonic() - began < 5
+
+
+def test_a_trial_needs_no_table_and_leaves_nothing_in_the_bucket(store, copied):
+    told = copied("--try")
+    assert (told.status, told.version) == (0, None)
+    assert (store.objects, store.uploads) == ({}, {})
+    assert [method for method, _, _ in store.asked] == ["POST", "DELETE"]
+    store.faults = [None, (403, "AccessDenied")]
+    assert copied("--try").status == 0, "a key without s3:AbortMultipartUpload can write all the same"
+    store.denied = True
+    assert copied("--try").says == "the bucket refuses the key (AccessDenied)"
     assert store.objects == {}
     assert len(store.asked) <= 8
 
@@ -553,7 +567,10 @@ def test_a_real_store_takes_a_copy(table, copied):
     kept = reader.list_objects_v2(Bucket=name)["Contents"]
     read = {each["Key"]: reader.get_object(Bucket=name, Key=each["Key"])["Body"].read() for each in kept}
     assert read == in_bucket(table.everything())
-    assert copied(bucket="no-such-bucket-anywhere", endpoint=STORE).says == "the bucket does not exist"
+    assert (
+        copied(bucket="no-such-bucket-anywhere", endpoint=STORE).says
+        == "the bucket no-such-bucket-anywhere does not exist"
+    )
 
 
 def target(store, attempts=4):

@@ -168,11 +168,13 @@ class LoadChangeForm(ConsoleForm):
         super().__init__(data, initial={name: getattr(load, name) for name in names})
         for name in () if load.kind == Kind.BUCKET else ("region", "access_key", "secret_key"):
             del self.fields[name]
+        if load.every_minutes is None:  # there is no schedule to switch off; one that is given now is on
+            del self.fields["enabled"]
 
     def wanted(self) -> dict[str, Any]:
         """What `load_update` takes: of the bucket's members those that are others now."""
         data = self.cleaned_data
-        changes = {name: data[name] for name in ("every_minutes", "enabled", "skip_expired")}
+        changes = {name: data.get(name, True) for name in ("every_minutes", "enabled", "skip_expired")}
         for name in ("region", "access_key"):
             if name in data and data[name] != getattr(self.load, name):
                 changes[name] = data[name]

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from controlplane.console.forms.loads import LoadChangeForm, LoadForm, LoadRunForm
 from controlplane.console.listing import listing
+from controlplane.console.load_words import in_page_words
 from controlplane.console.page import tenant_page
 from controlplane.console.templatetags.console import duration
 from controlplane.console.wording import filled, worded
@@ -20,6 +21,8 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.kafka import topics
 from controlplane.loads import installed, selectors, services
+from controlplane.loads.destinations import Kind
+from controlplane.loads.destinations import shown as folder_shown
 from controlplane.loads.models import UNDER_WAY, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.serializers import reason_of
@@ -61,8 +64,11 @@ ADVICE: Mapping[str, Advice] = {
         "Run with: skip expired",
     ),
     "request_refused": Advice(
-        "Run it without that range, or with one that the topic still has and that touches what the table has. "
-        "If the schema was refused, set up another load."
+        "Run it without that range, or with one that the topic still has and that touches what the table has."
+    ),
+    "schema_refused": Advice("Set up another load of the topic, with another schema or with none."),
+    "no_bucket": Advice(
+        "Make a bucket of this name, or delete this load and set up another: its place cannot be changed."
     ),
     "shorter_topic": Advice(
         "This table stays as it is. Set up another load of the topic, which goes into another table."
@@ -89,8 +95,9 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Which topic, where to, how often."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     page = _page(instance)
-    names = _topics(instance) if page["running"] else []
-    form = LoadForm(request.POST or None, topics=names if len(names) <= MOST_TOPICS else (), kinds=installed.kinds())
+    names = _topics(instance) if page["running"] else None
+    offered = names if names is not None and len(names) <= MOST_TOPICS else ()
+    form = LoadForm(request.POST or None, topics=offered, kinds=installed.kinds())
     if request.method == "POST" and form.is_valid():
         try:
             made = services.load_create(**caller.place(instance.id), **form.wanted())
@@ -100,7 +107,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
             said = "The first run begins at once." if made.every_minutes else "It runs when you ask for it."
             messages.success(request, f"The load of {made.topic} was set up. {said}")
             return redirect("console:instance_load", caller.organisation.id, instance.id, made.pk)
-    context = {**page, "form": form}
+    context = {**page, "form": form, "no_topic": names == []}
     return render(request, "console/instance_load_new.html", context, status=422 if form.errors else 200)
 
 
@@ -130,7 +137,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) 
         "form": form,
         "run_form": run_form,
         "listing": runs,
-        "runs": [_run_row(run, latest) for run in runs.page.object_list],
+        "runs": [_run_row(load, run, latest) for run in runs.page.object_list],
     }
     template = "console/parts/load_now.html" if _is_part(request) else "console/instance_load.html"
     return render(request, template, context, status=422 if form.errors or run_form.errors else 200)
@@ -174,12 +181,12 @@ def _page(instance: Instance) -> dict[str, Any]:
     return {"instance": instance, "tab": "topics", "running": running, "absence": installed.absence()}
 
 
-def _topics(instance: Instance) -> list[str]:
-    """Their names, those of the service's own topics last; none while the cluster does not say them."""
+def _topics(instance: Instance) -> list[str] | None:
+    """Their names, those of the service's own topics last; None while the cluster does not say them."""
     try:
         names = topics.names_listed(instance.cluster.address, [instance.pk]).get(instance.pk, [])
     except Unavailable:
-        return []
+        return None
     return sorted(names, key=lambda name: (name.startswith("__"), name))
 
 
@@ -189,24 +196,40 @@ def _row(load: Load, run: LoadRun | None) -> dict[str, Any]:
         "load": load,
         "run": run,
         "under_way": run is not None and run.state in UNDER_WAY,
-        "counted": run is not None and run.state == RunState.SUCCEEDED,
+        **(_counts(load, run) if run is not None else {"counted": False}),
+        "place": load.uri if load.kind == Kind.BUCKET else folder_shown(load.folder, installed.folders()),
         "every": every,
         "own_schema": load.schema not in ("raw", "inferred"),
         "advice": None if run is None else ADVICE.get(reason_of(run) or ""),
     }
 
 
-def _run_row(run: LoadRun, latest: LoadRun | None) -> dict[str, Any]:
+def _run_row(load: Load, run: LoadRun, latest: LoadRun | None) -> dict[str, Any]:
     """Of the last run, if it failed, with what is to be done next."""
     took = (run.ended_at - run.started_at).total_seconds() if run.ended_at and run.started_at else None
     is_last = latest is not None and latest.pk == run.pk
     return {
         "run": run,
         "took_s": took,
-        "counted": run.state == RunState.SUCCEEDED,  # of others nobody knows what they have committed
+        **_counts(load, run),
+        "says": in_page_words(run.says),
         "asked": _asked_words(Asked.from_json(run.asked)),
         "advice": ADVICE.get(reason_of(run) or "") if is_last else None,
         "gaps": [worded(gap) for gap in run.gaps],
+    }
+
+
+def _counts(load: Load, run: LoadRun) -> dict[str, Any]:
+    """Whether rows are shown, and what is said beside them.
+
+    Of one that did not succeed they are those of what ended well before: of programs that were killed nobody knows.
+    """
+    if run.state == RunState.SUCCEEDED:
+        return {"counted": True, "beside": ""}
+    is_copied_behind = load.kind == Kind.BUCKET and run.state == RunState.FAILED
+    return {
+        "counted": run.row_count > 0,
+        "beside": "loaded, not all copied by this run" if is_copied_behind else "at least",
     }
 
 

@@ -14,8 +14,10 @@ from django.utils import translation
 
 from controlplane import catalogues
 from controlplane.console import catalogue, extraction
+from controlplane.console.load_words import in_page_words
 from controlplane.console.templatetags.console import count, duration, refused_words
 from controlplane.console.wording import PLACE, fitting, worded
+from controlplane.lake.ddl import ALLOWED
 
 from .conftest import text_of
 
@@ -234,6 +236,60 @@ def test_sentences_of_services_are_known_again_by_their_patterns(chinese):
     assert worded("the instance is creating, not running") == "实例状态为创建中，不是运行中"
     assert worded("what nobody has ever said") == "what nobody has ever said"
     assert worded(None) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "nothing to load: the table has all that the topic has; nothing to copy after version 3",
+        "copied up to version 0: 1 file, 90,245 bytes; loaded by runs before",
+        "5,000 rows, 90 bytes of keys and values, 1 commit, 2.5 s; topic id rJ0f; copied up to version 7: 2 files, 9 bytes",
+        "5 rows, 9 bytes of keys and values, 3 commits, 2.5 s; topic id rJ0f; nothing to copy after version 7",
+        "the bucket events-1 does not exist",
+        "the bucket refuses the key (InvalidAccessKeyId)",
+        "the bucket is not in this region (PermanentRedirect)",
+        "the bucket is not in this region",
+        "the bucket refuses lake/orders/load-1/part-0.parquet (EntityTooLarge)",
+        "the store of the bucket fails (SlowDown)",
+        "the store of the bucket does not answer (EndpointConnectionError)",
+        "looking whether the bucket takes the table",
+        "version 7 of 9: 1 file",
+        "version 7 of 9: 3 of 12 files",
+        "version 7 of 9 copied",
+        "there is no Delta table to copy",
+        "part-1.parquet was removed while the table was copied: start again",
+        "Kafka does not say what new_topic is: Timed out.",
+        "looking at table and topic: 12 s, 1 of 2 tasks",
+        "Spark does not run: no Java",
+        "the table has the schema {} (given), and another one is asked for: leave schema out, or load into another table",
+        "the schema cannot be read: Unsupported",
+        "'nonsense' in the schema is no type that is known here; allowed are " + ALLOWED,
+        "another program changed the table while this load wrote to it",
+        "another load wrote to the table at the same time: commit 3 is not of this one",
+        "expired while they were read: offsets 0 to 7 of partition 0; offsets 3 to 4 of partition 1. Nothing was written.",
+        (
+            "no longer in the topic: offsets 0 to 7 of partition 0; offsets 3 to 4 of partition 1. They expired, or were "
+            "deleted. skip_expired goes on behind them, and notes in the table what is missing."
+        ),
+        (
+            "the table was loaded from the topic with the id a, and the topic of this name has the id b: it was deleted and "
+            "made again. new_topic goes on with the new one, from its beginning; the rows of the old one stay, under its id."
+        ),
+        "none of the 5 values looked at is a JSON object with members: schema raw loads them",
+        (
+            "the table is a table whose log does not say what was loaded into it: name what to load with offsets, which takes "
+            "the place of what the table has of it"
+        ),
+        "stopped: the instance is isolated, not running",
+        "the operators of this service allow no such place for loads any more",
+        "1 of 2 rows are staged: another run of the report removed them",
+        "no version 3 of the plan 'gold' is on record",
+    ],
+)
+def test_whatever_a_program_says_of_a_run_or_a_bill_is_in_the_language_of_the_page(chinese, said):
+    shown = worded(in_page_words(said))
+    assert CJK.search(shown)
+    assert re.findall(r"(?:\b[a-z_]+\b[ ;,:]+){2}\b[a-z_]+\b", shown) == [], "also where two sentences are joined"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_each_load_stands_with_its_last_run(at_alice, at, instance):
     run_row(done, RunState.SUCCEEDED, row_count=12_431)
     load_row(instance, "load-000000000002", topic="payments", every_minutes=30, enabled=False)
     page = text_of(at_alice.get(at))
-    assert "orders file:/lake/load-000000000001 every 1 h Succeeded 12 431" in page
+    assert "orders load-000000000001 every 1 h Succeeded 12 431" in page
     assert "2026-05-03 12:30 UTC" in page
     assert "every 30 min switched off none yet" in page
     assert "Failed" not in page
@@ -163,6 +163,19 @@ def test_while_the_cluster_is_away_a_name_is_typed(at_alice, new, monkeypatch):
     assert "letters" in problem_beside(at_alice.post(new, {**FORM, "topic": "a/b"}), "topic").lower()
 
 
+def test_without_a_topic_it_says_that_one_is_needed_and_where_it_is_made(at_alice, new, instance, monkeypatch):
+    monkeypatch.setattr(topics, "names_listed", lambda *_: {instance.pk: []})
+    page = at_alice.get(new)
+    assert "the instance needs a topic first" in text_of(page)
+    assert at_alice.address(f"instances/{instance.id}/new-topic") in page.content.decode()
+    assert 'name="topic"' not in page.content.decode()
+
+
+def test_a_schema_that_can_never_work_stands_beside_the_field_in_which_it_was_typed(at_alice, new):
+    page = at_alice.post(new, {**FORM, "schema": "own", "own_schema": "id bigint, name nonsense"})
+    assert "allowed are names with types of BIGINT" in problem_beside(page, "own_schema")
+
+
 def test_all_that_a_bucket_lacks_is_said_at_once(at_alice, new):
     page = at_alice.post(new, {**BUCKET, "topic": "", "bucket": "", "path": "", "access_key": "", "secret_key": ""})
     assert "required" in problem_beside(page, "topic")
@@ -215,6 +228,9 @@ def test_while_it_runs_its_progress_comes_every_two_seconds(at_alice, at, instan
         (4, "told to skip what has expired", "skip_expired"),
         (5, "goes into another table", None),
         (6, "Run it again", None),
+        (2, "with one that the topic still has", None),
+        (8, "Make a bucket of this name, or delete this load and set up another", None),
+        (9, "with another schema or with none", None),
         (1, "goes on where the table ends", None),
         (None, "goes on where the table ends", None),
     ],
@@ -228,6 +244,47 @@ def test_what_a_failed_run_needs_next_stands_beside_it(at_alice, at, instance, s
     if button is not None:
         at_alice.post(f"{at}/{LOAD}", {"run": "next", button: "on"})
         assert runs().last().asked == {button: True}
+
+
+def test_rows_of_a_run_whose_copy_failed_are_shown(at_alice, at, bucket):
+    run_row(bucket, RunState.FAILED, exit_status=1, says="the bucket refuses the key (AccessDenied)", row_count=5000)
+    for page in (text_of(at_alice.get(at)), text_of(at_alice.get(f"{at}/{LOAD}"))):
+        assert "5 000 loaded, not all copied by this run" in page
+
+
+def test_of_a_run_without_rows_none_are_shown_and_of_one_that_was_stopped_those_that_are_known(at_alice, at, instance):
+    load = load_row(instance)
+    run_row(load, RunState.FAILED, exit_status=1)
+    assert "loaded" not in text_of(at_alice.get(at, headers=HTMX))
+    run_row(load, RunState.STOPPED, row_count=7)
+    assert "7 at least" in text_of(at_alice.get(f"{at}/{LOAD}"))
+
+
+@pytest.mark.parametrize(
+    ("says", "shown"),
+    [
+        ("it was made again. new_topic goes on with the new one", "“New topic” goes on with the new one"),
+        ("or were deleted. skip_expired goes on behind them, and", "“Skip what has expired” goes on behind them"),
+        (
+            "name what to load with offsets, which takes the place of",
+            "with “These offsets again”, which takes the place",
+        ),
+        ("Kafka does not say what new_topic is: so", "Kafka does not say what new_topic is"),
+    ],
+)
+def test_what_the_program_calls_by_members_of_rest_has_the_names_of_the_page(at_alice, at, instance, says, shown):
+    run_row(load_row(instance), RunState.FAILED, exit_status=3, says=says)
+    assert shown in text_of(at_alice.get(f"{at}/{LOAD}"))
+
+
+def test_a_table_in_a_folder_is_shown_without_the_server_s_path(at_alice, at, instance, settings):
+    load_row(instance, folder=f"file:/lake/org-1/{instance.id}/{LOAD}")
+    for path in (at, f"{at}/{LOAD}"):
+        page = at_alice.get(path).content.decode()
+        assert f"org-1/{instance.id}/{LOAD}" in page
+        assert "file:/" not in page
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, lake_folders="file:/elsewhere")
+    assert "file:/" not in at_alice.get(at).content.decode(), "the root may have been another one"
 
 
 def test_only_the_last_run_is_given_advice(at_alice, at, instance):
@@ -279,7 +336,9 @@ def test_what_makes_no_sense_stands_beside_its_field_in_the_open_part(at_alice, 
 
 def test_its_schedule_is_changed(at_alice, at, instance):
     load_row(instance)
-    page = at_alice.post(f"{at}/{LOAD}", {"every_minutes": "30", "enabled": "on", "skip_expired": "on"}, follow=True)
+    assert 'name="enabled"' not in at_alice.get(f"{at}/{LOAD}").content.decode(), "there is no schedule to switch off"
+    page = at_alice.post(f"{at}/{LOAD}", {"every_minutes": "30", "skip_expired": "on"}, follow=True)
+    assert 'name="enabled"' in page.content.decode()
     assert "The load was changed." in text_of(page)
     assert (loads().get().every_minutes, loads().get().enabled, loads().get().skip_expired) == (30, True, True)
     at_alice.post(f"{at}/{LOAD}", {"every_minutes": ""})

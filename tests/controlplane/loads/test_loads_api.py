@@ -95,6 +95,43 @@ def test_what_makes_no_sense_is_refused_by_name(alice, url, orders, body, field)
     assert not loads().exists()
 
 
+@pytest.mark.parametrize(
+    ("members", "fields"),
+    [
+        ({"bucket": "My_Bucket", "path": "../x", "region": "a b", "secret_key": ""}, ["bucket", "path", "region", "secret_key"]),
+        ({"bucket": "b" * 300, "path": "/abs", "region": ""}, ["bucket", "path", "region"]),
+        ({"bucket": "My_Bucket", "schema": "a nonsense", "topic": "a/b"}, ["bucket", "schema", "topic"]),
+        ({"bucket": 5, "schema": "a nonsense", "every_minutes": 1}, ["bucket", "every_minutes", "schema"]),
+        ({"kind": "ftp", "schema": ["raw"], "topic": "a/b"}, ["kind", "schema", "topic"]),
+        ({"topic": 5, "none_such": 1, "path": "/abs"}, ["none_such", "path", "topic"]),
+    ],
+)  # fmt: skip
+def test_all_that_is_wrong_is_said_at_once(alice, url, orders, members, fields):
+    refused = problem(alice.api.post(url, {**BUCKET, **members}), 400, "invalid")
+    assert sorted(each["field"] for each in refused["errors"]) == fields
+    assert len({each["detail"] for each in refused["errors"] if each["field"] == "bucket"}) < 2
+
+
+def test_a_choice_that_is_none_names_those_that_there_are(alice, url, orders):
+    refused = problem(alice.api.post(url, {**FOLDER, "kind": "ftp"}), 400, "invalid")
+    assert refused["errors"] == [{"field": "kind", "detail": "must be one of folder, bucket"}]
+
+
+@pytest.mark.parametrize(
+    "schema", ["id bigint, name nonsense", "a b c d", '{"type":"udt"}', '{"type":"struct","fields":[{"name":"a","type":"x"}]}']
+)  # fmt: skip
+def test_a_schema_that_can_never_work_is_refused_with_what_is_allowed(alice, url, orders, schema):
+    refused = problem(alice.api.post(url, {**FOLDER, "schema": schema}), 400, "invalid")
+    assert [each["field"] for each in refused["errors"]] == ["schema"]
+    assert "allowed are names with types of BIGINT" in refused["detail"]
+    assert not loads().exists()
+
+
+def test_a_schema_that_can_work_is_taken_as_it_was_written(alice, url, orders):
+    schema = "id BIGINT NOT NULL, tags ARRAY<STRUCT<name: STRING, at: TIMESTAMP>> COMMENT 'so'"
+    assert alice.api.post(url, {**FOLDER, "schema": schema}).json()["schema"] == schema
+
+
 def test_two_loads_into_one_path_have_a_folder_each(alice, url, orders):
     uris = {alice.api.post(url, BUCKET).json()["uri"] for _ in range(2)}
     assert len(uris) == 2, "what is there already is not looked at, so two tables in one folder would be none"
@@ -146,9 +183,20 @@ def test_a_folder_has_no_key(alice, made, url):
     problem(alice.api.patch(f"{url}/{made['id']}", {"secret_key": "x"}), 400, "invalid")
 
 
-@pytest.mark.parametrize("body", [{}, {"topic": "other"}, {"bucket": "mine"}])
-def test_where_it_goes_and_what_it_loads_stay(alice, made, url, body):
-    problem(alice.api.patch(f"{url}/{made['id']}", body), 400, "invalid")
+@pytest.mark.parametrize("name", ["topic", "kind", "bucket", "path", "schema"])
+def test_where_it_goes_and_what_it_loads_stay(alice, made, url, name):
+    refused = problem(alice.api.patch(f"{url}/{made['id']}", {name: "other", "every_minutes": 30}), 400, "invalid")
+    assert refused["errors"] == [{"field": name, "detail": "cannot be changed; set up another load"}]
+
+
+def test_a_change_of_nothing_is_refused(alice, made, url):
+    problem(alice.api.patch(f"{url}/{made['id']}", {}), 400, "invalid")
+
+
+def test_all_that_is_wrong_with_a_change_is_said_at_once(alice, url, orders):
+    one = f"{url}/{alice.api.post(url, BUCKET).json()['id']}"
+    refused = problem(alice.api.patch(one, {"region": "a b", "secret_key": "", "bucket": "x"}), 400, "invalid")
+    assert sorted(each["field"] for each in refused["errors"]) == ["bucket", "region", "secret_key"]
 
 
 # --- run ----------------------------------------------------------------------------------------------------------------

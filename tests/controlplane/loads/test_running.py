@@ -12,6 +12,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -20,12 +21,14 @@ from controlplane.clusters.identification import Identification
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.sealed import sealed
 from controlplane.instances.models import Instance, InstanceState
+from controlplane.lake.copy_table import Request as CopyRequest
 from controlplane.lake.request import Request
 from controlplane.lake.verify import properties_of
 from controlplane.loads import claiming, running
 from controlplane.loads.models import Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.runner import Runner, work
+from controlplane.loads.serializers import reason_of
 from controlplane.loads.services import run_ask
 from quota.contracts.namespace import instance_key
 from quota.contracts.on_behalf import CLIENT_ID
@@ -101,6 +104,10 @@ class Stand:
         wait_for(self._saw.exists, 20, "the program")
         wait_for(lambda: self._saw.read_text().endswith("}"), 5, "its words")
         return json.loads(self._saw.read_text())
+
+    @property
+    def was_started(self) -> bool:
+        return self._saw.exists()
 
     def turn(self) -> None:
         self.runner.turn(self.clock)
@@ -183,19 +190,25 @@ def test_files_are_for_the_runner_s_user_alone(instance, stand):
 
 
 class Copies:
-    """Stands for the second program: what it is started with, and what it reports."""
+    """Stands for the program that tries the bucket, and copies: what it is started with, and what it reports."""
 
-    def __init__(self, monkeypatch, report, status=0):
-        self.words = []
+    def __init__(self, monkeypatch, report, status=0, trial=MappingProxyType({"status": 0, "says": "looking"})):
+        self.words, self.trials = [], []
         kept = running.Kept
 
         def started(command, **how):
             if running.COPY not in command:
                 return kept(command, **how)
-            self.words = command[command.index(running.COPY) + 1 :]
-            self.credentials = Path(self.words[self.words.index("--credentials") + 1]).read_text()
-            Path(self.words[self.words.index("--report") + 1]).write_text(json.dumps(report))
-            return kept([sys.executable, "-c", f"raise SystemExit({status})"], **how)
+            words = command[command.index(running.COPY) + 1 :]
+            is_trial = "--try" in words
+            if is_trial:
+                self.trials.append(words)
+            else:
+                self.words = words
+            says, ends = (dict(trial), trial["status"]) if is_trial else (report, status)
+            self.credentials = Path(words[words.index("--credentials") + 1]).read_text()
+            Path(words[words.index("--report") + 1]).write_text(json.dumps(says))
+            return kept([sys.executable, "-c", f"raise SystemExit({ends})"], **how)
 
         monkeypatch.setattr(running, "Kept", started)
 
@@ -230,12 +243,34 @@ def test_the_table_is_in_a_folder_of_the_service_and_the_bucket_gets_a_copy(buck
 
 
 def test_a_bucket_that_refuses_fails_the_run_and_what_was_loaded_stays_loaded(bucket_load, stand, monkeypatch):
-    Copies(monkeypatch, {"status": 1, "says": "the bucket does not exist", "version": 1}, status=1)
+    Copies(monkeypatch, {"status": 1, "says": "the bucket refuses the key", "version": 1}, status=1)
     ask(bucket_load)
     run = stand.until(RunState.FAILED)
-    assert (run.says, run.exit_status, run.row_count) == ("the bucket does not exist", 1, 5)
+    assert (run.says, run.exit_status, run.row_count) == ("the bucket refuses the key", 1, 5)
     bucket_load.refresh_from_db()
     assert (bucket_load.copied_version, bucket_load.failures) == (1, 1)
+
+
+def test_a_bucket_is_tried_before_anything_is_read(bucket_load, stand, monkeypatch):
+    trial = {"status": 8, "says": "the bucket events-1 does not exist"}
+    copies = Copies(monkeypatch, {}, trial=trial)
+    ask(bucket_load)
+    run = stand.until(RunState.FAILED)
+    assert (run.says, run.exit_status, run.row_count) == ("the bucket events-1 does not exist", 8, 0)
+    assert reason_of(run) == "no_bucket"
+    assert not stand.was_started, "what Spark reads is charged to the tenant"
+    assert CopyRequest.read(copies.trials[0]).is_trial
+    assert "--after" not in copies.trials[0]
+
+
+def test_what_runs_before_have_loaded_and_this_one_has_copied_is_said_first(bucket_load, stand, monkeypatch):
+    Copies(monkeypatch, {"status": 0, "says": "copied up to version 0: 1 file, 9 bytes", "version": 0})
+    stand.does({"status": 0, "says": "nothing to load: the table has all that the topic has"})
+    ask(bucket_load)
+    assert stand.until(RunState.SUCCEEDED).says == "copied up to version 0: 1 file, 9 bytes; loaded by runs before"
+    ask(bucket_load)
+    run = stand.until(RunState.SUCCEEDED)
+    assert run.says.startswith("nothing to load"), "the bucket had it already"
 
 
 # --- how it goes --------------------------------------------------------------------------------------------------------
@@ -268,6 +303,13 @@ def test_why_it_failed_is_said_in_words_of_the_tenant(instance, stand):
     ask(load_row(instance))
     run = stand.until(RunState.FAILED)
     assert (run.says, run.exit_status) == ("orders at the brokers: expired (skip_expired goes on)", 4)
+
+
+def test_the_server_s_path_of_the_table_is_not_shown(instance, stand):
+    load = load_row(instance)
+    stand.does({"status": 6, "says": f"another program changed {load.folder} while this load wrote to it"}, status=6)
+    ask(load)
+    assert stand.until(RunState.FAILED).says == "another program changed the table while this load wrote to it"
 
 
 def test_names_that_java_gives_to_errors_are_not_shown(instance, stand):
