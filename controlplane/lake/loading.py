@@ -116,6 +116,9 @@ class Load:
             with self._progress.of("looking at table and topic"):
                 known = self._table.manifest()
                 planned = self._plan(known)
+            if self._request.tidies and planned.replaces and self._table.exists:
+                with self._progress.of("deleting files that were replaced before"):
+                    self._table.tidy()
             commits = () if planned.is_nothing else tuple(self._commits(known, planned))
             return Summary(planned.topic_id, commits, time.monotonic() - began, is_whole=not self._is_cut)
         finally:

@@ -33,6 +33,7 @@ class Request:
     offsets_a_commit: int = OFFSETS_A_COMMIT
     until: Path | None = None  # when this file is there, the load ends after the commit that it makes
     report: Path | None = None
+    tidies: bool = False  # before a load that replaces rows, files that earlier ones have replaced are deleted
 
     @property
     def topic_named(self) -> str:
@@ -47,7 +48,7 @@ class Request:
             brokers=read.brokers, topic=read.topic, destination=read.to, from_time_ms=read.from_time,
             offsets=read.offsets or {}, schema=read.schema, properties=read.properties, named=read.named,
             new_topic=read.new_topic, skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
-            until=read.until, report=read.report,
+            until=read.until, report=read.report, tidies=read.tidy,
         )  # fmt: skip
 
 
@@ -113,6 +114,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--skip-expired", action="store_true", help="go on behind records that expired, and note the gap"
+    )
+    parser.add_argument(
+        "--tidy", action="store_true", help="before rows are replaced: delete files that were replaced over an hour ago"
     )
     parser.add_argument(
         "--offsets-a-commit", type=_positive, default=OFFSETS_A_COMMIT, metavar="N",

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEPT_LOG = "interval 3650 days"
+REPLACED_FOR_HOURS = 1
+"""So long files that were replaced stay, where a table is tidied: for who reads the version before."""
+MOST_REPLACED = 2**30
+"""Bytes that replaced files may have beyond what the table itself has."""
 NEWEST = 50
 
 
@@ -47,6 +51,19 @@ class Table:
     def _newest(self, most: int | None) -> Manifest | None:
         found = map(Manifest.from_json, delta.commits(self._spark, self.uri, newest=most))
         return next((manifest for manifest in found if manifest is not None), None)
+
+    def tidy(self) -> None:
+        """Before rows are replaced: delete files that earlier loads have replaced. Raises LakeError where too many are too young.
+
+        Or whoever loads the same again and again would fill the disk that all tables share.
+        """
+        delta.vacuum(self._spark, self.uri, hours=REPLACED_FOR_HOURS)
+        live, whole = delta.bytes_in_use(self._spark, self.uri)
+        if whole - live > live + MOST_REPLACED:
+            raise LakeError(
+                f"loads of the last hour have replaced {whole - live:,} bytes of the table, more than it has: load again"
+                " what is there already when an hour has passed"
+            )
 
     def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
         """Rows and manifest. `replaced`: the predicate of the rows whose place they take.

@@ -112,7 +112,7 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
         "--brokers", ",".join(addresses), "--topic", physical, f"--named={load.topic}", "--to", load.folder,
         "--schema", _schema(load.schema, folder),
         "--properties", str(_written(folder / "client.properties", properties_text(properties))),
-        "--report", str(folder / "load.json"), "--until", str(folder / UNTIL),
+        "--report", str(folder / "load.json"), "--until", str(folder / UNTIL), "--tidy",
     ]  # fmt: skip
     asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
     loads = Program(LOAD, words + asked.words(), folder / "load.json")

@@ -38,6 +38,24 @@ def commits(spark: SparkSession, uri: str, *, newest: int | None = None) -> list
     return [row["userMetadata"] for row in sorted(rows, key=lambda row: row["version"], reverse=True)]
 
 
+def bytes_in_use(spark: SparkSession, uri: str) -> tuple[int, int]:
+    """Of the files that the table is made of now, and of all that lie in its folder."""
+    live = spark.sql(f"DESCRIBE DETAIL {named(uri)}").select("sizeInBytes").first()
+    path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
+    files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001  # see jvm_of
+    return int(live[0] if live is not None else 0), int(files.getContentSummary(path).getLength())
+
+
+def vacuum(spark: SparkSession, uri: str, *, hours: int) -> None:
+    """Delete files that no version of the last hours needs; programs that read an older one find them no more."""
+    checked = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(checked, "false")  # it wants a week
+    try:
+        spark.sql(f"VACUUM {named(uri)} RETAIN {hours} HOURS")
+    finally:
+        spark.conf.unset(checked)
+
+
 def is_conflict(error: BaseException) -> bool:
     """Whether a commit failed because another program has changed the table meanwhile."""
     return any(word in str(error) for word in _CONFLICTS)

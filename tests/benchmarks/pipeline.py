@@ -366,7 +366,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--factors", type=lambda text: sorted(map(int, text.split(","))), default=[1, 4, 16])
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--heap", default="", help="of each JVM, such as 480m; Spark wants 450 or more; without: the product's")
+    parser.add_argument(
+        "--heap", default="", help="of each JVM, such as 480m; Spark wants 450 or more; without: the product's"
+    )
     parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

@@ -3,7 +3,7 @@
 `python -m tests.lake.driver`: orders on standard input and answers on standard output, a line of JSON each.
 
 {"load": [words of the command line], "kill": "before the commit" | "while it writes" | "after the commit" |
-    "another load is first" (this one lives) | null}
+    "another load is first" (this one lives) | "nothing may be replaced" (so does this one) | null}
 {"verify": [words of the command line]}
 {"audit": [words of the command line of `mirror_audit`]}
 {"sql": statement}                      rows as lists, binary as hexadecimal text
@@ -23,14 +23,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from controlplane.lake import load, mirror_audit, verify
+from controlplane.lake import load, mirror_audit, table, verify
 from controlplane.lake.manifest import Manifest
 from controlplane.lake.request import Request
 from controlplane.lake.table import Table
 from controlplane.spark.archive import archive_write
 from controlplane.spark.session import close_session, open_session
 
-COMMIT = Table.commit
+COMMIT, MOST_REPLACED = Table.commit, table.MOST_REPLACED
 
 
 def die() -> None:
@@ -95,6 +95,7 @@ def main() -> None:
         else:
             said: list[str] = []
             Table.commit = planted(order["kill"])
+            table.MOST_REPLACED = -(2**60) if order["kill"] == "nothing may be replaced" else MOST_REPLACED
             status, summary = load.run(spark, Request.read(order["load"]), said.append)
             if status == 0:
                 archive_write(spark, wanted.home, wanted.jars)  # what kills follow starts in half of the time

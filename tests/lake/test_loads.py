@@ -3,7 +3,9 @@ with what a consumer reads that is neither Java nor Spark; so are counts and che
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -190,6 +192,20 @@ def test_a_driver_that_is_killed_neither_repeats_nor_skips(world):
     assert world.load("orders", "--offsets", "0:0-40,1:10-30", kill="while it writes") == {"killed": "while it writes"}
     assert world.load("orders", "--offsets", "0:0-40,1:0-30")["status"] == 0
     assert world.rows("orders") == world.records("orders")
+
+    # A service's load deletes what was replaced long ago, and what killed ones have left; not what was replaced just now.
+    folder = Path(world.uri("orders").removeprefix("file:"))
+    left = folder / "part-left-by-a-kill.snappy.parquet"
+    left.write_bytes(b"x")
+    os.utime(left, (time.time() - 7200,) * 2)
+    files = {*folder.glob("*.parquet")} - {left}
+    assert world.load("orders", "--offsets", "0:0-40,1:0-30", "--tidy")["status"] == 0
+    assert not left.exists()
+    assert files <= {*folder.glob("*.parquet")}
+    assert world.rows("orders") == world.records("orders")
+    refused = world.load("orders", "--offsets", "0:0-40", "--tidy", kill="nothing may be replaced")
+    assert refused["status"] == 1
+    assert "load again what is there already when an hour has passed" in refused["said"][-1]
 
     write(world, "orders", 10, from_number=100)
     overtaken = world.load("orders", kill="another load is first")
