@@ -48,9 +48,9 @@ def span_of(text: str | None, form: str, now: datetime) -> Span:
     try:
         moment = datetime.strptime(text, form).replace(tzinfo=UTC)
     except ValueError as error:
-        raise NotFound("there is nothing at this address") from error
+        raise NotFound("there is no such month, day or hour") from error
     if not EARLIEST <= moment.year <= LATEST or moment.strftime(form) != text:
-        raise NotFound("there is nothing at this address")
+        raise NotFound("there is no such month, day or hour")
     return span_at(moment, form)
 
 

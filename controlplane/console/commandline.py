@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from controlplane.console.calendar import DAY, HOUR, MONTH, span_of
+from controlplane.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROGRAM = "sluice"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _I = "instance_id"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -66,7 +72,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_usage": ("usage hours", _I),
     "usage_records": ("usage records", _I),
     "instance_bill": ("bill show", _I),
-    "instance_what_if": ("cost what-if --bandwidth 20", _I),
+    "instance_what_if": ("cost what-if", _I),
     "instance_cost_topics": ("cost topics", _I),
     "instance_cost_users": ("cost users", _I),
     "topics": ("topic list", _I),
@@ -122,11 +128,22 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 
-OF_A_MONTH = frozenset({"instance_bill", "instance_cost_topics", "instance_what_if"})
+OF_A_MONTH = frozenset({"instance_bill", "instance_cost_topics", "instance_cost_users", "instance_what_if"})
 """Pages whose address may name a month; without it the program would answer for the present one."""
 
+ASKED = {
+    "bandwidth_mib_per_s": ("--bandwidth", r"[0-9]{1,9}(\.[0-9]{1,9})?"),
+    "storage_gib": ("--storage", r"[0-9]{1,9}(\.[0-9]{1,9})?"),
+    "partitions": ("--partitions", r"[0-9]{1,9}"),
+    "plan": ("--plan", r"[a-z0-9_]{1,40}"),
+}
+"""What the page *What if* asks: the option of each field, and what it may hold."""
+WHAT_IF_EXAMPLE = " --bandwidth 20"
 
-def command_of(page: str | None, ids: Mapping[str, object], month: str = "") -> str | None:
+DATE, MOMENT = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"
+
+
+def command_of(page: str | None, ids: Mapping[str, object], query: Mapping[str, str] = NOTHING) -> str | None:
     """The line to be typed; None where the program has none, or a name is nothing that anybody could type."""
     if page not in COMMANDS:
         return None
@@ -134,8 +151,36 @@ def command_of(page: str | None, ids: Mapping[str, object], month: str = "") -> 
     values = [place[1:] if place.startswith("=") else str(ids[place]) for place in places]
     if not all(value.isprintable() for value in values):
         return None
-    if page in OF_A_MONTH and re.fullmatch("[0-9]{4}-[0-9]{2}", month):
-        words += f" --month {month}"
+    words += _options(page, ids, query)
     # A name may begin with a hyphen, and would be taken for an option.
     end = ["--"] if any(value.startswith("-") for value in values) else []
     return " ".join([PROGRAM, words, *end, *map(shlex.quote, values)])
+
+
+def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> str:
+    """What of the page is not in its arguments: the time that it shows, and what was asked."""
+    month = query.get("month", "")
+    found = f" --month {month}" if page in OF_A_MONTH and re.fullmatch("[0-9]{4}-[0-9]{2}", month) else ""
+    if page == "instance_what_if":
+        found += _asked(query) or WHAT_IF_EXAMPLE
+    elif page == "usage_records":
+        found += _range(str(ids.get("hour", "")), HOUR, MOMENT)
+    elif page == "instance_usage":
+        found += _range(month, MONTH, DATE) if month else _range(query.get("day", ""), DAY, DATE)
+    return found
+
+
+def _asked(query: Mapping[str, str]) -> str:
+    given = ((option, query.get(name, ""), pattern) for name, (option, pattern) in ASKED.items())
+    return "".join(f" {option} {value}" for option, value, pattern in given if re.fullmatch(pattern, value))
+
+
+def _range(text: str, form: str, shown: str) -> str:
+    """``--from … --to …`` of a month, a day or an hour; empty: it is none."""
+    try:
+        span = span_of(
+            text, form, datetime.min.replace(tzinfo=UTC)
+        )  # a moment for an address that names none: not here
+    except NotFound:
+        return ""
+    return f" --from {span.start.strftime(shown)} --to {span.end.strftime(shown)}"

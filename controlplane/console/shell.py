@@ -41,7 +41,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 def _command(request: HttpRequest) -> str | None:
     """What does the same by the command line."""
     match = request.resolver_match
-    return None if match is None else command_of(match.url_name, match.kwargs, request.GET.get("month", ""))
+    return None if match is None else command_of(match.url_name, match.kwargs, request.GET)
 
 
 def theme_of(request: HttpRequest) -> str:

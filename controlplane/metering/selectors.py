@@ -164,6 +164,13 @@ class MeteringStatus:
     bad_records: int = 0
     early_records: int = 0
     cluster: str = DEFAULT_CLUSTER
+    behind_since: datetime | None = (
+        None  # it runs, and usage is complete up to then only; None: it keeps up, or does not run
+    )
+
+    def is_reading_the_present(self, now: datetime) -> bool:
+        """Whether what brokers say now is known: otherwise they seem to owe what has not been read yet."""
+        return self.state == "running" and self.last_record_at is not None and now - self.last_record_at < TOLD_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +422,7 @@ def status_of(cluster: str) -> MeteringStatus:
     return MeteringStatus(
         state, reason, _moment(row.last_record_at_ms), _moment(row.seen_at_ms), read_to, final_to, _moment(row.moved_at_ms),
         row.batch_ms, row.batch_records, row.records, row.bad_records, row.early_records, cluster,
+        read_to if state == "running" and read_to is not None and is_behind(read_to, datetime.now(UTC)) else None,
     )  # fmt: skip
 
 
@@ -431,6 +439,11 @@ def _state(row: PipelineStatus | None, now_ms: float) -> tuple[str, str]:
     if still_s > STALLED_AFTER_S:
         return "stalled", f"no batch has ended for {int(still_s // 60)} minutes"
     return "running", ""
+
+
+def is_behind(read_to: datetime, now: datetime) -> bool:
+    """Whether usage that is complete up to a moment is missing more than what brokers may still be telling."""
+    return now - read_to > TOLD_WITHIN
 
 
 def partitions() -> list[PartitionProgress]:

@@ -188,6 +188,15 @@ def bandwidth_price(band: Band, bandwidth_mb_per_s: Decimal) -> Decimal:
     return band.price + band.step_price * steps_of(above, band.step_mb_per_s)
 
 
+def bandwidth_on_sale(plan: Plan, bandwidth_mb_per_s: Decimal) -> Decimal | None:
+    """The smallest size on sale that is not below what was asked for: what is billed. None: bandwidth is not billed."""
+    if not plan.bands:
+        return None
+    band = band_of(plan, bandwidth_mb_per_s)
+    above = max(Decimal(0), bandwidth_mb_per_s - band.from_mb_per_s)
+    return band.from_mb_per_s + band.step_mb_per_s * steps_of(above, band.step_mb_per_s)
+
+
 def steps_of(amount: Decimal, step: int) -> Decimal:
     """How many whole steps hold the amount."""
     whole, rest = divmod(amount, step)

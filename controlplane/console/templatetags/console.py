@@ -112,11 +112,13 @@ def flow(value: int | None, rule: str | None) -> str:
 
 
 @register.filter
-def amount(value: float | None) -> str:
+def amount(value: float | Decimal | str | None) -> str:
     """A number as a person writes it: 5 for 5.0, thousands apart."""
     if value in UNKNOWN:
         return DASH
-    text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
+    # A float has not every whole number: above 2**53 the last digits would be others.
+    number = float(value) if isinstance(value, float) else Decimal(value)
+    text = f"{number:,.6f}".rstrip("0").rstrip(".")
     return text.replace(",", NARROW)
 
 

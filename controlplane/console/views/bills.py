@@ -19,7 +19,7 @@ from controlplane.billing.chain import number_text
 from controlplane.billing.downloads import focus_answer, pdf_answer
 from controlplane.billing.pricing.documents import month_of, rated
 from controlplane.billing.pricing.money import total_of
-from controlplane.billing.pricing.plans import Plan, month_day, plans_on
+from controlplane.billing.pricing.plans import Plan, bandwidth_on_sale, month_day, plan_on, plans_on
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.pricing.what_if import what_if_document
 from controlplane.billing.services import plan_choose
@@ -34,6 +34,7 @@ from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, SluiceError
+from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
@@ -42,11 +43,13 @@ from controlplane.what_if.selectors import what_if_get
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
+    from decimal import Decimal
 
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.billing.pricing.sharing import Shares
+    from controlplane.what_if.selectors import WhatIf
 
 SUMS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 RECORD_ROWS = 100
@@ -116,6 +119,7 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
+        "is_over": now >= span.end,
         "periods": [
             period
             for period in billing.periods_of(instance)
@@ -178,8 +182,18 @@ def what_if(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespo
             )
         except Invalid as error:
             form.refuse(error)
-    context = {**_frame(instance, span, "bill"), "form": form, "found": found}
+    context = {**_frame(instance, span, "bill"), "form": form, "found": found, "billed_mib_per_s": _billed(found)}
     return render(request, "console/instance_what_if.html", context, status=422 if form.errors else 200)
+
+
+def _billed(found: WhatIf | None) -> Decimal | None:
+    """The bandwidth on sale that the size is billed as; None: it is on sale itself, or bandwidth is not billed."""
+    if found is None or found.size is None:
+        return None
+    plan = plan_on(found.would_plans[-1], month_day(found.month.start))
+    asked = found.size.bandwidth_mb_per_s
+    billed = bandwidth_on_sale(plan, asked)
+    return None if billed == asked else billed
 
 
 @require_safe
@@ -187,11 +201,13 @@ def what_if(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespo
 def verify(request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
     """An invoice, computed once more: whether it is what was sealed, and what today's usage says of its month."""
     invoice = billing.invoice_get(organisation=caller.organisation, number=number)
+    differences = invoice_verify(invoice=invoice)
     context = {
         "invoice": invoice,
         "number": number,
         "instance": invoice.instance,
-        "differences": invoice_verify(invoice=invoice),
+        "differences": differences,
+        "only_late": all(each.code == "usage" for each in differences),
         "raw": invoice_raw(invoice=invoice),
     }
     return render(request, "console/invoice_verify.html", context)
@@ -236,6 +252,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     month = Month.of(now)
     known = costs.cost_list(organisation=caller.organisation, month=month).filter(instance__in=instances)
     by_instance = {row.instance_id: row for row in known}
+    healths = health_get(instances)
     context = {
         "listing": shown,
         "rows": [
@@ -245,6 +262,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
                 numbers.get(instance.id),
                 waits.get(instance.id),
                 by_instance.get(instance.id),
+                healths.get(instance.id),
             )
             for instance in instances
         ],

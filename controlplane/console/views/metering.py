@@ -17,9 +17,11 @@ from controlplane.metering import finality, folding, selectors, services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.metering.finality import BrokerHours
     from controlplane.metering.selectors import MeteringStatus, PartitionProgress
 
 
@@ -57,15 +59,32 @@ def shown(request: HttpRequest) -> HttpResponse:
 def _meter(meter: MeteringStatus, partitions: Sequence[PartitionProgress]) -> dict[str, Any]:
     """Of one cluster."""
     now = SYSTEM_CLOCK.now()
-    own = [row for row in partitions if row.cluster == meter.cluster]
+    own = [(row, _lag(row, meter, now)) for row in partitions if row.cluster == meter.cluster]
+    lags = [lag for _, lag in own if lag is not None]
+    is_present = meter.is_reading_the_present(now)
     hours = finality.broker_hours(selectors.complete_to(meter.cluster), meter.cluster)
     return {
         "meter": meter,
-        "brokers": [(broker, broker.waits(now)) for broker in hours],
+        "brokers": [(broker, _owing(broker, now, is_present=is_present)) for broker in hours],
         "batch_s": f"{(meter.batch_ms or 0) / 1000:.2f}",
         "partitions": own,
-        "lag": sum(row.lag for row in own),
+        "lag": sum(lags) if own and len(lags) == len(own) else None,
     }
+
+
+def _lag(row: PartitionProgress, meter: MeteringStatus, now: datetime) -> int | None:
+    """Records behind the end that was seen last; None: that is no end of today's, as where nothing is read."""
+    if meter.state != "running" or row.complete_to is None:
+        return None
+    return None if row.lag == 0 and selectors.is_behind(row.complete_to, now) else row.lag
+
+
+def _owing(broker: BrokerHours, now: datetime, *, is_present: bool) -> str:
+    """Whether usage waits for a broker, or its records have not been read yet; empty: neither."""
+    if not broker.waits(now):
+        return ""
+    is_here = broker.away_since is None and broker.gap_at is None
+    return "unread" if is_here and not is_present else "waits"
 
 
 def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:

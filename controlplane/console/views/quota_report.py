@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from controlplane.accounts.selectors import Caller
 
-DAYS = 30
+DAYS, NEWEST = 30, 7
+"""A table of 30 days is long on a phone: the newest stand first, all of them one link away."""
+FLEET_ROWS = 20
 WORDS = {"all": "All", "missed": "Guarantee missed", "soon": f"At the limit within {report.SOON_DAYS} days"}
 
 
@@ -37,15 +39,17 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     rows = report.report_days(instance=instance, start=now - timedelta(days=DAYS), end=now)
     rows.sort(key=lambda row: RESOURCES.index(row.resource))  # stays by day within
     gone = instance.state == InstanceState.DELETED
+    shown_days = DAYS if request.GET.get("days") == str(DAYS) else NEWEST
     context = {
         "instance": instance,
         "tab": "quota",
         "gone": gone,
         "resources": [
-            (resource, days := list(of), Outlook.NONE if gone else days[0].outlook(now.date()))
+            (resource, (days := list(of))[:shown_days], Outlook.NONE if gone else days[0].outlook(now.date()))
             for resource, of in groupby(rows, key=lambda row: row.resource)
         ],
-        "shown_days": DAYS,
+        "shown_days": shown_days,
+        "all_days": DAYS,
     }
     return render(request, "console/instance_quota_report.html", context)
 
@@ -60,7 +64,7 @@ def of_all(request: HttpRequest) -> HttpResponse:
     if show not in report.SHOWN:
         raise NotFound("there is nothing at this address")
     found = report.report_of_day(day=day, show=show, search=search) if day else []
-    shown = listing(request, found, search=search)
+    shown = listing(request, found, search=search, size=FLEET_ROWS)
     rows = [report.row_of(row) for row in shown.page.object_list]
     ids = {row.instance for row in rows}
     instances = Instance.objects.unscoped("operators see every tenant's").select_related("organisation").in_bulk(ids)

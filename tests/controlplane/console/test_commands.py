@@ -69,8 +69,43 @@ def test_the_program_understands_it(page):
 
 @pytest.mark.parametrize("page", sorted(OF_A_MONTH))
 def test_a_page_of_an_earlier_month_says_so(page):
-    assert parsed(command_of(page, IDS, "2026-10"))["month"] == "2026-10"
-    assert command_of(page, IDS, "'; ls") == command_of(page, IDS)
+    assert parsed(command_of(page, IDS, {"month": "2026-10"}))["month"] == "2026-10"
+    assert command_of(page, IDS, {"month": "'; ls"}) == command_of(page, IDS)
+
+
+def test_what_if_asks_what_the_page_asked():
+    asked = {
+        "ask": "1",
+        "month": "2026-10",
+        "bandwidth_mib_per_s": "7.5",
+        "storage_gib": "",
+        "partitions": "30",
+        "plan": "pro",
+    }
+    typed = parsed(command_of("instance_what_if", IDS, asked))
+    assert [typed[name] for name in ("month", "bandwidth", "storage", "partitions", "plan")] == [
+        "2026-10",
+        7.5,
+        None,
+        30,
+        "pro",
+    ]
+    for nothing in ({}, {"bandwidth_mib_per_s": "; ls", "plan": "$HOME"}):
+        assert parsed(command_of("instance_what_if", IDS, nothing))["bandwidth"] == 20
+
+
+@pytest.mark.parametrize(
+    ("page", "ids", "query", "start", "end"),
+    [
+        ("instance_usage", {}, {"day": "2026-11-30"}, "2026-11-30", "2026-12-01"),
+        ("instance_usage", {}, {"month": "2026-10"}, "2026-10-01", "2026-11-01"),
+        ("instance_usage", {}, {"month": "2026-13"}, None, None),
+        ("usage_records", {"hour": "2026-11-21T23"}, {}, "2026-11-21T23:00:00Z", "2026-11-22T00:00:00Z"),
+    ],
+)
+def test_usage_is_of_the_time_that_the_page_shows(page, ids, query, start, end):
+    typed = parsed(command_of(page, {**IDS, **ids}, query))
+    assert (typed["start"], typed["end"]) == (start, end)
 
 
 def test_every_page_of_a_tenant_has_one():

@@ -27,6 +27,7 @@ def test_settings_lead_there_and_it_is_off(at_alice, instance, path):
     page = text_of(at_alice.get(path))
     assert "off" in page
     assert "A GB above it" in page
+    assert '<span class="unit">CNY</span>' in at_alice.get(path).content.decode()
 
 
 def test_a_cap_and_a_budget_are_set_and_taken_away(at_alice, instance, path):

@@ -365,3 +365,10 @@ def test_pages_hold_no_english_sentence(at_alice, instance, path):
     page = at_alice.get(path.format(id=instance.id))
     said = text_of(HttpResponse(re.sub(r"<(code|pre)\b.*?</\1>", " ", page.content.decode(), flags=re.DOTALL)))
     assert re.findall(r"(?:\b[a-z]+\b ){4,}", said) == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_no_class_is_a_word_of_a_language(template):
+    """A style is of the English state: with a translated one it is nobody's."""
+    for attribute in re.findall(r'class="(?:{%.*?%}|{{.*?}}|[^"])*"', template.read_text()):
+        assert not re.search(r"\|worded|{%\s*(?:block)?translate|_\(", attribute), attribute

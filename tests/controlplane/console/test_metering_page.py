@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controlplane.clusters.models import Broker
 from controlplane.clusters.services import cluster_ensure
-from controlplane.metering.models import BrokerWaiver, Loss, PipelineStatus, Progress
+from controlplane.metering.models import BrokerWaiver, Difference, Loss, PipelineStatus, Progress, Reconciliation
 from tests.support.usage import hours_told
 
 from .conftest import text_of
@@ -46,12 +47,50 @@ def loss(db):
 
 def test_it_says_how_far_each_partition_has_been_read_and_up_to_when_usage_is_complete(at_staff, job):
     text = text_of(at_staff.get("/fleet/metering"))
-    assert "Running" in text
+    assert re.search("State Behind since [0-9-]{10} [0-9:]{5} UTC", text)
+    assert "Running" not in text
     assert "Partition 0 900 900 0 just now" in text
     assert "Partition 1 400 900 500 2 hours ago" in text
     assert "Records behind 500" in text
     assert "120 records in 0.45 s" in text
     assert "7 000 read, 2 refused, 4 told under an hour that had not come" in text
+
+
+def test_a_stream_that_keeps_up_is_running(at_staff, job):
+    Progress.objects.update(complete_to_ms=now_ms() - 5_000)
+    assert "State Running" in text_of(at_staff.get("/fleet/metering"))
+
+
+def test_one_that_has_just_begun_to_catch_up_does_not_know_how_much_there_is(at_staff, job):
+    Progress.objects.update(complete_to_ms=now_ms() - 48 * 3_600_000, next_offset=900)
+    text = text_of(at_staff.get("/fleet/metering"))
+    assert "Partition 1 900 900 \N{EN DASH} 2 days" in text.replace("\xa0", " ")
+    assert "Records behind \N{EN DASH}" in text
+
+
+def test_metering_that_was_there_and_is_absent_is_told_on_the_fleets_page_too(at_staff, job, settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metering_absent="there is no Java here")
+    assert "Records behind \N{EN DASH}" in text_of(at_staff.get("/fleet/metering"))
+    assert "Metering : There is no Java here" in text_of(at_staff.get("/fleet"))
+    PipelineStatus.objects.all().delete()
+    assert "There is no Java here" not in text_of(at_staff.get("/fleet"))
+
+
+def test_numbers_that_differ_have_their_thousands_apart_to_the_last_digit(at_staff, db):
+    run = Reconciliation.objects.create(
+        at_ms=now_ms(),
+        start_hour="2026-11-21T00:00:00Z",
+        end_hour="2026-11-22T00:00:00Z",
+        compared=1,
+        different=1,
+        raised=0,
+    )
+    Difference.objects.create(
+        reconciliation=run, instance="ins-abcdefgh", hour="2026-11-21T09:00:00Z", against="database", counter="produced_bytes",
+        recomputed="9007199254740993", known="0",
+    )  # fmt: skip
+    text = text_of(at_staff.get("/fleet/metering"))
+    assert "9 007 199 254 740 993" in text.replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def test_a_batch_that_hangs_is_told_although_signs_of_life_go_on(at_staff, job):
@@ -118,6 +157,17 @@ class TestBrokers:
     def test_it_says_what_each_has_told_and_whom_usage_waits_for(self, at_staff):
         text = text_of(at_staff.get("/fleet/metering"))
         assert re.search("Broker 1 .*? Up to date Broker 2 .*? Usage waits for it Away since", text)
+
+    def test_one_that_is_up_is_not_to_be_let_go_while_its_records_have_not_been_read(self, at_staff):
+        PipelineStatus.objects.update(last_record_at_ms=now_ms() - 48 * 3_600_000)
+        Broker.objects.update(away_since=None)
+        text = text_of(at_staff.get("/fleet/metering"))
+        assert re.search("Broker 2 .*? Not read yet", text)
+        assert "Do not wait" not in text
+
+    def test_one_that_is_away_may_be_let_go_although_records_have_not_been_read(self, at_staff):
+        PipelineStatus.objects.update(last_record_at_ms=now_ms() - 48 * 3_600_000)
+        assert "Do not wait" in text_of(at_staff.get("/fleet/metering"))
 
     def test_one_that_will_not_come_back_is_waived_with_a_reason(self, at_staff):
         answer = at_staff.post("/fleet/metering", {"broker": "2", "reason": " "}, follow=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from controlplane.console.views import quota
 from controlplane.console.waits import waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import BandwidthUsedUp
+from controlplane.quotas.models import QuotaDay
 from controlplane.throttle_rules.services import throttle_rule_create
 from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
 
@@ -217,3 +218,22 @@ def test_broker_time_is_shown_with_what_each_broker_works_and_may_work(at_alice,
     assert "Broker 1 212.4 ms/s 380 ms/s Broker 2 7.1 ms/s any time" in text
     flow_master.answers[instance.id] = {}
     assert "Broker time" not in text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
+
+
+def test_the_report_begins_with_the_newest_days_and_leads_to_all(at_alice, instance):
+    today = datetime.now(UTC).date()
+    days = [f"{today - timedelta(days=ago)}" for ago in range(1, 13)]
+    QuotaDay.objects.bulk_create(
+        QuotaDay(
+            instance=instance.id, day=day, resource=resource, limit_in_force=1000, p50=1, p95=2, p99=3, most=4,
+            used_permille=2, minutes=1440, throttled_minutes=0, throttled_ms=0, under_limit_ms=0, guarantee="kept",
+        )
+        for day in days
+        for resource in ("produce", "consume")
+    )  # fmt: skip
+    page = at_alice.get(f"instances/{instance.id}/quota-report")
+    assert [text_of(page).count(f" {day} ") for day in days] == [2] * 7 + [0] * 5
+    assert 'href="?days=30"' in page.content.decode()
+    page = at_alice.get(f"instances/{instance.id}/quota-report?days=30")
+    assert [text_of(page).count(f" {day} ") for day in days] == [2] * 12
+    assert "All 30 days" not in text_of(page)

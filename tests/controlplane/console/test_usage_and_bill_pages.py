@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -90,7 +90,7 @@ def test_the_bill_says_what_was_billed_from_when_to_when(at_alice, used):
     assert "Records produced" in text
     assert at_alice.address(f"instances/{used.id}/usage?month=2025-03") in page.content.decode()
     assert "By traffic, the whole month would be CNY" in text
-    assert "2025-03-01 00:00 now 5 MiB/s 10 GiB 60" in text
+    assert "2025-03-01 00:00 2025-04-01 00:00 5 MiB/s 10 GiB 60" in text
 
 
 def test_a_month_before_the_instance_costs_nothing(at_alice, used):
@@ -160,9 +160,49 @@ def test_a_meter_that_is_absent_is_said(at_alice, instance, settings):
     from dataclasses import replace
 
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metering_absent="there is no Java here")
-    assert "Usage is not being metered here: There is no Java here." in text_of(
-        at_alice.get(f"instances/{instance.id}/usage")
-    )
+    text = text_of(at_alice.get(f"instances/{instance.id}/usage"))
+    assert "Usage is not being metered here: There is no Java here. It is counted, and billed when" in text
+    assert "a few seconds" not in text
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metering_absent="")
+    assert "a few seconds" in text_of(at_alice.get(f"instances/{instance.id}/usage"))
+
+
+def test_a_bill_so_far_says_up_to_when_usage_was_counted(at_alice, used):
+    usage_complete(datetime.now(UTC).replace(minute=15) - timedelta(days=2))
+    counted = (datetime.now(UTC) - timedelta(days=2)).replace(minute=0)
+    text = text_of(at_alice.get(f"instances/{used.id}/bill"))
+    assert f"Usage has been counted up to {counted:%Y-%m-%d %H:%M} UTC" in text
+    assert "counted up to" not in text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+
+
+def test_sizes_of_a_month_that_is_over_end_with_it(at_alice, used):
+    text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+    assert "2025-03-01 00:00 2025-04-01 00:00" in text
+    assert " now " in text_of(at_alice.get(f"instances/{used.id}/bill"))
+
+
+def test_a_size_between_two_on_sale_says_as_what_it_is_billed(at_alice, used):
+    page = f"instances/{used.id}/bill/what-if?month=2025-03&ask=1&plan=pro&bandwidth_mib_per_s="
+    assert "5 MiB/s is billed as 20 MiB/s" in text_of(at_alice.get(page + "5"))
+    assert "50 MiB/s is billed as 60 MiB/s" in text_of(at_alice.get(page + "50"))
+    assert "is billed as" not in text_of(at_alice.get(page + "40"))
+    assert "is billed as" not in text_of(at_alice.get(page.replace("plan=pro", "plan=traffic") + "5"))
+
+
+def test_bills_say_the_health_that_the_instances_say(at_alice, used, monkeypatch):
+    from controlplane.console.views import bills
+
+    health = type("Health", (), {"state": type("State", (), {"value": "degraded"}), "reasons": ()})
+    monkeypatch.setattr(bills, "health_get", lambda instances: {each.id: health for each in instances})
+    text = text_of(at_alice.get("bills"))
+    assert "Degraded" in text
+    assert "Running" not in text
+
+
+def test_a_month_that_is_none_says_so(at_alice, used):
+    for month in ("2026-13", "abc"):
+        answer = at_alice.get(f"instances/{used.id}/bill?month={month}")
+        assert (answer.status_code, "There is no such month" in text_of(answer)) == (404, True)
 
 
 class TestInvoices:
@@ -221,6 +261,7 @@ class TestInvoices:
             [usage_row(used.id, "2025-03-31T23", 4 * GIB, consumed=6 * GIB, stored=3 * 3600 * GIB, boot="boot-1")]
         )
         text = text_of(at_viewer.get("invoices/inv-00000001/verify"))
+        assert "The invoice is as it was sealed. Known since then:" in text
         assert "is known by now that was not then: the next invoice adjusts it." in text
         assert "3, Records produced 3.221225472 GB 4.294967296 GB" in text
         assert at_charlie.get("invoices/inv-00000001/verify").status_code == 404
