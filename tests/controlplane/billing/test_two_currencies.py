@@ -253,3 +253,39 @@ def test_a_what_if_with_months_paid_in_another_currency_is_refused(alice, instan
     problem(alice.api.get(f"{url}/what-if?month={month}&plan=pro-usd"), 409, "other_currency")
     problem(alice.api.get(f"{url}/bill?month={month}&plan=pro-usd"), 409, "other_currency")
     assert alice.api.get(f"{url}/what-if?month={month}&plan=traffic").status_code == 200
+
+
+class TestByRest:
+    """GET and PUT /api/v1/plan."""
+
+    def test_usd_from_the_next_month(self, alice, paying, monkeypatch):
+        at(monkeypatch, 2026, 5, 20, 9, 30)
+        body = alice.api.get("/api/v1/plan").json()
+        assert (body["plan"]["name"], body["plan"]["currency"], body["next"]) == ("pro", "CNY", None)
+        problem(alice.api.put("/api/v1/plan", {"plan": "pro-usd"}), 409, "other_currency")
+        body = alice.api.put("/api/v1/plan", {"plan": "pro-usd", "when": "next_month"}).json()
+        assert (body["plan"]["currency"], body["next"]["name"], body["next"]["currency"], body["next"]["at"]) == (
+            "CNY", "pro-usd", "USD", "2026-06-01T00:00:00Z",
+        )  # fmt: skip
+        at(monkeypatch, 2026, 6, 1)
+        assert alice.api.get("/api/v1/plan").json()["plan"]["currency"] == "USD"
+
+    def test_all_price_lists_are_shown_each_in_its_currency(self, alice):
+        offered = {each["name"]: each for each in alice.api.get("/api/v1/plan").json()["offered"]}
+        assert {name: each["currency"] for name, each in offered.items()} == {
+            "pro": "CNY", "traffic": "CNY", "pro-usd": "USD", "traffic-usd": "USD",
+        }  # fmt: skip
+        for each in offered.values():
+            lists = [each[name] for name in ("prices", "in_advance", "elastic") if each[name] is not None]
+            assert {prices["currency"] for prices in lists} == {each["currency"]}
+        assert offered["pro-usd"]["elastic"]["produced_per_gb"] == "0.0114"
+        assert offered["traffic-usd"]["in_advance"] is None
+
+    def test_nonsense_is_refused_by_name(self, alice):
+        for body, field in (({"plan": "gold"}, "plan"), ({"plan": "pro", "when": "then"}, "when"), ({}, "plan")):
+            refused = problem(alice.api.put("/api/v1/plan", body), 400, "invalid")
+            assert [error["field"] for error in refused["errors"]] == [field]
+
+    def test_owners_decide(self, alice, bob):
+        problem(bob.api.put("/api/v1/plan", {"plan": "traffic"}), 403, "forbidden")
+        assert bob.api.get("/api/v1/plan").status_code == 200
