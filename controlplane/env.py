@@ -33,8 +33,8 @@ SLUICE_METERING_KEEP_DAYS  days that are kept by topic, boot and hour before the
                       topic-days, 2 or more (docs/decisions/0036-usage-is-folded.md)
 SLUICE_BROKER_ROOM    what a broker has to sell, and how many times: ``bandwidth_mib_per_s=300*2,storage_gib=500*1.5``;
                       names and defaults of what is left out in ``admission/rules.py``      empty
-SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000``  empty
-SLUICE_PRICE_CONFIRMED_ABOVE  a price a month above which a purchase must be confirmed      ``5000``
+SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000,price_per_month_usd=4300``  empty
+SLUICE_PRICE_CONFIRMED_ABOVE  a price a month above which a purchase must be confirmed, in CNY; or ``CNY=5000,USD=700``  ``5000``
 SLUICE_REBALANCE_APPROVAL  ``1``: somebody other than who proposed it has to approve a rebalance before it begins  ``0``
 SLUICE_OPERATORS_CONTACT  whom tenants write to who need higher caps, such as an address   empty
 SLUICE_SELLER         who sells, on invoices                                               ``Sluice``

@@ -17,6 +17,7 @@ from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.api.schema import PublishedGenerator
 from controlplane.billing import api as billing
+from controlplane.billing import plan_api
 from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.connections import api as connections
@@ -166,6 +167,7 @@ urlpatterns = [
     path(f"{V1}/budgets", budgets.BudgetsApi.as_view()),
     path(f"{V1}/budgets/<id:budget_id>", budgets.BudgetApi.as_view()),
     path(f"{V1}/budgets/<id:budget_id>/alerts", budgets.BudgetAlertsApi.as_view()),
+    path(f"{V1}/plan", plan_api.PlanApi.as_view()),
     path(f"{V1}/cost", billing.OrganisationCostApi.as_view()),
     path(f"{V1}/cost/instances", billing.InstanceCostsApi.as_view()),
     path(f"{V1}/invoices", billing.InvoicesApi.as_view()),

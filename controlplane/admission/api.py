@@ -104,7 +104,7 @@ def _caps(organisation: Organisation, *, with_price: bool) -> dict[str, Any]:
             for use in selectors.caps_use(organisation)
             if with_price or use.resource != rules.PRICE
         ],
-        "price_confirmed_above": rules.number(installed.price_confirmed_above()),
+        "price_confirmed_above": rules.number(installed.price_confirmed_above(currency)),
         "how_to_raise": selectors.how_to_raise(organisation),
     }
 

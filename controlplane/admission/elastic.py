@@ -24,7 +24,7 @@ from controlplane.billing.pricing.elastic import Elastic, ElasticPrices, elastic
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import month_day
 from controlplane.billing.pricing.rating import Month
-from controlplane.billing.selectors import terms_of
+from controlplane.billing.selectors import currency_next, terms_of
 from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound
@@ -37,11 +37,10 @@ from controlplane.instances.spec import ELASTIC_TIMES
 from controlplane.instances.telling import owners_tell
 from controlplane.instances.validation import MOST_BANDWIDTH_MIB_PER_S
 from controlplane.metering.elastic import elastic_hours
+from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
 SET, OFF_BY_BUDGET, ON_AGAIN = "elastic.set", "elastic.off", "elastic.on"
@@ -117,6 +116,8 @@ def elastic_set(
             "under the plan of the organisation bandwidth is not bought, so there is nothing to go above",
             code="plan_not_elastic",
         )
+    if wanted["elastic_budget"] is not None:
+        _check_currency(organisation, clock)
     spent = cap_mib_per_s is not None and _is_spent(instance, budget_per_month, clock)
     off_until = Month.of(clock.now()).end if spent else None
     changed = instance_row_change(
@@ -217,6 +218,18 @@ def _check(instance: Instance, cap: float | None, budget: Decimal | None) -> Non
         problems.append(FieldProblem("budget_per_month", f"must be more than 0 and at most {MOST_BUDGET}"))
     if problems:
         raise Invalid("; ".join(f"{each.field} {each.detail}" for each in problems), errors=problems)
+
+
+def _check_currency(organisation: Organisation, clock: Clock) -> None:
+    """Whether an amount that is set now will be of the currency that it was set in. Raises Conflict."""
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)  # until then nobody chooses a plan
+    following = currency_next(organisation=organisation, at=clock.now())
+    if following is not None:
+        other, at = following
+        raise Conflict(
+            f"from {at:%Y-%m-%d} on the organisation pays in {other.currency}: set the budget from then on",
+            code="other_currency_budget",
+        )
 
 
 def _state(instance: Instance) -> str:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from controlplane.admission.rules import DEFAULT_CAPS, DEFAULT_ROOM, MOST, Room
+from controlplane.admission.rules import (
+    DEFAULT_CAPS,
+    DEFAULT_CONFIRMED_ABOVE,
+    DEFAULT_CURRENCY,
+    DEFAULT_ROOM,
+    MOST,
+    Room,
+)
 from controlplane.env import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -31,10 +38,14 @@ def caps() -> dict[str, Decimal]:
     return dict(DEFAULT_CAPS) | {name: Decimal(str(_amount("SLUICE_CAPS", text))) for name, text in named}
 
 
-def price_confirmed_above() -> Decimal:
-    """A month, in the plan's currency. Raises EnvironmentProblem."""
-    value = _amount("SLUICE_PRICE_CONFIRMED_ABOVE", settings.ENVIRONMENT.price_confirmed_above)
-    return Decimal(str(value)).quantize(Decimal("0.01"))
+def price_confirmed_above(currency: str = DEFAULT_CURRENCY) -> Decimal:
+    """A month, in a currency: ``5000`` is in the default one, ``CNY=5000,USD=700`` names them. Raises EnvironmentProblem."""
+    variable, value = "SLUICE_PRICE_CONFIRMED_ABOVE", str(settings.ENVIRONMENT.price_confirmed_above)
+    named = value if "=" in value else f"{DEFAULT_CURRENCY}={value}"
+    found = dict(DEFAULT_CONFIRMED_ABOVE)
+    for name, text in _named(variable, named, DEFAULT_CONFIRMED_ABOVE):
+        found[name] = Decimal(str(_amount(variable, text))).quantize(Decimal("0.01"))
+    return found.get(currency, Decimal("0.00"))
 
 
 def _named(variable: str, value: str, known: Iterable[str]) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ class OrganisationCap(models.Model):
     """A cap that an operator has set. An organisation without a row has the default."""
 
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
-    resource = models.CharField(max_length=32)  # of rules.ORGANISATION
+    resource = models.CharField(max_length=32)  # of rules.ORGANISATION; of the price, rules.price_cap
     limit = models.DecimalField(max_digits=16, decimal_places=3)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()

@@ -32,6 +32,7 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from controlplane.admission import installed, rules, selectors
+from controlplane.billing import selectors as billing
 from controlplane.billing.models import Prepaid, PrepaidEvent
 from controlplane.billing.pricing.money import amount_of, total_of
 from controlplane.billing.pricing.prepaid import (
@@ -130,6 +131,11 @@ class PrepaidNow:
         return PAID if self.account.terms else WAITING if self.account.is_waiting else BY_THE_HOUR
 
     @property
+    def currency(self) -> str:
+        """Of what would be paid back, which is never a term that is over; empty where there is none."""
+        return self.account.terms[-1].prices.currency if self.account.terms else ""
+
+    @property
     def ends_text(self) -> str | None:
         """Up to when it is paid, as REST writes it."""
         return None if self.account.ends_at is None else second_text(self.account.ends_at)
@@ -213,7 +219,17 @@ def _quote(prices: MonthlyPrices, size: Size, months: int) -> Quote:
 
 
 def prices_of(organisation: Organisation, clock: Clock) -> MonthlyPrices:
-    """The list by which an organisation pays in advance now. Raises Conflict."""
+    """The list by which an organisation pays in advance now. Raises Conflict.
+
+    None while a plan in another currency is to come: a term is a month at least, and would reach into months of that one.
+    """
+    following = billing.currency_next(organisation=organisation, at=clock.now())
+    if following is not None:
+        other, at = following
+        raise Conflict(
+            f"from {at:%Y-%m-%d} on the organisation pays in {other.currency}: pay in advance from then on",
+            code="other_currency_in_advance",
+        )
     plan = selectors.plan_counted(organisation, clock=clock)
     try:
         return prices_on(plan.name, clock.now().date())
@@ -222,6 +238,12 @@ def prices_of(organisation: Organisation, clock: Clock) -> MonthlyPrices:
             f"the plan “{plan.title}” reserves nothing that could be paid in advance: choose another plan first",
             code="plan_not_prepaid",
         ) from error
+
+
+def _prices_to_pay(organisation: Organisation, clock: Clock) -> MonthlyPrices:
+    """The same, and until this transaction ends nobody chooses a plan."""
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    return prices_of(organisation, clock)
 
 
 def check_months(months: int) -> None:
@@ -251,7 +273,7 @@ def buy(
     """Months for an instance that is being created, in the transaction that creates it. Raises as `prepaid_begin`."""
     check_months(months)
     _check_at_end(at_end)
-    prices = prices_of(instance.organisation, clock)
+    prices = _prices_to_pay(instance.organisation, clock)
     _check_price(prices, _size_of(instance), months, is_price_confirmed=is_price_confirmed)
     _bought(instance, operation, actor, months, prices, {"at_end": at_end, "renew_months": LEAST_MONTHS}, clock)
 
@@ -282,7 +304,7 @@ def prepaid_begin(
         raise Conflict(f"{instance_id} is paid in advance already: renew it", code="prepaid_already")
     if instance.state in (InstanceState.DELETING, InstanceState.DELETED):
         raise Conflict("the instance is being deleted", code="instance_deleting")
-    prices = prices_of(organisation, clock)
+    prices = _prices_to_pay(organisation, clock)
     _check_price(prices, _size_of(instance), months, is_price_confirmed=confirm_price)
     if instance.state == InstanceState.ISOLATED:
         operation = lifecycle.instance_restore(
@@ -334,7 +356,7 @@ def prepaid_renew(
         )
     if _later(account, months) > months_after(now, MOST_AHEAD_MONTHS):
         raise Conflict(f"nothing is paid more than {MOST_AHEAD_MONTHS} months ahead", code="prepaid_too_long")
-    prices = prices_of(organisation, clock)
+    prices = _prices_to_pay(organisation, clock)
     _check_price(prices, _size_of(instance), months, is_price_confirmed=confirm_price)
     operation = operations.start(organisation=organisation, kind=EXTEND, target=instance_id, actor=actor, clock=clock)
     _renewed(instance, operation, actor, months, prices, account, clock)
@@ -428,18 +450,19 @@ def growth_check(*, instance: Instance, before: Decimal | None, is_price_confirm
 
     `before`: what `charged` said before the size was changed.
     """
-    after, threshold = charged(instance, clock), installed.price_confirmed_above()
-    if is_price_confirmed or before is None or after is None or after - before <= threshold:
+    account, after = account_get(instance, clock.now()), charged(instance, clock)
+    if is_price_confirmed or before is None or after is None or not account.terms:
         return
-    prices = prices_of(instance.organisation, clock)
-    cost = (
-        f"until the end of what is paid in advance this costs {prices.currency} {rules.text_of(after - before)} at once"
-    )
+    currency = account.terms[-1].prices.currency  # which terms that were paid in another one have nothing to do with
+    threshold = installed.price_confirmed_above(currency)
+    if after - before <= threshold:
+        return
+    cost = f"until the end of what is paid in advance this costs {currency} {rules.text_of(after - before)} at once"
     detail = f"{cost}, which is more than {rules.text_of(threshold)}"
     raise PriceUnconfirmed(
         f"{detail}. If that is meant, ask again with confirm_price",
         errors=[FieldProblem("confirm_price", detail)],
-        members={"price": {"currency": prices.currency, "in_advance": rules.number(after - before)}},
+        members={"price": {"currency": currency, "in_advance": rules.number(after - before)}},
     )
 
 
@@ -533,14 +556,12 @@ def _end(instance_id: str, clock: Clock) -> bool:
 
 def _renew_by_itself(instance: Instance, row: Prepaid, account: Account, clock: Clock) -> bool:
     try:
-        prices = prices_of(instance.organisation, clock)
-    except Conflict:
-        _go_on(
-            instance,
-            account,
-            "It could not be renewed: under the plan of its organisation nothing is paid in advance.",
-            clock,
-        )
+        prices = _prices_to_pay(instance.organisation, clock)
+    except Conflict as error:
+        why = "It could not be renewed: under the plan of its organisation nothing is paid in advance."
+        if error.code == "other_currency_in_advance":
+            why = "It could not be renewed: its organisation has chosen to pay in another currency from the next month on."
+        _go_on(instance, account, why, clock)
         return True
     operation = operations.start(
         organisation=instance.organisation, kind=EXTEND, target=instance.id, counted=False, clock=clock
@@ -659,7 +680,7 @@ def _may_try(organisation: Organisation, account: Account, now: datetime) -> boo
 
 def _check_price(prices: MonthlyPrices, size: Size, months: int, *, is_price_confirmed: bool) -> None:
     """Whether so much may be paid without a word that it is known. Raises PriceUnconfirmed."""
-    amount, threshold = price_of(prices, size, months), installed.price_confirmed_above()
+    amount, threshold = price_of(prices, size, months), installed.price_confirmed_above(prices.currency)
     if is_price_confirmed or amount <= threshold:
         return
     cost, most = f"{prices.currency} {rules.text_of(amount)}", rules.text_of(threshold)

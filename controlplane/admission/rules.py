@@ -42,6 +42,8 @@ class Resource:
 
 INSTANCES, BANDWIDTH, STORAGE, PARTITIONS = "instances", "bandwidth_mib_per_s", "storage_gib", "partitions"
 CONNECTIONS, BROKER_TIME, PRICE = "connections", "broker_time_ms_per_s", "price_per_month"
+DEFAULT_CURRENCY, PRICE_IN_USD = "CNY", "price_per_month_usd"
+"""The currency of `price_per_month` where caps are set and kept. REST and pages have PRICE alone, in the currency of the plan."""
 RESOURCES: Mapping[str, Resource] = MappingProxyType(
     {
         INSTANCES: Resource("instances"),
@@ -87,9 +89,14 @@ DEFAULT_CAPS: Mapping[str, Decimal] = MappingProxyType(
         STORAGE: Decimal(4000),
         PARTITIONS: Decimal(6000),
         PRICE: Decimal(30_000),
+        PRICE_IN_USD: Decimal(4300),
     }
 )
-"""Of an organisation for which operators have set nothing else. The price is in the plan's currency."""
+"""Of an organisation for which operators have set nothing else. There is a price for each currency, and none is converted."""
+DEFAULT_CONFIRMED_ABOVE: Mapping[str, Decimal] = MappingProxyType(
+    {DEFAULT_CURRENCY: Decimal("5000.00"), "USD": Decimal("700.00")}
+)
+"""A price a month, by currency, above which a purchase must be confirmed. In a currency that is not here every price must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,16 @@ class Exceeded:
         """As problems carry it."""
         numbers = {"limit": self.limit, "used": self.used, "asked": self.asked}
         return {"resource": self.resource, **{name: number(amount) for name, amount in numbers.items()}}
+
+
+def price_cap(currency: str) -> str:
+    """The name under which caps of spend in a currency are set and kept."""
+    return PRICE if currency == DEFAULT_CURRENCY else f"{PRICE}_{currency.lower()}"
+
+
+def in_currency(caps: Mapping[str, Decimal], currency: str) -> dict[str, Decimal]:
+    """Each of ORGANISATION: of the caps of spend, that in a currency; nothing may be spent in one that has none."""
+    return {name: caps.get(price_cap(currency), Decimal(0)) if name == PRICE else caps[name] for name in ORGANISATION}
 
 
 def sizes_taken(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int) -> dict[str, Amount]:

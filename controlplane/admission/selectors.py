@@ -19,7 +19,6 @@ from controlplane.admission import installed, rules
 from controlplane.admission.models import ClusterRoom, OrganisationCap
 from controlplane.admission.rules import Room
 from controlplane.billing import selectors as billing
-from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.models import Broker
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
@@ -116,11 +115,11 @@ def cluster_use(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> lis
     ]
 
 
-def caps_of(organisation: Organisation) -> dict[str, Amount]:
-    """What the organisation may have: what operators have set, and the defaults. The price is a Decimal."""
+def caps_of(organisation: Organisation, *, currency: str) -> dict[str, Amount]:
+    """What the organisation may have: what operators have set, and the defaults. The price is a Decimal, in this currency."""
     found = dict(installed.caps())
     found.update(OrganisationCap.objects.for_organisation(organisation).values_list("resource", "limit"))
-    return {name: _typed(name, found[name]) for name in rules.ORGANISATION}
+    return {name: _typed(name, amount) for name, amount in rules.in_currency(found, currency).items()}
 
 
 def taken_of_organisation(
@@ -142,14 +141,16 @@ def counted(members: Mapping[str, object], plan: Plan) -> dict[str, Amount]:
 
 
 def plan_counted(organisation: Organisation, *, clock: Clock = SYSTEM_CLOCK) -> Plan:
-    """By which prices count: one that was chosen in this hour is in force for most hours of what is bought now."""
-    return billing.plan_of(organisation=organisation, at=clock.now() + HOUR)
+    """By which prices count (billing.selectors.plan_counted)."""
+    return billing.plan_counted(organisation=organisation, at=clock.now())
 
 
 def caps_use(organisation: Organisation, *, clock: Clock = SYSTEM_CLOCK) -> list[Use]:
     """Each of rules.ORGANISATION."""
-    taken = taken_of_organisation(organisation, plan=plan_counted(organisation, clock=clock))
-    limits, defaults = caps_of(organisation), installed.caps()
+    plan = plan_counted(organisation, clock=clock)
+    taken = taken_of_organisation(organisation, plan=plan)
+    limits = caps_of(organisation, currency=plan.currency)
+    defaults = rules.in_currency(installed.caps(), plan.currency)
     return [
         Use(name, limits[name], _typed(name, rules.total(taken, name)), _typed(name, defaults[name]))
         for name in rules.ORGANISATION

@@ -39,7 +39,9 @@ class CapsSerializer(serializers.Serializer[Any]):
 
     organisation_id = serializers.CharField()
     caps = CapSerializer(many=True)
-    price_confirmed_above = serializers.CharField(help_text="a month: what costs more needs confirm_price")
+    price_confirmed_above = serializers.CharField(
+        help_text="a month, in the currency of the plan: what costs more needs confirm_price"
+    )
     how_to_raise = serializers.CharField(help_text="a sentence")
 
 

@@ -60,7 +60,7 @@ def _check_caps(
     organisation: Organisation, plan: Plan, instance: Instance, before: Amounts | None, after: Amounts
 ) -> None:
     others = selectors.taken_of_organisation(organisation, plan=plan, but=instance)
-    found = rules.exceeded(selectors.caps_of(organisation), others, before=before, after=after)
+    found = rules.exceeded(selectors.caps_of(organisation, currency=plan.currency), others, before=before, after=after)
     if found:
         said = {
             each: rules.sentence_of(each, has="the organisation may have", currency=plan.currency) for each in found
@@ -91,7 +91,7 @@ def _check_cluster(
 
 def price_check(plan: Plan, before: Amounts | None, after: Amounts) -> None:
     """Whether a price may be paid without a word that it is known. Raises PriceUnconfirmed."""
-    price, threshold = after[rules.PRICE], installed.price_confirmed_above()
+    price, threshold = after[rules.PRICE], installed.price_confirmed_above(plan.currency)
     if price <= threshold or (before and price <= before[rules.PRICE]):
         return
     detail = (
@@ -125,6 +125,7 @@ def caps_set(
 ) -> None:
     """An operator's word on what an organisation may have; None is the default again, what is not named stays.
 
+    The price is in the currency of the plan, and counts in that one alone.
     On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid.
     """
     Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
@@ -139,16 +140,19 @@ def caps_set(
         problems.append(FieldProblem("reason", "must say why"))
     if problems:
         raise Invalid("; ".join(f"{each.field} {each.detail}" for each in problems), errors=problems)
-    before = selectors.caps_of(organisation)
+    currency = selectors.plan_counted(organisation, clock=clock).currency
+    before = selectors.caps_of(organisation, currency=currency)
     rows = OrganisationCap.objects.for_organisation(organisation)
     for name, value in caps.items():
+        kept = rules.price_cap(currency) if name == rules.PRICE else name
         if value is None:
-            rows.filter(resource=name).delete()
-        elif not rows.filter(resource=name).update(limit=_decimal(value)):
-            OrganisationCap(organisation=organisation, resource=name, limit=_decimal(value)).save(force_insert=True)
-    after = selectors.caps_of(organisation)
+            rows.filter(resource=kept).delete()
+        elif not rows.filter(resource=kept).update(limit=_decimal(value)):
+            OrganisationCap(organisation=organisation, resource=kept, limit=_decimal(value)).save(force_insert=True)
+    after = selectors.caps_of(organisation, currency=currency)
     changed = {
         name: {"from": rules.number(before[name]), "to": rules.number(after[name])}
+        | ({"currency": currency} if name == rules.PRICE else {})
         for name in caps
         if before[name] != after[name]
     }

@@ -4,7 +4,8 @@ An invoice is written when its month is due and all usage of the month has been 
 (waiting.py). Closing freezes the inputs, their hash
 and the lines in one row, under the organisation's next number and chained to the invoice before (chain.py); doing it again
 finds the row and changes nothing. Usage of an earlier month that became known after its invoice goes onto this one as
-adjustment lines (adjustments.py). An instance that is gone gets an invoice only where something is left to bill.
+adjustment lines (adjustments.py), if it was a month in the same currency: otherwise it waits for an invoice in that one, for
+twelve months. An instance that is gone gets an invoice only where something is left to bill.
 
 A bill that cannot be computed is noted for operators, tried again each time, and no obstacle to those behind it.
 
@@ -23,6 +24,7 @@ from django.db import IntegrityError, transaction
 from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.currencies import check_sole_currency
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
 from controlplane.billing.waiting import (
@@ -154,11 +156,10 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
     )
     terms = terms_of(organisation=instance.organisation, month=month)
     currency = terms[-1].plan.currency
-    since = month.before(ADJUSTED_FOR)
-    # What is owed in another currency waits for an invoice in that one.
-    late = [late for late in late_usage(instance=instance, since=since) if late.terms[-1].plan.currency == currency]
+    late = late_usage(instance=instance, since=month.before(ADJUSTED_FOR), currency=currency)
     inputs = inputs_of(instance, terms, month, now, late=late, waived=waived)
     lines = documents.rated(inputs)
+    check_sole_currency(inputs, lines)
     invoice = Invoice(
         number=head.number + 1 if head else 1,
         organisation_id=instance.organisation_id,

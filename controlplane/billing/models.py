@@ -16,7 +16,10 @@ from controlplane.core.scope import TenantManager
 
 
 class PlanChoice(models.Model):
-    """A plan from a full hour on. Who never chose has the default plan. A row whose hour has come is never changed."""
+    """A plan from a full hour on. Who never chose has the default plan.
+
+    A row whose hour has come is never changed, once anything was billed.
+    """
 
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     plan = models.CharField(max_length=32)

@@ -16,13 +16,27 @@ from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver,
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.pricing.credits import Missed, MissedDays, credits_of
+from controlplane.billing.pricing.currencies import MixedCurrenciesError, check_sole_currency
 from controlplane.billing.pricing.elastic import elastic_of
 from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
 from controlplane.billing.pricing.prepaid import Account, Event, account_of
 from controlplane.billing.pricing.prepaid import Prepaid as PaidInAdvance
 from controlplane.billing.pricing.prepaid_prices import prices_in
-from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
+from controlplane.billing.pricing.rating import (
+    HOUR,
+    USED,
+    Hours,
+    Line,
+    Month,
+    Period,
+    Size,
+    Span,
+    Term,
+    Used,
+    spans_of,
+    total,
+)
 from controlplane.billing.pricing.taxes import Tax
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
@@ -35,7 +49,7 @@ from controlplane.metering.pipeline.quota_days import MINUTE_MS
 from controlplane.quotas.report import missed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -101,11 +115,12 @@ def bill_get(
     if plan is None:
         terms = terms_of(organisation=organisation, month=month)
         if Month.of(now) in (month, month.before(-1)):
-            late = late_usage(instance=instance, since=month.before(1))
+            late = late_usage(instance=instance, since=month.before(1), currency=terms[-1].plan.currency)
     else:
         terms = (plan_throughout(plan, month),)
     inputs = inputs_of(instance, terms, month, now, late=late)
     lines = documents.rated(inputs)
+    check_summed(inputs, lines)
     shown = [documents.line_document(line) for line in lines]
     return _bill(instance, month, spans_of(terms, month), shown, total(lines), now, inputs=inputs)
 
@@ -137,6 +152,14 @@ def _bill(
         () if invoice is None else adjustments_of(invoice),
         inputs,
     )
+
+
+def check_summed(inputs: Mapping[str, Any], lines: Sequence[Line]) -> None:
+    """Whether the lines of a bill, or of a what-if, can be added up. Raises Conflict."""
+    try:
+        check_sole_currency(inputs, lines)
+    except MixedCurrenciesError as error:
+        raise Conflict(str(error), code="other_currency") from error
 
 
 def adjustments_of(invoice: Invoice) -> tuple[Adjustment, ...]:
@@ -220,10 +243,13 @@ def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
     }
 
 
-def late_usage(*, instance: Instance, only: Invoice | None = None, since: Month | None = None) -> list[Late]:
+def late_usage(
+    *, instance: Instance, only: Invoice | None = None, since: Month | None = None, currency: str | None = None
+) -> list[Late]:
     """Usage that is known by now and stands on no invoice: of the invoiced months since one, or of `only` one.
 
-    What later invoices have adjusted already is no longer late.
+    `currency`: of months in this one; what is owed in another waits for an invoice in that one. What later invoices have
+    adjusted already is no longer late.
     """
     rows = Invoice.objects.unscoped(_FOUND).filter(instance=instance)
     if only is not None:
@@ -237,7 +263,8 @@ def late_usage(*, instance: Instance, only: Invoice | None = None, since: Month 
         for late in documents.late_in(inputs):
             adjusted[late.invoice] = together(adjusted.get(late.invoice, {}), late.changed)
     found = (_late_of(invoice, adjusted.get(number_text(invoice.number), {}), instance) for invoice in invoices)
-    return [late for late in found if adjustments(late)]
+    wanted = (late for late in found if currency in (None, late.terms[-1].plan.currency))
+    return [late for late in wanted if adjustments(late)]
 
 
 def _late_of(invoice: Invoice, adjusted: Hours, instance: Instance) -> Late:
@@ -302,6 +329,25 @@ def plan_of(*, organisation: Organisation, at: datetime) -> Plan:
     """The organisation's plan at a moment."""
     terms = terms_of(organisation=organisation, month=Month.of(at))
     return next(term.plan for term in reversed(terms) if term.start <= at)
+
+
+def plan_counted(*, organisation: Organisation, at: datetime) -> Plan:
+    """By which prices what is bought at a moment counts: one that was chosen in this hour is in force for most of its hours.
+
+    But none in another currency than the month that has not ended: what is charged now is on that month's bill.
+    """
+    present = plan_of(organisation=organisation, at=at)
+    following = plan_of(organisation=organisation, at=at + HOUR)
+    return following if following.currency == present.currency else present
+
+
+def currency_next(*, organisation: Organisation, at: datetime) -> tuple[Plan, datetime] | None:
+    """A plan in another currency that was chosen and is still to come, and when."""
+    choice = plan_next(organisation=organisation, at=at)
+    if choice is None:
+        return None
+    following, present = plan_named(choice.plan, choice.at), plan_of(organisation=organisation, at=at)
+    return None if following.currency == present.currency else (following, choice.at)
 
 
 def plan_next(*, organisation: Organisation, at: datetime) -> PlanChoice | None:

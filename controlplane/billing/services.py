@@ -6,8 +6,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 
-from controlplane.billing.models import MeteringWaiver, PlanChoice, TaxRate
+from controlplane.billing.models import Invoice, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
 from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
@@ -15,16 +16,17 @@ from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound
-from controlplane.core.text import name_problem
+from controlplane.core.text import name_problem, second_text
+from controlplane.instances.models import Instance, InstanceState, SpecChange, SpecChangeKind
 from controlplane.metering import finality
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.selectors import complete_to, completeness_by_cluster
+from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from controlplane.metering.models import BrokerWaiver
-    from controlplane.tenants.models import Organisation
 
 NOW, NEXT_MONTH = "now", "next_month"
 LONGEST_TAX, MOST_PERCENT = 64, 100
@@ -37,8 +39,12 @@ def plan_choose(
 ) -> PlanChoice:
     """A plan from the next full hour on (NOW), or from the next month (NEXT_MONTH): never for hours that have begun.
 
-    It takes the place of changes that were chosen before and have not come into force. Raises Invalid, Conflict.
+    A month has one currency. A plan in another one counts from the next month, once nothing is left of what is in the
+    currency of before (`_check_left`); where nothing was ever billed, NOW is all of the running month. It takes the place of
+    changes that were chosen before and have not come into force. Raises Invalid, Conflict.
     """
+    # Who pays in advance, or sets a budget of elastic bandwidth, holds this row too: of the two, one sees the other.
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     now = clock.now()
     if when not in (NOW, NEXT_MONTH):
         raise Invalid.field("when", f"must be {NOW} or {NEXT_MONTH}")
@@ -46,10 +52,14 @@ def plan_choose(
     chosen = plan_named(plan, at)
     present = plan_of(organisation=organisation, at=now)
     if when == NOW and chosen.currency != present.currency:
-        raise Conflict(
-            f"{chosen.title} is paid in {chosen.currency}, this month in {present.currency}: choose it for the next month",
-            code="other_currency",
-        )
+        if _is_billed(organisation):
+            raise Conflict(
+                f"{chosen.title} is paid in {chosen.currency}, this month in {present.currency}: choose it for the next month",
+                code="other_currency",
+            )
+        at = Month.of(now).start
+        chosen = plan_named(plan, at)
+    _check_left(organisation, present.currency, chosen.currency, at)
     rows = PlanChoice.objects.for_organisation(organisation)
     rows.filter(at__gte=at).delete()
     choice = PlanChoice(organisation=organisation, plan=plan, at=at)
@@ -92,6 +102,51 @@ def tax_set(
             organisation=organisation, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock
         )
     return row
+
+
+def _is_billed(organisation: Organisation) -> bool:
+    """Whether anything was, or is to be: an instance was open, however long ago, or there is an invoice."""
+    opened = SpecChange.objects.for_organisation(organisation).filter(kind=SpecChangeKind.OPENED)
+    return opened.exists() or Invoice.objects.for_organisation(organisation).exists()
+
+
+def _check_left(organisation: Organisation, present: str, currency: str, at: datetime) -> None:
+    """Whether anything in another currency reaches beyond a moment from which this one counts. Raises Conflict.
+
+    What is paid in advance would be paid back, and grow, at the prices with which it was bought, on a bill in this currency;
+    a budget of elastic bandwidth is an amount without one.
+    """
+    reaching = Q(is_waiting=True) | Q(ends_at__gt=at)
+    left = [
+        f"{row.pk} (until {second_text(row.ends_at)})" if row.ends_at else f"{row.pk} (not open yet)"
+        for row in Prepaid.objects.for_organisation(organisation).filter(reaching).order_by("pk")
+        if _paid_in(organisation, row.pk) not in (None, currency)
+    ]
+    if left:
+        instances = ", ".join(left)
+        raise Conflict(
+            f"still paid in advance in another currency than {currency}: {instances}. Choose the plan when that has ended",
+            code="other_currency_in_advance",
+        )
+    if currency == present:
+        return
+    rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+    budgets = ", ".join(rows.exclude(elastic_budget=None).order_by("pk").values_list("pk", flat=True))
+    if budgets:
+        raise Conflict(
+            f"budgets of elastic bandwidth are in the currency of the present plan: {budgets}."
+            f" Take them away, and set them in {currency} from {at:%Y-%m-%d} on",
+            code="other_currency_budget",
+        )
+
+
+def _paid_in(organisation: Organisation, instance_id: str) -> str | None:
+    """The currency in which months were paid last."""
+    events = (
+        PrepaidEvent.objects.for_organisation(organisation).filter(instance=instance_id).exclude(prices__isnull=True)
+    )
+    last = events.order_by("number").last()
+    return last.prices["currency"] if last and last.prices else None
 
 
 def _hour_from(moment: datetime) -> datetime:

@@ -204,7 +204,7 @@ def _late(invoice: Invoice) -> Iterator[Difference]:
                 late.invoice,
                 "usage",
                 f"usage of {line.start:%Y-%m-%d %H:%M} to {line.end:%Y-%m-%d %H:%M} UTC is known by now that was not then:"
-                " the next invoice adjusts it",
+                f" the next invoice in {invoice.currency} adjusts it",
                 line.adjusts.line if line.adjusts else None,
                 line.item,
                 _quantity(old),

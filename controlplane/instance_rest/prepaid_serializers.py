@@ -145,7 +145,7 @@ def prepaid_body(now: PrepaidNow) -> dict[str, Any]:
             for term in terms
         ],
         "refund": {
-            "currency": terms[0].prices.currency,
+            "currency": terms[-1].prices.currency,
             "amount": text_of(now.refund),
             "five_days": now.is_five_days,
         }

@@ -12,7 +12,7 @@ from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.money import difference_of
 from controlplane.billing.pricing.rating import Month, Size, total
 from controlplane.billing.pricing.what_if import Wanted, is_elastic_known, what_if_document
-from controlplane.billing.selectors import bill_get, plan_throughout
+from controlplane.billing.selectors import bill_get, check_summed, plan_throughout
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.instances.selectors import instance_any
@@ -59,13 +59,14 @@ def what_if_get(
     plan: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> WhatIf:
-    """`size` has members of SIZES; what is None stays as it was. Raises NotFound, Invalid."""
+    """`size` has members of SIZES; what is None stays as it was. Raises NotFound, Invalid, Conflict."""
     wanted = _wanted(size)
     terms = None if plan is None else (plan_throughout(plan, month),)
     bill = bill_get(organisation=organisation, instance_id=instance_id, month=month, clock=clock)
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     inputs: Mapping[str, Any] = (bill.invoice.inputs if bill.invoice else bill.inputs) or {}
     was, would = what_if_document(inputs), what_if_document(inputs, wanted, terms)
+    check_summed(would, documents.rated(would))
     sizes = [
         period.size
         for period in documents.periods_in(would)

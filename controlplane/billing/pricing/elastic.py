@@ -1,6 +1,7 @@
 """Elastic bandwidth: what was carried above the bought limit, by the GB. Pure.
 
-A price list belongs to a plan under which bandwidth is bought; prices are ours. Versions coexist, dated as plans are: a month is
+A price list belongs to a plan under which bandwidth is bought, and has its currency; prices are ours, and those in USD what
+plans.py says of its own: CNY divided by 7, rounded half up to four decimals. Versions coexist, dated as plans are: a month is
 priced by the versions that its first day found, and an inputs document carries them, so prices that were published never change.
 
 Each plan of a month prices the hours in which it was in force; what was carried in hours of a plan without such a list costs
@@ -16,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.billing.pricing.money import amount_of, in_units
-from controlplane.billing.pricing.plans import FROM_THE_BEGINNING, GB, PRO, month_day
+from controlplane.billing.pricing.plans import FROM_THE_BEGINNING, GB, PRO, PRO_USD, month_day
 from controlplane.billing.pricing.rating import ELASTIC, HOUR, Line, Month, Term, spans_of
 
 ElasticHours = Mapping[datetime, tuple[int, int]]
@@ -51,6 +52,7 @@ def elastic_prices_in(document: Mapping[str, Any]) -> ElasticPrices:
 
 PRO_ELASTIC = ElasticPrices("pro_elastic", 1, "CNY", Decimal("0.08"), Decimal("0.08"))
 """An hour at 20 MB/s above the limit is 72 GB: 5.76, where 20 MB/s more would cost between 0.30 and 1.70 for each hour."""
+PRO_ELASTIC_USD = ElasticPrices("pro_elastic_usd", 1, "USD", Decimal("0.0114"), Decimal("0.0114"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ class ElasticEdition:
     prices: ElasticPrices
 
 
-ELASTIC_EDITIONS: tuple[ElasticEdition, ...] = (ElasticEdition(PRO.name, FROM_THE_BEGINNING, PRO_ELASTIC),)
+ELASTIC_EDITIONS: tuple[ElasticEdition, ...] = (
+    ElasticEdition(PRO.name, FROM_THE_BEGINNING, PRO_ELASTIC),
+    ElasticEdition(PRO_USD.name, FROM_THE_BEGINNING, PRO_ELASTIC_USD),
+)
 
 
 def elastic_prices_on(plan: str, day: date) -> ElasticPrices | None:

@@ -16,6 +16,10 @@ was bought is the number that is priced.
 `TRAFFIC` reserves nothing: it bills record bytes by the GB (10**9 bytes) and what is stored by the GB and hour. Prices
 are ours.
 
+`PRO_USD` and `TRAFFIC_USD` are these two, paid in another currency. Their prices are our own decision, and nobody's list: each
+unit price in CNY divided by 7, rounded half up to four decimals. They were computed once and are plain constants: no rate of
+exchange is read anywhere, and no amount is converted. A plan has one currency, and whatever is priced by it has it too.
+
 Versions of a plan coexist in `EDITIONS`, each with the day from which it is sold. A month is priced by the versions that
 its first day found, so that a new price never changes a month that began under the old one, and an invoice is computed
 again with the version that it names. So prices that were published never change: a new price is a new `version` with a
@@ -108,6 +112,40 @@ TRAFFIC = Plan(
     stored_per_gb_hour=Decimal("0.0025"),
 )
 
+PRO_USD = Plan(
+    name="pro-usd",
+    version=1,
+    title="Pro, by the hour, in USD",
+    currency="USD",
+    bands=(
+        _band((20, 20), "0.1914", 20, "0", 400),
+        _band((40, 100), "0.4343", 20, "0.0657", 800),
+        _band((120, 300), "0.7371", 20, "0.0643", 1600),
+        _band((320, 600), "1.3429", 20, "0.0614", 2400),
+        _band((620, 900), "2.5500", 20, "0.0543", 3600),
+        _band((920, 1200), "3.3557", 20, "0.0429", 4800),
+        _band((1600, 100_000), "4.4757", 200, "0.5286", 6000),
+    ),
+    disk_per_100_gb_hour=Decimal("0.0357"),
+    partitions_per_100_hour=Decimal("0.0443"),
+    produced_per_gb=Decimal(0),
+    consumed_per_gb=Decimal(0),
+    stored_per_gb_hour=Decimal(0),
+)
+
+TRAFFIC_USD = Plan(
+    name="traffic-usd",
+    version=1,
+    title="By traffic, in USD",
+    currency="USD",
+    bands=(),
+    disk_per_100_gb_hour=None,
+    partitions_per_100_hour=None,
+    produced_per_gb=Decimal("0.0857"),
+    consumed_per_gb=Decimal("0.0357"),
+    stored_per_gb_hour=Decimal("0.0004"),
+)
+
 FROM_THE_BEGINNING = date(2000, 1, 1)
 
 
@@ -119,7 +157,9 @@ class Edition:
     plan: Plan
 
 
-EDITIONS: tuple[Edition, ...] = (Edition(FROM_THE_BEGINNING, PRO), Edition(FROM_THE_BEGINNING, TRAFFIC))
+EDITIONS: tuple[Edition, ...] = tuple(
+    Edition(FROM_THE_BEGINNING, plan) for plan in (PRO, TRAFFIC, PRO_USD, TRAFFIC_USD)
+)
 NAMES: tuple[str, ...] = tuple(dict.fromkeys(edition.plan.name for edition in EDITIONS))
 DEFAULT_PLAN = PRO.name
 

@@ -1,10 +1,12 @@
 """Price lists for what is paid in advance, by the month: declarations, dated as price plans are (plans.py). Pure.
 
 A list prices what an instance reserves (`bandwidth`, `disk`, `partitions`) for whole months. What it uses is billed by the
-plan of its organisation, as ever; so a list belongs to a plan that reserves something, and is named after it.
+plan of its organisation, as ever; so a list belongs to a plan that reserves something, is named after it, and has its currency.
 
 `PRO_PREPAID` holds the public monthly list prices (CNY) of bandwidth of the service this one is modelled on; those of storage
 and partitions are ours. Its bands, and the free partitions within them, are those of the plan `pro`.
+
+`PRO_PREPAID_USD` is that list in USD, by our own decision as in plans.py: prices divided by 7, rounded half up to four decimals.
 
 Versions coexist in `PREPAID_EDITIONS`. A term is priced, and what grows within it or is paid back of it, by the version with
 which it was paid: that stands in the event of the payment. So prices that were published never change; a new price is a new
@@ -19,7 +21,15 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from controlplane.billing.pricing.plans import FROM_THE_BEGINNING, HUNDRED, PRO, Band, bandwidth_price, steps_of
+from controlplane.billing.pricing.plans import (
+    FROM_THE_BEGINNING,
+    HUNDRED,
+    PRO,
+    PRO_USD,
+    Band,
+    bandwidth_price,
+    steps_of,
+)
 
 MONTH, MONTHS_OF_DISK, MONTHS_OF_PARTITIONS = "month", "100 GB month", "100 partitions month"
 LEAST_MONTHS, MOST_MONTHS = 1, 36
@@ -95,6 +105,24 @@ PRO_PREPAID = MonthlyPrices(
     disk_per_100_gb_month=Decimal(160),
     partitions_per_100_month=Decimal(200),
 )
+_PRICES_USD = (
+    ("127.1429", "0"),
+    ("284.2857", "42.8571"),
+    ("482.4286", "41.7143"),
+    ("878.1429", "40.0000"),
+    ("1669.5714", "35.4286"),
+    ("2197.1429", "27.4286"),
+    ("2938.5714", "345.7143"),
+)
+PRO_PREPAID_USD = MonthlyPrices(
+    name="pro_prepaid_usd",
+    version=1,
+    title="Pro, in advance, in USD",
+    currency="USD",
+    bands=tuple(_monthly(band, *prices) for band, prices in zip(PRO_USD.bands, _PRICES_USD, strict=True)),
+    disk_per_100_gb_month=Decimal("22.8571"),
+    partitions_per_100_month=Decimal("28.5714"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +134,10 @@ class PrepaidEdition:
     prices: MonthlyPrices
 
 
-PREPAID_EDITIONS: tuple[PrepaidEdition, ...] = (PrepaidEdition(PRO.name, FROM_THE_BEGINNING, PRO_PREPAID),)
+PREPAID_EDITIONS: tuple[PrepaidEdition, ...] = (
+    PrepaidEdition(PRO.name, FROM_THE_BEGINNING, PRO_PREPAID),
+    PrepaidEdition(PRO_USD.name, FROM_THE_BEGINNING, PRO_PREPAID_USD),
+)
 
 
 def prices_on(plan: str, day: date) -> MonthlyPrices:

@@ -23,10 +23,28 @@ def shown(
     ctx: typer.Context,
     instance: Instance,
     month: Annotated[str | None, typer.Option(help="YYYY-MM, UTC; by default the present one.")] = None,
-    plan: Annotated[str | None, typer.Option(help="What it would be under another plan: pro or traffic.")] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="What it would be under another plan: pro, traffic, pro-usd or traffic-usd.")
+    ] = None,
 ) -> None:
     """The bill of a month: so far, or as invoiced. It can be had after the instance is deleted, too."""
     of(ctx).show(ops.BILL, query=said(month=month, plan=plan), instance_id=instance)
+
+
+@app.add("plan")
+def plan(ctx: typer.Context) -> None:
+    """The price plan, a change that is to come, and what can be chosen, with prices in every currency."""
+    of(ctx).show(ops.PLAN)
+
+
+@app.add("choose-plan")
+def choose_plan(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PLAN", help="One of pro, traffic, pro-usd, traffic-usd.")],
+    when: Annotated[str, typer.Option(help="now: from the next full hour; next_month.")] = "now",
+) -> None:
+    """Another price plan. One in another currency counts from the next month."""
+    of(ctx).change(ops.PLAN_CHOOSE, body={"plan": name, "when": when}, done=f"{name} is chosen.")
 
 
 @app.add("invoices")

@@ -65,7 +65,9 @@ def what_if(
     bandwidth: Annotated[float | None, typer.Option(help="MiB/s; by default as it was.")] = None,
     storage: Annotated[float | None, typer.Option(help="GiB; by default as it was.")] = None,
     partitions: Annotated[int | None, typer.Option(help="By default as they were.")] = None,
-    plan: Annotated[str | None, typer.Option(help="pro or traffic; by default as it was.")] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="pro, traffic, pro-usd or traffic-usd; by default as it was.")
+    ] = None,
 ) -> None:
     """What a month would have cost at another size or plan, and on how many days that is too small. Nothing is changed."""
     size = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)

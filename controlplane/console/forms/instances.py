@@ -297,12 +297,12 @@ class PlanForm(ConsoleForm):
     when = forms.ChoiceField(
         label="Takes effect",
         choices=[("now", "From the next full hour"), ("next_month", "From the next month")],
-        help_text="Hours that have begun stay with the plan that they began under.",
+        help_text="Hours that have begun stay with the plan that they began under, and months with their currency.",
     )
 
     def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["plan"].choices = [(plan.name, worded(plan.title)) for plan in plans]  # type: ignore[attr-defined]
+        self.fields["plan"].choices = [(plan.name, f"{worded(plan.title)} · {plan.currency}") for plan in plans]  # type: ignore[attr-defined]
 
 
 class DeletionForm(ConsoleForm):

@@ -33,7 +33,7 @@ from controlplane.console.forms.what_if import WhatIfForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Invalid, SluiceError
+from controlplane.core.errors import Conflict, Invalid, SluiceError
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
@@ -101,14 +101,20 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
     span = span_of(request.GET.get("month"), MONTH, now)
     month = month_of(span.text)
 
-    found = billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month)
+    asked: dict[str, Any] = {"organisation": caller.organisation, "instance_id": instance_id, "month": month}
+    found = billing.bill_get(**asked)
 
-    def under(plan: str) -> dict[str, Any]:
-        if found.inputs is None:  # an invoice is compared with today's usage
-            other = billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month, plan=plan)
-            return {"currency": other.currency, "total": other.total}
-        term = billing.plan_throughout(plan, month)  # of the usage that was read already
-        return {"currency": term.plan.currency, "total": total(rated(what_if_document(found.inputs, terms=(term,))))}
+    def under(plan: Plan) -> dict[str, Any] | None:
+        """None: some of it has no price in the plan's currency."""
+        try:
+            if found.inputs is None:  # an invoice is compared with today's usage
+                return {"currency": plan.currency, "total": billing.bill_get(**asked, plan=plan.name).total}
+            term = billing.plan_throughout(plan.name, month)  # of the usage that was read already
+            would = what_if_document(found.inputs, terms=(term,))
+            billing.check_summed(would, lines := rated(would))
+        except Conflict:
+            return None
+        return {"currency": plan.currency, "total": total(lines)}
 
     names = {each.plan.name for each in found.spans}
     number = number_text(found.invoice.number) if found.invoice else None
@@ -118,7 +124,11 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         "number": number,
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
-        "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
+        "others": [
+            (plan.title, other)
+            for plan in plans_on(month_day(span.start))
+            if names != {plan.name} and (other := under(plan)) is not None
+        ],
         "is_over": now >= span.end,
         "periods": [
             period
@@ -180,7 +190,7 @@ def what_if(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespo
                 month=month_of(span.text),
                 **form.wanted(),
             )
-        except Invalid as error:
+        except (Conflict, Invalid) as error:
             form.refuse(error)
     context = {**_frame(instance, span, "bill"), "form": form, "found": found, "billed_mib_per_s": _billed(found)}
     return render(request, "console/instance_what_if.html", context, status=422 if form.errors else 200)

@@ -39,7 +39,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     context = {
         "rows": _rows(selectors.caps_use(organisation), currency),
         "how": selectors.how_to_raise(organisation),
-        "confirmed_above": rules.shown(rules.PRICE, installed.price_confirmed_above(), currency),
+        "confirmed_above": rules.shown(rules.PRICE, installed.price_confirmed_above(currency), currency),
     }
     return render(request, "console/caps.html", context)
 
@@ -126,7 +126,7 @@ def _rows(uses: list[Use], currency: str = "") -> list[tuple[Use, str, str, str]
 def _changed(detail: dict[str, Any], currency: str) -> list[str]:
     return [
         f"{rules.RESOURCES[name].title.capitalize()}: {change['from']} → {change['to']}"
-        + (f" {currency}" if name == rules.PRICE else f" {rules.RESOURCES[name].unit}").rstrip()
+        + (f" {change.get('currency', currency)}" if name == rules.PRICE else f" {rules.RESOURCES[name].unit}").rstrip()
         for name, change in detail.get("caps", {}).items()
         if name in rules.RESOURCES
     ]

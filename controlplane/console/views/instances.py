@@ -16,7 +16,6 @@ from controlplane.admission.models import ScheduledState
 from controlplane.admission.places import zones_offered
 from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
-from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.clusters.services import cluster_list
 from controlplane.console.advice import said
@@ -404,6 +403,5 @@ def _price_of(caller: Caller, members: dict[str, Any]) -> billing.Estimate | Non
     sizes = {name: members.get(name) for name in SIZES}
     if any(validation.RULES[name](size) for name, size in sizes.items()):
         return None
-    # A plan that was chosen in this hour counts from the next one, as most hours of what is bought here will.
-    plan = billing.plan_of(organisation=caller.organisation, at=SYSTEM_CLOCK.now() + HOUR)
+    plan = billing.plan_counted(organisation=caller.organisation, at=SYSTEM_CLOCK.now())
     return billing.estimate(**sizes, plan=plan)  # type: ignore[arg-type]  # the rules have looked at them

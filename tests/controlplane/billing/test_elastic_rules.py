@@ -32,7 +32,10 @@ from controlplane.billing.pricing.what_if import Wanted, is_elastic_known, what_
 MAY = Month(2026, 5)
 NOW = datetime(2026, 6, 2, tzinfo=UTC)
 UNDER_PRO = [Term(MAY.start, PRO)]
-PUBLISHED = {("pro_elastic", 1): "0e7fdc7ca99fd3407806b42faf8fb7639c6ef06a23e2e52a33209c3131dea74f"}
+PUBLISHED = {
+    ("pro_elastic", 1): "0e7fdc7ca99fd3407806b42faf8fb7639c6ef06a23e2e52a33209c3131dea74f",
+    ("pro_elastic_usd", 1): "29c32e8e0d9e11fafa4e91d6f2457787ea2bb172a173083ab66e0e5cb4c84ed1",
+}
 """SHA-256 of every version that was ever sold. One that fails here was changed: give it a new version instead."""
 
 

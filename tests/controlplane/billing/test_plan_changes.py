@@ -107,6 +107,7 @@ class TestChoosing:
         ]  # fmt: skip
         assert self.plan_at(alice, 2026, 6, 1) == "traffic", "what was chosen for June is overruled"
 
+    @pytest.mark.usefixtures("instance")
     def test_a_plan_in_another_currency_waits_for_the_next_month(self, alice, monkeypatch):
         euros = Edition(date(2000, 1, 1), replace(TRAFFIC, name="euros", currency="EUR"))
         monkeypatch.setattr(plans, "EDITIONS", (*plans.EDITIONS, euros))

@@ -18,7 +18,10 @@ from controlplane.billing.pricing.prepaid_prices import (
     prices_version,
 )
 
-PUBLISHED = {("pro_prepaid", 1): "11157d55eb4bce022dac3b367c09b1ae3ce7ead40604d76e5f17f4dc91342271"}
+PUBLISHED = {
+    ("pro_prepaid", 1): "11157d55eb4bce022dac3b367c09b1ae3ce7ead40604d76e5f17f4dc91342271",
+    ("pro_prepaid_usd", 1): "be3c2f7194daf2c2a1fe838ab807cc89d0c70455c51629157856642a8b01fed9",
+}
 """SHA-256 of every version that was ever sold. One that fails here was changed: give it a new version instead."""
 
 

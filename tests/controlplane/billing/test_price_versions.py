@@ -21,6 +21,8 @@ from tests.controlplane.fakes import ManualClock
 PUBLISHED = {
     ("pro", 1): "96b9ad2edcefc40e9f8c02665162929f371c510c8e0b495d705a6a247836a34c",
     ("traffic", 1): "644ad648b959c0ff2fc8a5b6b5422459df77e8658dbfea93353e5262b76bd4c3",
+    ("pro-usd", 1): "d2bd57de66f5f594c74028c6d826d046e656de18068cf6dfd5e34aa282d8071d",
+    ("traffic-usd", 1): "63eecea2ab178da7db49b429d950c9469a8ff779efb44f519dfb68ceef3f4639",
 }
 """SHA-256 of every version that was ever sold. One that fails here was changed: give it a new version instead."""
 DEARER = replace(PRO, version=2, disk_per_100_gb_hour=Decimal("0.50"))

@@ -145,7 +145,7 @@ def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob, monkeyp
     assert "You pay for what you use." in text_of(at_alice.get("instances/new"))
     at_alice.post("plan", {"plan": "gold", "when": "now"})
     text = text_of(at_bob.get("bills"))
-    assert "Price plan: Pro, by the hour. From 2026-05-20 10:00 UTC on: By traffic." in text
+    assert "Price plan: Pro, by the hour, paid in CNY. From 2026-05-20 10:00 UTC on: By traffic, paid in CNY." in text
 
 
 def test_a_bill_names_the_plans_of_its_month(at_alice, used, monkeypatch):
@@ -262,7 +262,7 @@ class TestInvoices:
         )
         text = text_of(at_viewer.get("invoices/inv-00000001/verify"))
         assert "The invoice is as it was sealed. Known since then:" in text
-        assert "is known by now that was not then: the next invoice adjusts it." in text
+        assert "is known by now that was not then: the next invoice in CNY adjusts it." in text
         assert "3, Records produced 3.221225472 GB 4.294967296 GB" in text
         assert at_charlie.get("invoices/inv-00000001/verify").status_code == 404
 
