@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from controlplane.billing.chain import FIRST, number_text
+from controlplane.billing.chain import next_link, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.rating import Month, total
@@ -159,8 +159,9 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
     late = [late for late in late_usage(instance=instance, since=since) if late.terms[-1].plan.currency == currency]
     inputs = inputs_of(instance, terms, month, now, late=late, waived=waived)
     lines = documents.rated(inputs)
+    number, previous_hash = next_link(head)
     invoice = Invoice(
-        number=head.number + 1 if head else 1,
+        number=number,
         organisation_id=instance.organisation_id,
         instance=instance,
         month=str(month),
@@ -170,7 +171,7 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
         inputs=inputs,
         input_hash=documents.digest_of(inputs),
         created_at=now,
-        previous_hash=head.hash if head else FIRST,
+        previous_hash=previous_hash,
     )
     invoice.hash = invoice.sealed().hash()
     return invoice
