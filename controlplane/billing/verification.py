@@ -97,9 +97,13 @@ def _notes_verify(organisation: Organisation) -> Iterator[Difference]:
 def _credited(invoice: Invoice) -> Iterator[Difference]:
     """The notes of one invoice, each with the one before it in the organisation."""
     rows = credit_note_list(organisation=invoice.organisation)
+    befores: dict[int, CreditNote | None] = {}
+    previous: CreditNote | None = None
+    for link in rows.order_by("number").only("number", "hash"):  # one query, however many notes the invoice has
+        befores[link.pk], previous = previous, link
     sum_of = Decimal(0)
     for note in rows.filter(invoice=invoice).select_related("invoice").order_by("number"):
-        yield from _note(note, rows.filter(number__lt=note.number).order_by("number").last())
+        yield from _note(note, befores[note.pk])
         sum_of = total_of((sum_of, note.amount))
         yield from _beyond(note, sum_of)
 
