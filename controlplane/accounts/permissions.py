@@ -11,12 +11,15 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 
 from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs
-from controlplane.core.errors import Forbidden, Unauthenticated
+from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.tenants.models import Role
+from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
+
+    from controlplane.tenants.models import Organisation
 
 
 def caller_of(request: Request) -> Caller:
@@ -25,6 +28,19 @@ def caller_of(request: Request) -> Caller:
     if not isinstance(caller, Caller):
         raise Unauthenticated("this needs the header Authorization: Bearer <API key>")
     return caller
+
+
+def organisation_asked(request: Request, organisation_id: str, refusal: str) -> Organisation:
+    """For what operators decide about an organisation: they may name any.
+
+    Others learn of no organisation but their own, and that this is not for them. Raises NotFound, Forbidden.
+    """
+    caller = caller_of(request)
+    if caller.is_operator:
+        return organisation_any(organisation_id)
+    if organisation_id != caller.organisation.id:
+        raise NotFound(f"no organisation {organisation_id}")
+    raise Forbidden(refusal)
 
 
 def _place_of(request: Request) -> tuple[str, dict[str, Any]]:

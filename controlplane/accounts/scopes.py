@@ -11,7 +11,7 @@ topics     topics, consumer groups, transactions
 messages   what stands in topics: looking, sending, deleting, loading into a lake
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
-billing    costs, bills, invoices, budgets, the price plan
+billing    costs, bills, invoices, credit notes, budgets, the price plan
 audit      the audit trail of the organisation, and what brokers write down of an instance's clients
 members    who belongs to the organisation: members, their roles, invitations. It is administrative: who may bring in an owner
            has whatever an owner has
@@ -65,6 +65,7 @@ BY_ADDRESS = (
     ("plan", BILLING),
     ("cost", BILLING),
     ("invoices", BILLING),
+    ("credit-notes", BILLING),
     (f"{_TOPIC}/messages", MESSAGES),
     (f"{_TOPIC}/delete-records", MESSAGES),
     (f"{_TOPIC}/whitelist", ACCESS),

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import OperatorPermission
+from controlplane.accounts.permissions import OperatorPermission, organisation_asked
 from controlplane.accounts.scopes import BILLING
 from controlplane.admission import installed, rules, selectors, services
 from controlplane.admission.serializers import (
@@ -19,7 +19,6 @@ from controlplane.admission.serializers import (
 )
 from controlplane.api import filters
 from controlplane.clusters.services import cluster_named
-from controlplane.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 
+NOT_THEIRS = "operators of the service decide on caps; your own are at /api/v1/caps"
 CLUSTER = filters.text_parameter("cluster", "which physical cluster; needed where there are several")
 
 
@@ -46,12 +46,12 @@ class OrganisationCapsApi(APIView):
     @extend_schema(responses=CapsSerializer, tags=["operators"])
     def get(self, request: Request, organisation_id: str) -> Response:
         """What an organisation may have, and how much of it is in use."""
-        return Response(_caps(_of_an_operator(request, organisation_id), with_price=True))
+        return Response(_caps(organisation_asked(request, organisation_id, NOT_THEIRS), with_price=True))
 
     @extend_schema(request=CapsChangeSerializer, responses=CapsSerializer, tags=["operators"])
     def patch(self, request: Request, organisation_id: str) -> Response:
         """Raise caps, or lower them: that takes nothing away which the organisation has."""
-        organisation = _of_an_operator(request, organisation_id)
+        organisation = organisation_asked(request, organisation_id, NOT_THEIRS)
         body = CapsChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caps = dict(body.validated_data)
@@ -78,15 +78,6 @@ class CapacityApi(APIView):
         cluster = cluster_named(filters.text_of(request, "cluster"))
         services.room_set(cluster=cluster, actor=request.user.actor, **body.validated_data)
         return Response(_capacity(cluster))
-
-
-def _of_an_operator(request: Request, organisation_id: str) -> Organisation:
-    """Operators see everyone's. Others learn of no organisation but their own, and that this is not for them."""
-    if request.user.is_operator:
-        return selectors.organisation_any(organisation_id)
-    if organisation_id != request.user.organisation.id:
-        raise NotFound(f"no organisation {organisation_id}")
-    raise Forbidden("operators of the service decide on caps; your own are at /api/v1/caps")
 
 
 def _caps(organisation: Organisation, *, with_price: bool) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from controlplane.admission.rules import Room
 from controlplane.billing import selectors as billing
 from controlplane.clusters.models import Broker
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import NotFound
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.tenants.models import Organisation
 
@@ -162,14 +161,6 @@ def how_to_raise(organisation: Organisation) -> str:
     contact = settings.ENVIRONMENT.operators_contact
     whom = f"write to {contact}" if contact else "ask the operators of this service"
     return f"To have a cap raised, {whom}: name your organisation ({organisation.id}), the cap, how much you need, and what for."
-
-
-def organisation_any(organisation_id: str) -> Organisation:
-    """For operators. Raises NotFound."""
-    found = Organisation.objects.filter(pk=organisation_id).first()
-    if found is None:
-        raise NotFound(f"no organisation {organisation_id}")
-    return found
 
 
 def sizes_by_organisation(organisations: Iterable[Organisation]) -> dict[str, Amounts]:

@@ -3,9 +3,10 @@
 pricing          what usage costs, as rules (pure)
 chain            invoices sealed one after the other (pure)
 waiting closing  which months are due and which wait; bills become invoices
+crediting        credit notes: a part of an invoice given back
 verification     invoices computed again
 costs            cost of a month so far, its forecast, its cost by topic
-exports          invoices as PDF and as FOCUS rows (pure)
+exports          invoices and credit notes as PDF and as FOCUS rows (pure)
 downloads        these as HTTP answers
 metrics          invoices that wait or fail, for an alarm
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
@@ -10,11 +11,19 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of
+from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of, organisation_asked
 from controlplane.api import filters, pagination
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
-from controlplane.billing.downloads import CSV, PDF, focus_answer, pdf_answer
+from controlplane.billing.crediting import credit_note_write
+from controlplane.billing.downloads import (
+    CSV,
+    PDF,
+    focus_answer,
+    note_focus_answer,
+    note_pdf_answer,
+    pdf_answer,
+)
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.plans import NAMES, Plan
@@ -23,6 +32,9 @@ from controlplane.billing.pricing.sharing import user_kind
 from controlplane.billing.serializers import (
     BillSerializer,
     CostSerializer,
+    CreditNotePageSerializer,
+    CreditNoteRequestSerializer,
+    CreditNoteSerializer,
     InvoiceLinesSerializer,
     InvoicePageSerializer,
     MonthCostPageSerializer,
@@ -47,10 +59,12 @@ from controlplane.metering.selectors import SECONDS_PER_HOUR
 from controlplane.metering.serializers import BrokerWaiverRequestSerializer, BrokerWaiverSerializer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpResponse
     from rest_framework.request import Request
 
-    from controlplane.billing.models import Invoice, MeteringWaiver, MonthCost
+    from controlplane.billing.models import CreditNote, Invoice, MeteringWaiver, MonthCost
     from controlplane.billing.pricing.rating import Used
     from controlplane.billing.pricing.sharing import Part, Shares, UserUsed
     from controlplane.billing.selectors import Bill
@@ -188,7 +202,8 @@ class InvoicesApi(APIView):
             return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
 
         page, following = pagination.fetched_page(request, fetch, key=lambda invoice: (invoice.number,), shape=(int,))
-        return Response(pagination.body([_invoice(invoice) for invoice in page], following))
+        notes = selectors.credit_notes_of(page)
+        return Response(pagination.body([_invoice(invoice, notes[invoice.pk]) for invoice in page], following))
 
 
 class InvoiceApi(APIView):
@@ -200,7 +215,8 @@ class InvoiceApi(APIView):
         invoice = selectors.invoice_get(organisation=caller_of(request).organisation, number=number)
         plan = documents.terms_in(invoice.inputs)[-1].plan
         lines = [_line(invoice.instance_id, plan, line) for line in invoice.lines]
-        return Response({**_invoice(invoice), "lines": lines, "input_hash": invoice.input_hash})
+        notes = selectors.credit_notes_of([invoice])[invoice.pk]
+        return Response({**_invoice(invoice, notes), "lines": lines, "input_hash": invoice.input_hash})
 
 
 class InvoicePdfApi(APIView):
@@ -250,6 +266,78 @@ class InvoiceVerifyApi(APIView):
                 "raw": RawComparedSerializer(raw).data,
             }
         )
+
+
+class CreditNotesApi(APIView):
+    """/api/v1/credit-notes."""
+
+    @extend_schema(responses=CreditNotePageSerializer, parameters=pagination.PARAMETERS, tags=["invoices"])
+    def get(self, request: Request) -> Response:
+        """What was given back of the organisation's invoices, by number. It is apart from costs."""
+        notes = selectors.credit_note_list(organisation=caller_of(request).organisation).select_related("invoice")
+
+        def fetch(after: Any, limit: int) -> list[CreditNote]:
+            rows = notes.defer("invoice__inputs", "invoice__lines").order_by("number")
+            return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda note: (note.number,), shape=(int,))
+        return Response(pagination.body([_note(note) for note in page], following))
+
+
+class CreditNoteApi(APIView):
+    """/api/v1/credit-notes/{note}."""
+
+    @extend_schema(responses=CreditNoteSerializer, tags=["invoices"])
+    def get(self, request: Request, note: str) -> Response:
+        """One credit note."""
+        return Response(_note(selectors.credit_note_get(organisation=caller_of(request).organisation, number=note)))
+
+
+class CreditNotePdfApi(APIView):
+    """/api/v1/credit-notes/{note}/pdf."""
+
+    @extend_schema(
+        responses={(200, PDF): OpenApiResponse(OpenApiTypes.BINARY, description="one credit note")}, tags=["invoices"]
+    )
+    def get(self, request: Request, note: str) -> HttpResponse:
+        """One credit note as a PDF."""
+        return note_pdf_answer(organisation=caller_of(request).organisation, number=note)
+
+
+class CreditNoteFocusApi(APIView):
+    """/api/v1/credit-notes/{note}/focus.csv."""
+
+    @extend_schema(
+        operation_id="credit_notes_focus_get",
+        responses={(200, CSV): OpenApiResponse(OpenApiTypes.STR, description="a header and one row")},
+        tags=["invoices"],
+    )
+    def get(self, request: Request, note: str) -> HttpResponse:
+        """One credit note in FOCUS 1.2: a row of CSV, which is a Credit and corrects its invoice."""
+        return note_focus_answer(organisation=caller_of(request).organisation, number=note)
+
+
+class InvoiceCreditNotesApi(APIView):
+    """/api/v1/organisations/{id}/invoices/{number}/credit-notes."""
+
+    @extend_schema(request=CreditNoteRequestSerializer, responses={201: CreditNoteSerializer}, tags=["operators"])
+    def post(self, request: Request, organisation_id: str, number: str) -> Response:
+        """Give back a part or all of an invoice. The invoice stays as it is; the tenant reads the reason."""
+        organisation = organisation_asked(
+            request,
+            organisation_id,
+            "operators of the service give money back; your credit notes are at /api/v1/credit-notes",
+        )
+        body = CreditNoteRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        note = credit_note_write(
+            organisation=organisation,
+            invoice=number,
+            amount=Decimal(body.validated_data["amount"]),
+            reason=body.validated_data["reason"],
+            actor=caller_of(request).actor,
+        )
+        return Response(_note(note), status=201)
 
 
 class WaitingMonthsApi(APIView):
@@ -442,16 +530,37 @@ def _shown(bill: selectors.Bill) -> dict[str, Any]:
     }
 
 
-def _invoice(invoice: Invoice) -> dict[str, Any]:
+def _invoice(invoice: Invoice, notes: Sequence[CreditNote]) -> dict[str, Any]:
     return {
         "number": number_text(invoice.number),
         "instance_id": invoice.instance_id,
         "month": invoice.month,
         "currency": invoice.currency,
         "total": text_of(invoice.total),
+        "credited": text_of(total_of(note.amount for note in notes)),
+        "credit_notes": [
+            {"number": note.number_text, "amount": text_of(note.amount), "created_at": note.created_at}
+            for note in notes
+        ],
         "created_at": invoice.created_at,
         "hash": invoice.hash,
         "previous_hash": invoice.previous_hash,
+    }
+
+
+def _note(note: CreditNote) -> dict[str, Any]:
+    return {
+        "number": note.number_text,
+        "invoice": number_text(note.invoice.number),
+        "instance_id": note.invoice.instance_id,
+        "month": note.invoice.month,
+        "currency": note.currency,
+        "amount": text_of(note.amount),
+        "reason": note.reason,
+        "actor": note.actor,
+        "created_at": note.created_at,
+        "hash": note.hash,
+        "previous_hash": note.previous_hash,
     }
 
 

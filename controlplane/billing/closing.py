@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from controlplane.billing.chain import FIRST, number_text
+from controlplane.billing.chain import next_link, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.currencies import check_sole_currency
@@ -160,8 +160,9 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
     inputs = inputs_of(instance, terms, month, now, late=late, waived=waived)
     lines = documents.rated(inputs)
     check_sole_currency(inputs, lines)
+    number, previous_hash = next_link(head)
     invoice = Invoice(
-        number=head.number + 1 if head else 1,
+        number=number,
         organisation_id=instance.organisation_id,
         instance=instance,
         month=str(month),
@@ -171,7 +172,7 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
         inputs=inputs,
         input_hash=documents.digest_of(inputs),
         created_at=now,
-        previous_hash=head.hash if head else FIRST,
+        previous_hash=previous_hash,
     )
     invoice.hash = invoice.sealed().hash()
     return invoice

@@ -1,4 +1,4 @@
-"""An invoice's files as HTTP answers: the same for REST and for the console."""
+"""Files of invoices and credit notes as HTTP answers: the same for REST and for the console."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
 
+from controlplane.billing.exports.credit_note_pdf import credit_note_pdf
 from controlplane.billing.exports.focus import focus_csv
 from controlplane.billing.exports.pdf import invoice_pdf
-from controlplane.billing.selectors import invoice_exported
+from controlplane.billing.selectors import credit_note_exported, invoice_exported
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -25,6 +26,18 @@ def pdf_answer(*, organisation: Organisation, number: str) -> HttpResponse:
 def focus_answer(*, organisation: Organisation, number: str) -> HttpResponse:
     """Raises NotFound, Conflict."""
     document = invoice_exported(organisation=organisation, number=number)
+    return _file(focus_csv(document), f"{document.number}-focus.csv", f"{CSV}; charset=utf-8")
+
+
+def note_pdf_answer(*, organisation: Organisation, number: str) -> HttpResponse:
+    """Of a credit note. Raises NotFound, Conflict."""
+    document = credit_note_exported(organisation=organisation, number=number)
+    return _file(credit_note_pdf(document), f"{document.number}.pdf", PDF)
+
+
+def note_focus_answer(*, organisation: Organisation, number: str) -> HttpResponse:
+    """The same. Raises NotFound, Conflict."""
+    document = credit_note_exported(organisation=organisation, number=number)
     return _file(focus_csv(document), f"{document.number}-focus.csv", f"{CSV}; charset=utf-8")
 
 

@@ -1,7 +1,7 @@
 """Which plan an organisation has, what was paid in advance, and invoices: bills that were frozen, or could not be.
 
-Rows of `Invoice` are appended and never changed: triggers of the database refuse it (migration 0005). Rows of `PrepaidEvent` are
-appended as well: bills are computed from them and the history of sizes (pricing/prepaid.py).
+Rows of `Invoice` and `CreditNote` are appended and never changed: triggers of the database refuse it (migrations 0005 and 0012).
+Rows of `PrepaidEvent` are appended as well: bills are computed from them and the history of sizes (pricing/prepaid.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from django.db import models
 
-from controlplane.billing.chain import Sealed, number_text
+from controlplane.billing.chain import NOTE_PREFIX, Sealed, SealedNote, number_text
 from controlplane.billing.pricing.prepaid import AT_END, EVENTS, EXPIRE
 from controlplane.core.scope import TenantManager
 
@@ -164,6 +164,58 @@ class Invoice(models.Model):
             created_at=self.created_at,
             lines=self.lines,
             input_hash=self.input_hash,
+            previous_hash=self.previous_hash,
+        )
+
+
+class CreditNote(models.Model):
+    """An operator's word that a part or all of one invoice is given back. The invoice stays as it is.
+
+    `number` and `hash` as an invoice has them, in a chain of its own.
+    """
+
+    number = models.PositiveIntegerField()
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    invoice = models.ForeignKey(Invoice, models.PROTECT, related_name="+")
+    currency = models.CharField(max_length=3)
+    amount = models.DecimalField(max_digits=24, decimal_places=2)
+    reason = models.TextField()  # for the tenant
+    actor = models.CharField(max_length=254)
+    created_at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """A number is given once: of two operators the slower one computes anew what is left of the invoice."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "number"], name="one_credit_note_per_number"),
+            models.CheckConstraint(condition=models.Q(number__gte=1), name="credit_notes_begin_with_1"),
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="credit_notes_give_something_back"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number_text} of {self.organisation_id}: {self.amount} {self.currency}"
+
+    @property
+    def number_text(self) -> str:
+        """``crn-00000017``."""
+        return number_text(self.number, NOTE_PREFIX)
+
+    def sealed(self) -> SealedNote:
+        """What its hash is of, as the row says it now."""
+        return SealedNote(
+            number=self.number,
+            organisation=self.organisation_id,
+            invoice=self.invoice.number,
+            invoice_hash=self.invoice.hash,
+            currency=self.currency,
+            amount=self.amount,
+            reason=self.reason,
+            actor=self.actor,
+            created_at=self.created_at,
             previous_hash=self.previous_hash,
         )
 

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from controlplane.billing import waiting
-from controlplane.billing.chain import number_of, number_text
+from controlplane.billing.chain import NOTE_PREFIX, number_of, number_text
+from controlplane.billing.exports.credit_note import CreditNoteDocument, credit_note_document
 from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
-from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice, PrepaidEvent, TaxRate
+from controlplane.billing.models import (
+    CreditNote,
+    Invoice,
+    InvoiceFailure,
+    MeteringWaiver,
+    PlanChoice,
+    PrepaidEvent,
+    TaxRate,
+)
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.pricing.credits import Missed, MissedDays, credits_of
@@ -399,6 +408,44 @@ def invoice_exported(*, organisation: Organisation, number: str) -> InvoiceDocum
     last_plan = documents.terms_in(invoice.inputs)[-1].plan
     waived = invoice.inputs.get("metering") == "waived"
     return invoice_document(sealed, names, last_plan=last_plan, waived=waived)
+
+
+def credit_note_list(*, organisation: Organisation) -> QuerySet[CreditNote]:
+    """All credit notes of an organisation."""
+    return CreditNote.objects.for_organisation(organisation)
+
+
+def credit_note_get(*, organisation: Organisation, number: str) -> CreditNote:
+    """By its number as people write it. Raises NotFound."""
+    try:
+        wanted = number_of(number, NOTE_PREFIX)
+        return credit_note_list(organisation=organisation).select_related("invoice__instance").get(number=wanted)
+    except (ValueError, OverflowError, CreditNote.DoesNotExist) as error:
+        raise NotFound(f"no credit note {number}") from error
+
+
+def credit_notes_of(invoices: Sequence[Invoice]) -> dict[int, list[CreditNote]]:
+    """Those of several invoices, by the invoices' keys, each in order; with one query."""
+    rows = CreditNote.objects.unscoped("the caller found the invoices in their organisation")
+    found: dict[int, list[CreditNote]] = {invoice.pk: [] for invoice in invoices}
+    for note in rows.filter(invoice_id__in=found).order_by("number"):
+        found[note.invoice_id].append(note)
+    return found
+
+
+def credited_of(invoice: Invoice) -> Decimal:
+    """What all notes of an invoice give back together."""
+    return total_of(note.amount for note in credit_notes_of([invoice])[invoice.pk])
+
+
+def credit_note_exported(*, organisation: Organisation, number: str) -> CreditNoteDocument:
+    """A note as its PDF and its FOCUS row take it. Raises NotFound, and Conflict where it is not what was sealed."""
+    note = credit_note_get(organisation=organisation, number=number)
+    names = Names(settings.ENVIRONMENT.seller, organisation.name, note.invoice.instance.name)
+    sealed = note.sealed()
+    if sealed.hash() != note.hash:
+        raise Conflict(f"{number} is not the credit note that was sealed", code="credit_note_damaged")
+    return credit_note_document(sealed, names, instance=note.invoice.instance_id, month=note.invoice.month)
 
 
 def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: Plan) -> Estimate:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictCharField, StrictSerializer
@@ -11,6 +14,8 @@ from controlplane.billing.pricing.plans import NAMES
 from controlplane.billing.pricing.prepaid import CHARGES
 from controlplane.billing.pricing.sharing import REASONS, USER_KINDS
 from controlplane.billing.waiting import STATES
+
+CREDIT_PATTERN = r"^[0-9]{1,20}(\.[0-9]{1,2})?$"
 
 
 class LineSerializer(serializers.Serializer[Any]):
@@ -111,6 +116,14 @@ class BillSerializer(serializers.Serializer[Any]):
     input_hash = serializers.CharField(allow_null=True, help_text="SHA-256 of what the invoice was computed from")
 
 
+class CreditedSerializer(serializers.Serializer[Any]):
+    """A credit note of an invoice, shortly."""
+
+    number = serializers.CharField()
+    amount = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
 class InvoiceSerializer(serializers.Serializer[Any]):
     """A month of one instance, closed."""
 
@@ -119,6 +132,8 @@ class InvoiceSerializer(serializers.Serializer[Any]):
     month = serializers.CharField()
     currency = serializers.CharField()
     total = serializers.CharField(help_text="negative where more is paid back than billed")
+    credited = serializers.CharField(help_text="what its credit notes give back; the total stays as it is")
+    credit_notes = CreditedSerializer(many=True)
     created_at = serializers.DateTimeField()
     hash = serializers.CharField(help_text="SHA-256 of the invoice and of the hash of the one before")
     previous_hash = serializers.CharField()
@@ -138,6 +153,52 @@ class InvoiceLinesSerializer(InvoiceSerializer):
     input_hash = serializers.CharField(help_text="SHA-256 of what it was computed from")
 
 
+class CreditNoteSerializer(serializers.Serializer[Any]):
+    """A part or all of one invoice, given back by an operator. The invoice stays as it is."""
+
+    number = serializers.CharField(help_text="without gaps within the organisation")
+    invoice = serializers.CharField(help_text="number of the invoice that it is about")
+    instance_id = serializers.CharField()
+    month = serializers.CharField(help_text="the invoice's")
+    currency = serializers.CharField()
+    amount = serializers.CharField(help_text="what is given back, above 0")
+    reason = serializers.CharField()
+    actor = serializers.CharField(help_text="the operator")
+    created_at = serializers.DateTimeField()
+    hash = serializers.CharField(
+        help_text="SHA-256 of the credit note, of the hash of its invoice and of that of the note before"
+    )
+    previous_hash = serializers.CharField()
+
+
+class CreditNotePageSerializer(serializers.Serializer[Any]):
+    """An organisation's credit notes, a page at a time."""
+
+    items = CreditNoteSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+@extend_schema_field({"type": "string", "pattern": CREDIT_PATTERN})
+class CreditField(StrictCharField):
+    """Money as text. What is left of the invoice is the service's to judge."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ValidationError."""
+        text = super().to_internal_value(data)
+        if re.fullmatch(CREDIT_PATTERN, text) is None or Decimal(text) <= 0:
+            raise serializers.ValidationError("must be an amount above 0 with at most two decimals")
+        return text
+
+
+class CreditNoteRequestSerializer(StrictSerializer):
+    """POST: how much of the invoice is given back, and why."""
+
+    amount = CreditField(
+        max_length=24, help_text='in the invoice\'s currency, such as "120.00"; at most what is left of it'
+    )
+    reason = StrictCharField(max_length=1000, help_text="for the tenant, and for the audit trail; one line")
+
+
 class DifferenceSerializer(serializers.Serializer[Any]):
     """What is not as it was."""
 
@@ -150,6 +211,7 @@ class DifferenceSerializer(serializers.Serializer[Any]):
             "inputs",
             "line",
             "total",
+            "credited",
             "price_list",
             "plans",
             "sizes",
@@ -159,13 +221,15 @@ class DifferenceSerializer(serializers.Serializer[Any]):
             "tax",
             "usage",
         ],
-        help_text="the first six: the invoice is damaged; the others: its month looks different today",
+        help_text="number to credited: the invoice or one of its credit notes is damaged; the others: its month looks different "
+        "today",
     )
     detail = serializers.CharField()
     line = serializers.IntegerField(allow_null=True)
     item = serializers.CharField(allow_null=True)
     invoiced = serializers.CharField(allow_null=True)
     recomputed = serializers.CharField(allow_null=True)
+    credit_note = serializers.CharField(allow_null=True, help_text="its number, where it is about one of the notes")
 
 
 class RawDifferenceSerializer(serializers.Serializer[Any]):

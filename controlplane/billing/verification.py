@@ -1,4 +1,4 @@
-"""Computing invoices again: whether each is what was sealed, and what today's rows say of its month.
+"""Computing invoices again: whether each is what was sealed, and what today's rows say of its month. Credit notes with them.
 
 Two kinds of difference. An invoice that does not fit its hash, its inputs or its neighbours was tampered with or damaged.
 One whose month looks different today (late usage, above all) is as it was, and the next invoice adjusts it.
@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from controlplane.billing.chain import FIRST, number_text
-from controlplane.billing.models import Invoice
+from controlplane.billing.chain import NOTE_PREFIX, PREFIX, break_before, number_text
+from controlplane.billing.models import CreditNote, Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import compared
 from controlplane.billing.pricing.credits import credit_terms_of, credits_in
 from controlplane.billing.pricing.elastic import elastic_in
-from controlplane.billing.pricing.money import text_of
+from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.plans import plan_version
 from controlplane.billing.pricing.prepaid_prices import prices_version
 from controlplane.billing.pricing.rating import Line, Month, Span, slots_of, spans_of, total
 from controlplane.billing.pricing.taxes import tax_in
 from controlplane.billing.selectors import (
+    credit_note_list,
     invoice_list,
     late_usage,
     missed_days,
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
 class Difference:
     """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
 
-    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, prepaid, elastic, guarantee, tax, usage
-    (the month looks different).
+    Codes: number, chain, hash, inputs, line, total, credited (damaged); price_list, plans, sizes, prepaid, elastic, guarantee,
+    tax, usage (the month looks different). `credit_note`: its number, where it is about one of the invoice's notes.
     """
 
     invoice: str  # its number
@@ -55,6 +57,7 @@ class Difference:
     item: str | None = None
     invoiced: str | None = None
     recomputed: str | None = None
+    credit_note: str | None = None
 
     def document(self) -> dict[str, Any]:
         """As REST shows it."""
@@ -63,7 +66,7 @@ class Difference:
 
 def invoice_verify(*, invoice: Invoice) -> list[Difference]:
     """Everything that can be said of one invoice; nothing where it is what its rows give."""
-    return [*_sealed(invoice), *_follows(invoice), *_recomputed(invoice), *_today(invoice)]
+    return [*_sealed(invoice), *_follows(invoice), *_recomputed(invoice), *_today(invoice), *_credited(invoice)]
 
 
 def invoice_raw(*, invoice: Invoice) -> RawCompared:
@@ -73,18 +76,69 @@ def invoice_raw(*, invoice: Invoice) -> RawCompared:
 
 
 def organisation_verify(*, organisation: Organisation) -> list[Difference]:
-    """All invoices of an organisation, from the first on: damage only, since late usage is no fault of the chain."""
-    found: list[Difference] = []
-    expected, previous = 1, FIRST
+    """All invoices of an organisation and then its credit notes, from the first on.
+
+    Damage only, since late usage is no fault of the chain.
+    """
+    return [*_invoices_verify(organisation), *_notes_verify(organisation)]
+
+
+def _invoices_verify(organisation: Organisation) -> Iterator[Difference]:
+    before: Invoice | None = None
     for invoice in invoice_list(organisation=organisation).order_by("number").iterator():
-        name = number_text(invoice.number)
-        if invoice.number != expected:
-            found.append(Difference(name, "number", f"{number_text(expected)} is missing before it"))
-        elif invoice.previous_hash != previous:
-            found.append(Difference(name, "chain", "it does not follow the invoice before it"))
-        found += [*_sealed(invoice), *_recomputed(invoice)]
-        expected, previous = invoice.number + 1, invoice.hash
-    return found
+        yield from (*_chained(invoice, before), *_sealed(invoice), *_recomputed(invoice))
+        before = invoice
+
+
+def _notes_verify(organisation: Organisation) -> Iterator[Difference]:
+    rows = (
+        credit_note_list(organisation=organisation).select_related("invoice").defer("invoice__lines", "invoice__inputs")
+    )
+    before: CreditNote | None = None
+    given: dict[int, Decimal] = {}
+    for note in rows.order_by("number").iterator():
+        yield from _note(note, before)
+        given[note.invoice_id] = total_of((given.get(note.invoice_id, Decimal(0)), note.amount))
+        yield from _beyond(note, given[note.invoice_id])
+        before = note
+
+
+def _credited(invoice: Invoice) -> Iterator[Difference]:
+    """The notes of one invoice, each with the one before it in the organisation."""
+    rows = credit_note_list(organisation=invoice.organisation)
+    befores: dict[int, CreditNote | None] = {}
+    previous: CreditNote | None = None
+    for link in rows.order_by("number").only("number", "hash"):  # one query, however many notes the invoice has
+        befores[link.pk], previous = previous, link
+    sum_of = Decimal(0)
+    for note in rows.filter(invoice=invoice).select_related("invoice").order_by("number"):
+        yield from _note(note, befores[note.pk])
+        sum_of = total_of((sum_of, note.amount))
+        yield from _beyond(note, sum_of)
+
+
+def _note(note: CreditNote, before: CreditNote | None) -> Iterator[Difference]:
+    about: dict[str, Any] = {"invoice": number_text(note.invoice.number), "credit_note": note.number_text}
+    broken = break_before(note, before, NOTE_PREFIX, "credit note")
+    if broken is not None:
+        yield Difference(code=broken[0], detail=broken[1], **about)
+    digest = note.sealed().hash()
+    if digest != note.hash:
+        detail = "it is not the credit note that was sealed, or not of this invoice"
+        yield Difference(code="hash", detail=detail, invoiced=note.hash, recomputed=digest, **about)
+
+
+def _beyond(note: CreditNote, given: Decimal) -> Iterator[Difference]:
+    """`given`: by this note and by those before it. What is not of the invoice's kind at all is beyond it, too."""
+    about: dict[str, Any] = {"invoice": number_text(note.invoice.number), "credit_note": note.number_text}
+    if given > note.invoice.total or note.currency != note.invoice.currency:
+        yield Difference(
+            code="credited",
+            detail="with it more is given back than the invoice has",
+            invoiced=f"{note.invoice.currency} {text_of(note.invoice.total)}",
+            recomputed=f"{note.currency} {text_of(given)}",
+            **about,
+        )
 
 
 def _sealed(invoice: Invoice) -> Iterator[Difference]:
@@ -99,12 +153,14 @@ def _sealed(invoice: Invoice) -> Iterator[Difference]:
 
 
 def _follows(invoice: Invoice) -> Iterator[Difference]:
-    name = number_text(invoice.number)
-    before = invoice_list(organisation=invoice.organisation).filter(number=invoice.number - 1).first()
-    if invoice.number > 1 and before is None:
-        yield Difference(name, "number", f"{number_text(invoice.number - 1)} is missing before it")
-    elif invoice.previous_hash != (before.hash if before else FIRST):
-        yield Difference(name, "chain", "it does not follow the invoice before it")
+    rows = invoice_list(organisation=invoice.organisation).filter(number__lt=invoice.number)
+    yield from _chained(invoice, rows.order_by("number").last())
+
+
+def _chained(invoice: Invoice, before: Invoice | None) -> Iterator[Difference]:
+    broken = break_before(invoice, before, PREFIX, "invoice")
+    if broken is not None:
+        yield Difference(number_text(invoice.number), *broken)
 
 
 def _recomputed(invoice: Invoice) -> Iterator[Difference]:

@@ -119,6 +119,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "invoice_pdf": ("bill pdf", "number"),
     "invoice_focus": ("bill focus", "number"),
     "invoice_verify": ("bill verify", "number"),
+    "credit_note_pdf": ("bill credit-note-pdf", "note"),
+    "credit_note_focus": ("bill credit-note-focus", "note"),
     "caps": ("caps",),
     "members": ("member list",),
     "keys": ("key list",),

@@ -494,8 +494,10 @@ def use(instance_id: str) -> Month:
     Returns that month.
     """
     from datetime import UTC, datetime, timedelta
+    from decimal import Decimal
 
     from controlplane.billing import closing as billing
+    from controlplane.billing.crediting import credit_note_write
     from controlplane.billing.models import InvoiceFailure
     from controlplane.billing.services import metering_waive
     from controlplane.billing.waiting import months_due
@@ -569,6 +571,13 @@ def use(instance_id: str) -> Month:
     about = {"actor": "admin@example.com", "reason": "broker 3 does not come back, and its counters are lost"}
     metering_waive(month=month, instance_id=instance_id, **about)
     billing.invoices_close()
+    credit_note_write(
+        organisation=Instance.objects.unscoped("a test").get(pk=instance_id).organisation,
+        invoice="inv-00000001",
+        amount=Decimal("12.50"),
+        reason="Half a day on which produce requests of one partition were refused, as we have written",
+        actor="admin@example.com",
+    )
     usage_raise([usage_row(instance_id, f"{month}-21T15", 4_000_000_000, boot="boot-late", topic="orders")])
     ill = Instance.objects.unscoped("a test").exclude(pk=instance_id).order_by("pk").first()
     InvoiceFailure(

@@ -32,6 +32,7 @@ from tests.support.tokens import Issuer
 
 from .admission.rows import change_row
 from .alarms.rows import CODE, alarm_row, event_row, receiver_row
+from .billing.rows import note_row
 from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
@@ -60,6 +61,10 @@ BODIES = {
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
     ("patch", "organisations/<id:organisation_id>/caps"): {"instances": 40, "reason": "more"},
+    ("post", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"): {
+        "amount": "1.00",
+        "reason": "sorry",
+    },
     ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
@@ -124,6 +129,7 @@ OPERATORS = {
     ("put", "instances/<id:instance_id>/limits"),
     ("get", "organisations/<id:organisation_id>/caps"),
     ("patch", "organisations/<id:organisation_id>/caps"),
+    ("post", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"),
 }
 PREFIX = f"{controlplane.urls.V1}/"
 
@@ -180,6 +186,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
         "<id:number>": "inv-00000001",
+        "<id:note>": note_row(alice.organisation).number_text,
         "<str:topic>": "orders",
         "<int:partition>": "0",
         "<int:offset>": "0",
@@ -259,6 +266,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
+    missing |= {"<id:note>": "crn-00000000"}
     missing |= {"<id:budget_id>": "bud-" + "0" * 12, "<id:load_id>": "load-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}

@@ -68,6 +68,7 @@ from tests.support.usage import user_row, users_raise
 
 from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
+from .billing.rows import note_row
 from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import counts_of, keep, keep_requests, rolled, sample
@@ -186,6 +187,7 @@ def pages(alice, at_staff, first, rule_id):
         "route_id": "default",
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
+        "note": "crn-00000001",
         "rule_id": rule_id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "alarm_id": ALARM,
@@ -217,6 +219,7 @@ def lists(alice, first, rule_id):
         "<name:transactional_id>": "topic-007-copier",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:number>": "inv-00000001",
+        "<id:note>": "crn-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "<id:rule_id>": rule_id,
         "<id:change_id>": change_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
@@ -470,6 +473,8 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
     quota_report(alice, first)
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())
+    for _ in range(200):
+        note_row(alice.organisation)
     rule_id = throttle_rule(alice, first)
     User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
     addresses = [

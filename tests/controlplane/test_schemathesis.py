@@ -37,6 +37,7 @@ from controlplane.wsgi import application
 
 from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
+from .billing.rows import note_row
 from .budgets.rows import budget_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
@@ -181,6 +182,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "organisation_id": instance.organisation_id,
         "instance_id": instance.id,
         "number": "inv-00000001",
+        "note": note_row(alice.organisation).number_text,
         "topic": "orders",
         "partition": 0,
         "broker": 1,

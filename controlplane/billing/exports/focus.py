@@ -17,6 +17,8 @@ Decisions.
   invoiced before, so it stays Usage, with `ChargeClass` Correction; its charge period is in that month, its billing
   period is the invoice's. ``x_AdjustedInvoiceId`` and ``x_AdjustedInvoiceLine`` say what it corrects.
 * Tax is a row of its own, a Tax, with no price, quantity or SKU: its costs are the tax alone, and the others' are without it.
+* A credit note is one row, a Credit and a Correction of its invoice; `InvoiceId` is the note's own number, and its billing period
+  the month in which it was written. Sums by `InvoiceId` stay those of the documents.
 * A price of a plan's version is a `SkuPriceId`; bandwidth has one for each size on sale, so the price is part of the id.
 
 CSV is for spreadsheets as well, and those take a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula: names
@@ -33,6 +35,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from controlplane.billing.exports.credit_note import CreditNoteDocument
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
 from controlplane.billing.pricing.rating import CREDIT, TAX
@@ -134,12 +137,13 @@ UNITS: Mapping[str, Unit] = {
 USAGE = "Usage"
 
 
-def focus_csv(document: InvoiceDocument) -> bytes:
-    """A header and a line for each charge; UTF-8, CRLF."""
+def focus_csv(document: InvoiceDocument | CreditNoteDocument) -> bytes:
+    """A header and a line for each charge, or for the credit; UTF-8, CRLF."""
     lines = _Lines()
     writer = csv.writer(lines)
     writer.writerow([column.name for column in COLUMNS])
-    for row in focus_rows(document):
+    rows = focus_rows(document) if isinstance(document, InvoiceDocument) else [credit_row(document)]
+    for row in rows:
         writer.writerow([_text(row[column.name]) for column in COLUMNS])
     return "".join(lines.written).encode("utf-8", errors="replace")
 
@@ -150,8 +154,27 @@ def focus_rows(document: InvoiceDocument) -> Iterator[Row]:
         yield {**_frame(document), **_charged(charge), **_priced(charge)}
 
 
-def _frame(document: InvoiceDocument) -> dict[str, Value]:
-    """What is the same in every row of an invoice."""
+def credit_row(note: CreditNoteDocument) -> Row:
+    """A credit note: money that is given back, and no use of anything. What it corrects was charged in the invoice's month."""
+    back = -note.amount
+    costs = dict.fromkeys(("BilledCost", "EffectiveCost", "ListCost", "ContractedCost"), back)
+    return {
+        **{column.name: None for column in COLUMNS if column.nullable},
+        **_frame(note),
+        **costs,
+        "ChargeCategory": "Credit",
+        "ChargeClass": "Correction",
+        "ChargeDescription": f"Credit note on invoice {note.invoice} of {note.month}: {note.reason}",
+        "ChargeFrequency": "One-Time",
+        "ChargePeriodStart": note.charged_from,
+        "ChargePeriodEnd": note.charged_to,
+        "x_AdjustedInvoiceId": note.invoice,
+        "x_InvoiceLine": 1,
+    }
+
+
+def _frame(document: InvoiceDocument | CreditNoteDocument) -> dict[str, Value]:
+    """What is the same in every row of an invoice, and of a credit note."""
     return {
         "BillingAccountId": document.organisation_id,
         "BillingAccountName": document.names.organisation or None,

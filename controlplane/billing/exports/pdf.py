@@ -9,7 +9,7 @@ reportlab reads a little markup language in paragraphs. Whatever comes from outs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -44,17 +44,22 @@ WIDTHS = (60 * mm, 38 * mm, 36 * mm, 20 * mm, 26 * mm)
 PADDING = 6  # of a cell and of a page, left and right, in points
 MARGIN = 15 * mm
 LINE = colors.HexColor("#c8ccd2")
-_TEXT = ParagraphStyle("text", fontName=PLAIN, fontSize=8, leading=11, wordWrap="CJK")  # breaks long names, too
-_SMALL = ParagraphStyle("small", parent=_TEXT, fontSize=6.5, leading=9, textColor=colors.HexColor("#4a5058"))
-_RIGHT = ParagraphStyle("right", parent=_TEXT, alignment=TA_RIGHT)
-_STRONG = ParagraphStyle("strong", parent=_TEXT, fontName=BOLD)
+TEXT = ParagraphStyle("text", fontName=PLAIN, fontSize=8, leading=11, wordWrap="CJK")  # breaks long names, too
+SMALL = ParagraphStyle("small", parent=TEXT, fontSize=6.5, leading=9, textColor=colors.HexColor("#4a5058"))
+_RIGHT = ParagraphStyle("right", parent=TEXT, alignment=TA_RIGHT)
+_STRONG = ParagraphStyle("strong", parent=TEXT, fontName=BOLD)
 _STRONG_RIGHT = ParagraphStyle("strong right", parent=_STRONG, alignment=TA_RIGHT)
-_HEADING = ParagraphStyle("heading", parent=_STRONG, fontSize=10, leading=14, spaceBefore=5 * mm, spaceAfter=1.5 * mm)
-_TITLE = ParagraphStyle("title", parent=_STRONG, fontSize=16, leading=22)
+HEADING = ParagraphStyle("heading", parent=_STRONG, fontSize=10, leading=14, spaceBefore=5 * mm, spaceAfter=1.5 * mm)
+TITLE = ParagraphStyle("title", parent=_STRONG, fontSize=16, leading=22)
 
 
 def invoice_pdf(document: InvoiceDocument) -> bytes:
     """The whole file."""
+    return file_of(f"Invoice {document.number}", _parts(document))
+
+
+def file_of(title: str, parts: Iterable[Flowable]) -> bytes:
+    """A document of ours, whose pages have its title and their numbers at the foot."""
     written = _Bytes()
     pages = SimpleDocTemplate(
         written,
@@ -63,28 +68,28 @@ def invoice_pdf(document: InvoiceDocument) -> bytes:
         rightMargin=MARGIN - PADDING,
         topMargin=MARGIN,
         bottomMargin=MARGIN + 5 * mm,
-        title=f"Invoice {document.number}",
+        title=title,
         author="",
         creator="",
         lang="en",
         invariant=1,  # no date and no chance in the file
     )
-    number_page = partial(_number_page, number=document.number)
-    pages.build(list(_parts(document)), onFirstPage=number_page, onLaterPages=number_page)
+    number_page = partial(_number_page, title=title)
+    pages.build(list(parts), onFirstPage=number_page, onLaterPages=number_page)
     return bytes(written.buffer)
 
 
 def _parts(document: InvoiceDocument) -> Iterator[Flowable]:
-    yield Paragraph(f"Invoice {document.number}", _TITLE)
+    yield Paragraph(f"Invoice {document.number}", TITLE)
     yield _head(document)
     currency = document.currency
-    yield Paragraph(_safe(f"Instance {document.names.instance} ({document.instance_id})"), _HEADING)
+    yield Paragraph(safe(f"Instance {document.names.instance} ({document.instance_id})"), HEADING)
     if document.charges:
         yield _table(document.charges, f"Charges of {document.month}", currency)
     else:
-        yield Paragraph(f"No charges in {document.month}.", _TEXT)
+        yield Paragraph(f"No charges in {document.month}.", TEXT)
     if document.adjustments:
-        yield Paragraph("Adjustments of months that had been invoiced before", _HEADING)
+        yield Paragraph("Adjustments of months that had been invoiced before", HEADING)
         yield _table(document.adjustments, "Adjustments", currency)
     yield KeepTogether([Spacer(1, 6 * mm), _total(document), Spacer(1, 6 * mm), *_seal(document)])
 
@@ -92,14 +97,19 @@ def _parts(document: InvoiceDocument) -> Iterator[Flowable]:
 def _head(document: InvoiceDocument) -> Table:
     names = document.names
     rows = [
-        ("From", _safe(names.seller)),
-        ("To", _safe(f"{names.organisation} ({document.organisation_id})")),
-        ("Period", f"{_moment(document.start)} to {_moment(document.end)} UTC"),
-        ("Issued", f"{_moment(document.issued)} UTC"),
+        ("From", safe(names.seller)),
+        ("To", safe(f"{names.organisation} ({document.organisation_id})")),
+        ("Period", f"{moment(document.start)} to {moment(document.end)} UTC"),
+        ("Issued", f"{moment(document.issued)} UTC"),
         ("Currency", document.currency),
     ]
+    return facts(rows)
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> Table:
+    """Names with what they say, which is markup already."""
     table = Table(
-        [[Paragraph(name, _STRONG), Paragraph(text, _TEXT)] for name, text in rows],
+        [[Paragraph(name, _STRONG), Paragraph(text, TEXT)] for name, text in rows],
         colWidths=(25 * mm, sum(WIDTHS) - 25 * mm),
     )
     table.setStyle(TableStyle([("VALIGN", (0, 0), (-1, -1), "TOP"), ("LEFTPADDING", (0, 0), (0, -1), 0)]))
@@ -120,7 +130,7 @@ def _table(charges: Sequence[Charge], sum_of: str, currency: str) -> LongTable:
     table.setStyle(
         TableStyle(
             [
-                ("FONT", (0, 0), (-1, -1), PLAIN, _TEXT.fontSize, _TEXT.leading),
+                ("FONT", (0, 0), (-1, -1), PLAIN, TEXT.fontSize, TEXT.leading),
                 ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
                 ("VALIGN", (0, 0), (-1, -1), "TOP"),
                 ("LINEBELOW", (0, 0), (-1, -2), 0.4, LINE),
@@ -138,16 +148,16 @@ def _table(charges: Sequence[Charge], sum_of: str, currency: str) -> LongTable:
 def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
     is_tax = charge.item == TAX
     notes = [
-        f"{_moment(charge.start)} to {_moment(charge.end)} UTC",
+        f"{moment(charge.start)} to {moment(charge.end)} UTC",
         tax_name(charge.plan, charge.unit_price) if is_tax else f"Plan {charge.plan}, version {charge.plan_version}",
     ]
     if charge.charged is not None:
-        notes.append(f"{CHARGED[charge.charged.kind]}, {_moment(charge.charged.at)} UTC")
+        notes.append(f"{CHARGED[charge.charged.kind]}, {moment(charge.charged.at)} UTC")
     if charge.adjusts is not None:
         line = "" if charge.adjusts.line is None else f", line {charge.adjusts.line}"
         notes.append(f"Adjusts invoice {charge.adjusts.invoice} of {charge.adjusts.month}{line}")
     return [
-        [Paragraph(f"{charge.number}. {charge.title}", _TEXT), Paragraph("<br/>".join(map(_safe, notes)), _SMALL)],
+        [Paragraph(f"{charge.number}. {charge.title}", TEXT), Paragraph("<br/>".join(map(safe, notes)), SMALL)],
         *map(
             _cell,
             (_plain(charge.quantity), unit_name(charge.unit), _plain(charge.unit_price), _money(charge.amount)),
@@ -158,14 +168,19 @@ def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
 
 def _cell(text: str, width: float) -> str | Paragraph:
     """A text as it is, which is quick; a paragraph where it takes more than one line."""
-    fits = stringWidth(text, PLAIN, _TEXT.fontSize) <= width - 2 * PADDING
-    return text if fits else Paragraph(_safe(text), _RIGHT)
+    fits = stringWidth(text, PLAIN, TEXT.fontSize) <= width - 2 * PADDING
+    return text if fits else Paragraph(safe(text), _RIGHT)
 
 
 def _total(document: InvoiceDocument) -> Table:
+    return sum_line("Total", document.currency, document.total)
+
+
+def sum_line(name: str, currency: str, amount: Decimal) -> Table:
+    """What a document comes to, large."""
     big = ParagraphStyle("big", parent=_STRONG, fontSize=12, leading=16)
     right = ParagraphStyle("big right", parent=big, alignment=TA_RIGHT)
-    cells = [Paragraph("Total", big), Paragraph(f"{document.currency} {_money(document.total)}", right)]
+    cells = [Paragraph(name, big), Paragraph(f"{currency} {_money(amount)}", right)]
     table = Table([cells], colWidths=(sum(WIDTHS) / 2, sum(WIDTHS) / 2))
     table.setStyle(
         TableStyle(
@@ -180,31 +195,36 @@ def _total(document: InvoiceDocument) -> Table:
 
 
 def _seal(document: InvoiceDocument) -> Iterator[Flowable]:
-    yield Paragraph(f"SHA-256 of this invoice, which the next invoice carries: {document.hash}", _SMALL)
-    yield Paragraph(f"SHA-256 of the invoice before it: {document.previous_hash}", _SMALL)
+    yield Paragraph(f"SHA-256 of this invoice, which the next invoice carries: {document.hash}", SMALL)
+    yield Paragraph(f"SHA-256 of the invoice before it: {document.previous_hash}", SMALL)
     if document.is_waived:
-        yield Paragraph("Written before all usage had been counted. What is counted later is adjusted later.", _SMALL)
-    if any(
-        INSTEAD in shown(name) for name in (document.names.seller, document.names.organisation, document.names.instance)
-    ):
-        yield Paragraph(f"{INSTEAD} stands for a character that this page's font does not have.", _SMALL)
+        yield Paragraph("Written before all usage had been counted. What is counted later is adjusted later.", SMALL)
+    names = document.names
+    yield from lozenges(names.seller, names.organisation, names.instance)
 
 
-def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, number: str) -> None:
+def lozenges(*texts: str) -> Iterator[Flowable]:
+    """A line that says what a lozenge is, where the page has one."""
+    if any(INSTEAD in shown(text) for text in texts):
+        yield Paragraph(f"{INSTEAD} stands for a character that this page's font does not have.", SMALL)
+
+
+def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, title: str) -> None:
     canvas.saveState()
     canvas.setFont(PLAIN, 6.5)
-    canvas.drawString(MARGIN, MARGIN, f"Invoice {number}")
+    canvas.drawString(MARGIN, MARGIN, title)
     canvas.drawRightString(A4[0] - MARGIN, MARGIN, f"Page {pages.page}")
     canvas.restoreState()
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """As a paragraph takes it: no markup, and no character that the font lacks."""
     return escape(shown(text))
 
 
-def _moment(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+def moment(when: datetime) -> str:
+    """In UTC, to the minute."""
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _money(amount: Decimal) -> str:

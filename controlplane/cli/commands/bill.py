@@ -1,4 +1,4 @@
-"""Bills of a month, invoices, and whether an invoice is what its rows give."""
+"""Bills of a month, invoices and credit notes, and whether an invoice is what its rows give."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from controlplane.cli.options import Commands, Instance, Limit
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
-app = Commands("Bills and invoices.")
+app = Commands("Bills, invoices and credit notes.")
 INVOICES = columns("number", "month", "instance_id", "total", "currency", "created_at")
+NOTES = columns("number", "invoice", "month", "instance_id", "amount", "currency", "created_at")
+Note = Annotated[str, typer.Argument(metavar="NUMBER", help="Such as crn-00000001.")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="Such as inv-00000001.")]
 
 
@@ -77,3 +79,27 @@ def verify(ctx: typer.Context, number: Number) -> None:
     found = of(ctx).change(ops.INVOICE_VERIFY, number=number)
     if not found["equal"]:
         raise Refused(f"{number} is not what its rows give")
+
+
+@app.add("credit-notes")
+def credit_notes(ctx: typer.Context, limit: Limit = None) -> None:
+    """What was given back of the organisation's invoices, by number."""
+    of(ctx).listed(ops.CREDIT_NOTES, NOTES, limit=limit)
+
+
+@app.add("credit-note")
+def credit_note(ctx: typer.Context, note: Note) -> None:
+    """One credit note: how much of which invoice, and why."""
+    of(ctx).show(ops.CREDIT_NOTE, note=note)
+
+
+@app.add("credit-note-pdf")
+def credit_note_pdf(ctx: typer.Context, note: Note) -> None:
+    """One credit note as a PDF: sluice bill credit-note-pdf NUMBER > note.pdf."""
+    of(ctx).file(ops.CREDIT_NOTE_PDF, note=note)
+
+
+@app.add("credit-note-focus")
+def credit_note_focus(ctx: typer.Context, note: Note) -> None:
+    """One credit note in FOCUS 1.2, a row of CSV: sluice bill credit-note-focus NUMBER > note.csv."""
+    of(ctx).file(ops.CREDIT_NOTE_FOCUS, note=note)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
+from controlplane.billing.crediting import LONGEST_REASON
 from controlplane.console.forms.base import ConsoleForm
 
 if TYPE_CHECKING:
@@ -39,3 +41,39 @@ class WaiverForm(ConsoleForm):
             (f"{month} {cluster}".strip(), f"{month}, {cluster}" if cluster else month) for month, cluster in lines
         ]
         self.fields["month"].choices = choices  # type: ignore[attr-defined]
+
+
+class InvoiceOfForm(ConsoleForm):
+    """Which invoice of which organisation."""
+
+    organisation = forms.CharField(
+        label="Organisation",
+        max_length=32,
+        help_text="Its id, such as org-k3v9x2qa.",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+    invoice = forms.CharField(
+        label="Invoice",
+        max_length=32,
+        help_text="Its number, such as inv-00000001.",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+
+
+class CreditNoteForm(ConsoleForm):
+    """How much of an invoice is given back, and why. `left` is what the operator has seen: sent twice, it is refused."""
+
+    amount = forms.DecimalField(
+        label="Amount",
+        max_digits=24,
+        decimal_places=2,
+        min_value=Decimal("0.01"),
+        widget=forms.TextInput({"autocomplete": "off", "inputmode": "decimal"}),
+    )
+    reason = forms.CharField(
+        label="Reason",
+        max_length=LONGEST_REASON,
+        help_text="The tenant reads it, on the bill and on the credit note.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    left = forms.DecimalField(widget=forms.HiddenInput())

@@ -118,10 +118,13 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
 
     names = {each.plan.name for each in found.spans}
     number = number_text(found.invoice.number) if found.invoice else None
+    notes = billing.credit_notes_of([found.invoice])[found.invoice.pk] if found.invoice else []
     context = {
         **_frame(instance, span, "bill"),
         "bill": found,
         "number": number,
+        "notes": notes,
+        "credited": total_of(note.amount for note in notes),
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [

@@ -20,6 +20,7 @@ from controlplane.console.page import staff_page, tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.core.models import AuditEntry
 from controlplane.tenants.models import Organisation
+from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -86,7 +87,7 @@ def capacity(request: HttpRequest) -> HttpResponse:
 @staff_page
 def organisation(request: HttpRequest, owner_id: str) -> HttpResponse:
     """The caps of one organisation, to be raised or lowered."""
-    found = selectors.organisation_any(owner_id)
+    found = organisation_any(owner_id)
     uses, currency = selectors.caps_use(found), selectors.plan_counted(found).currency
     form = CapsForm(request.POST or None, uses=uses, currency=currency)
     if form.is_valid():

@@ -38,6 +38,7 @@ IDS = {
     "offset": 1200,
     "rule_id": "rule-8zk2m4x0q1ab",
     "number": "inv-00000001",
+    "note": "crn-00000001",
     "alarm_id": "alm-abcdefghij",
     "budget_id": "bud-abcdefghij",
     "receiver_id": "rcv-abcdefghij",

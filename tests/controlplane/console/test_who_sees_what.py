@@ -27,6 +27,7 @@ from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
 from tests.controlplane.admission.rows import change_row
 from tests.controlplane.alarms.rows import alarm_row, receiver_row
+from tests.controlplane.billing.rows import note_row
 from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.loads.rows import load_row
@@ -101,6 +102,7 @@ def address(alice, instance, admin):
         "change_id": change_row(instance).id,
         "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",
+        "note": note_row(alice.organisation).number_text,
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
         "instance_id": instance.id,

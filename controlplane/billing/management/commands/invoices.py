@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management import BaseCommand, CommandError
 
 from controlplane.billing import closing, services
-from controlplane.billing.models import Invoice
+from controlplane.billing.models import CreditNote, Invoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.verification import organisation_verify
 from controlplane.billing.waiting import waiting
@@ -30,7 +30,10 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("waiting", help="which months wait, and why")
         actions.add_parser("close", help="what the closer does every ten minutes")
-        actions.add_parser("verify", help="compute every invoice once more and follow every chain; 1 if any is damaged")
+        actions.add_parser(
+            "verify",
+            help="compute every invoice once more and follow every chain, of credit notes too; 1 if any is damaged",
+        )
         waive = actions.add_parser("waive", help="let invoices of a month no longer wait for metering")
         waive.add_argument("month", help="such as 2026-05")
         waive.add_argument("--instance", help="this instance's only")
@@ -87,8 +90,11 @@ class Command(BaseCommand):
         ]
         for each in differences:
             line = f" line {each.line}" if each.line else ""
-            self.stdout.write(f"{each.invoice}{line}: {each.detail}")
-        said = f"{_count(invoices.count(), 'invoice')} of {_count(len(organisations), 'organisation')}"
+            note = f" {each.credit_note}" if each.credit_note else ""
+            self.stdout.write(f"{each.invoice}{line}{note}: {each.detail}")
+        notes = CreditNote.objects.unscoped("operators look after every tenant's bills").count()
+        and_notes = f" and {_count(notes, 'credit note')}" if notes else ""
+        said = f"{_count(invoices.count(), 'invoice')}{and_notes} of {_count(len(organisations), 'organisation')}"
         if differences:
             raise CommandError(f"{said}: {_count(len(differences), 'difference')}")
         self.stdout.write(f"{said}: all as they were sealed")
