@@ -7,6 +7,7 @@ crediting        credit notes: a part of an invoice given back
 verification     invoices computed again
 costs            cost of a month so far, its forecast, its cost by topic
 exports          invoices and credit notes as PDF and as FOCUS rows (pure)
+plan_api         the price plan by REST
 downloads        these as HTTP answers
 metrics          invoices that wait or fail, for an alarm
 """

@@ -6,6 +6,7 @@ prepaid_prices      price lists for what is paid in advance, dated
 prepaid             what was paid in advance: terms, what grows within them, what is paid back
 elastic             what was carried above the bought bandwidth
 credits             what is given back where the bought bandwidth could not be had
+currencies          no bill adds up two of them
 taxes               the tax on all of it
 forecast            what a month will have cost at its end
 what_if             what it would have cost at another size or under another plan
