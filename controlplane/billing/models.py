@@ -48,11 +48,16 @@ class TaxRate(models.Model):
     actor = models.CharField(max_length=254)
     at = models.DateTimeField()
 
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
     class Meta:
         """One a month, of an organisation and of everybody."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["organisation", "month"], name="one_tax_per_month", nulls_distinct=False),
+            models.UniqueConstraint(fields=["organisation", "month"], name="one_tax_per_month"),
+            models.UniqueConstraint(
+                fields=["month"], condition=models.Q(organisation=None), name="one_tax_of_everybody_per_month"
+            ),
             models.CheckConstraint(condition=models.Q(rate__gte=0, rate__lte=1), name="taxes_are_shares"),
         ]
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 _FOUND = "the caller found the instance in its organisation"
+_TAXES = "what was set for everybody is in the same table"
 HOURS_PER_MONTH = 730
 """Of an average month, for estimates only."""
 
@@ -203,7 +204,7 @@ def inputs_of(
 
 def tax_of(organisation_id: str, month: Month) -> Tax | None:
     """What invoices of a month are taxed with: as was set for the organisation, or else for everybody."""
-    rows = TaxRate.objects.filter(month__lte=str(month)).order_by("-month")
+    rows = TaxRate.objects.unscoped(_TAXES).filter(month__lte=str(month)).order_by("-month")
     own = rows.filter(organisation_id=organisation_id).first()
     row = own or rows.filter(organisation=None).first()
     return None if row is None or not row.rate else Tax(row.name, row.rate.normalize())
@@ -211,7 +212,7 @@ def tax_of(organisation_id: str, month: Month) -> Tax | None:
 
 def tax_list() -> QuerySet[TaxRate]:
     """All that were ever set: for operators."""
-    return TaxRate.objects.select_related("organisation").order_by("organisation_id", "month")
+    return TaxRate.objects.unscoped(_TAXES).select_related("organisation").order_by("organisation_id", "month")
 
 
 def missed_days(instance: Instance, month: Month) -> MissedDays:

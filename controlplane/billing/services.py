@@ -95,7 +95,8 @@ def tax_set(
     if month.start <= now:
         raise Conflict(f"{month} has begun: its invoices are taxed as was known before", code="month_begun")
     defaults = {"name": name.strip(), "rate": percent / MOST_PERCENT, "actor": actor, "at": now}
-    row, _ = TaxRate.objects.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
+    rows = TaxRate.objects.unscoped("operators set everybody's taxes")
+    row, _ = rows.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
     if organisation is not None:
         detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
         audit.record(

@@ -144,7 +144,9 @@ class TestSettingIt:
         sealed = Invoice.objects.unscoped("a test").get()
         assert sealed.total == total(documents.rated(sealed.inputs))
         assert [each.code for each in invoice_verify(invoice=sealed) if each.code != "usage"] == []
-        TaxRate.objects.update(rate=Decimal("0.07"))  # by hand: the service changes no month that has begun
+        TaxRate.objects.unscoped("a test").update(
+            rate=Decimal("0.07")
+        )  # by hand: the service changes no month that has begun
         (difference,) = [each for each in invoice_verify(invoice=sealed) if each.code == "tax"]
         assert (difference.invoiced, difference.recomputed) == ("VAT, 6 %", "VAT, 7 %")
         assert self.of(alice, billed) == [("VAT", "0.06")]
@@ -156,7 +158,7 @@ class TestSettingIt:
             with pytest.raises(Invalid) as refused:
                 self.set(None, percent, name=" ")
             assert [each.field for each in refused.value.errors] == ["name", "percent"]
-        assert TaxRate.objects.count() == 0
+        assert TaxRate.objects.unscoped("a test").count() == 0
 
     def test_the_command_sets_and_lists_and_an_organisations_is_in_its_trail(self, alice):
         said = io.StringIO()
