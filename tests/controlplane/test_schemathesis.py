@@ -53,6 +53,7 @@ SCHEMA.config.generation.update(allow_extra_parameters=False, with_security_para
 
 RULED = {
     "cursor": "only `next` of a page before is one",
+    "schema": "types that Spark has, as DDL or JSON",
     "cidrs": "no host bits beyond the prefix, at most 512 blocks",
     "addresses": "the same, and at least one",
     "instances": "ids of instances",

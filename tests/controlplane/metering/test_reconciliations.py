@@ -89,7 +89,7 @@ def test_the_page_shows_them_once_there_are_any(operator):
     compared(1, "produced_bytes", against="invoices")
     page = text_of(browser.get("/fleet/metering"))
     assert "Recomputed from the raw records" in page
-    assert "ins-k3v9x2qa 2026-05-01 00:00 Invoices produced_bytes 100000000000000000000 5" in page
+    assert "ins-k3v9x2qa 2026-05-01 00:00 Invoices produced_bytes 100 000 000 000 000 000 000 5" in page
 
 
 def test_clusters_that_were_left_out_are_named(operator):
