@@ -97,9 +97,10 @@ def store(settings):
 
 
 def in_folder(world):
-    """What a copy of the table has, by its key: all but checksums of the log's state, which readers can do without."""
+    """What a copy of the table has, by its key: all but what readers can do without: checksums, and VACUUM's note."""
     folder = Path(world.uri("orders").removeprefix("file:"))
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".crc"]
+    files = [path for path in files if path.name != "_last_vacuum_info"]
     return {f"lake/orders/load-000000000001/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
 
 
