@@ -24,7 +24,7 @@ def test_what_the_service_refuses_is_said_with_its_fields(as_alice):
 
 
 def test_a_hint_says_which_option_is_meant(as_alice, brokers, monkeypatch):
-    monkeypatch.setattr(installed, "price_confirmed_above", lambda: Decimal(1))
+    monkeypatch.setattr(installed, "price_confirmed_above", lambda _currency: Decimal(1))
     ran = as_alice("instance", "create", "dear", *BOUGHT)
     assert ran.status == 1
     assert "The price must be confirmed" in ran.err
