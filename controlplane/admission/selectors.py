@@ -117,7 +117,11 @@ def cluster_use(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> lis
 def caps_of(organisation: Organisation, *, currency: str) -> dict[str, Amount]:
     """What the organisation may have: what operators have set, and the defaults. The price is a Decimal, in this currency."""
     found = dict(installed.caps())
-    found.update(OrganisationCap.objects.for_organisation(organisation).values_list("resource", "limit"))
+    own = dict(OrganisationCap.objects.for_organisation(organisation).values_list("resource", "limit"))
+    # Whoever is held to less than the default in one currency does not get the default by choosing the other.
+    if any(name.startswith(rules.PRICE) and own[name] < found.get(name, 0) for name in own):
+        found.pop(rules.price_cap(currency), None)
+    found.update(own)
     return {name: _typed(name, amount) for name, amount in rules.in_currency(found, currency).items()}
 
 

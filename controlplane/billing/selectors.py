@@ -199,12 +199,22 @@ def inputs_of(
     return documents.inputs_document(
         terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic,
         credits_=credits_of(missed_days(instance, month), month), tax=tax_of(instance.organisation_id, month),
+        taxes=_taxes_paid(instance, prepaid, month, now),
     )  # fmt: skip
+
+
+def _taxes_paid(instance: Instance, prepaid: PaidInAdvance, month: Month, now: datetime) -> dict[str, Tax | None]:
+    """Of the months in which something was charged in advance, where their tax is not that of this month."""
+    charged = account_of(prepaid, periods_of(instance), now).paid.charges if prepaid.events else ()
+    months = {Month.of(line.charged.at) for line in charged if line.charged}
+    taxes = {str(each): tax_of(instance.organisation_id, each) for each in months}
+    present = tax_of(instance.organisation_id, month)
+    return {each: tax for each, tax in taxes.items() if tax != present}
 
 
 def tax_of(organisation_id: str, month: Month) -> Tax | None:
     """What invoices of a month are taxed with: as was set for the organisation, or else for everybody."""
-    rows = TaxRate.objects.unscoped(_TAXES).filter(month__lte=str(month)).order_by("-month")
+    rows = TaxRate.objects.unscoped(_TAXES).filter(month__lte=str(month)).order_by("-month", "-pk")
     own = rows.filter(organisation_id=organisation_id).first()
     row = own or rows.filter(organisation=None).first()
     return None if row is None or not row.rate else Tax(row.name, row.rate.normalize())
@@ -353,11 +363,12 @@ def plan_counted(*, organisation: Organisation, at: datetime) -> Plan:
 
 def currency_next(*, organisation: Organisation, at: datetime) -> tuple[Plan, datetime] | None:
     """A plan in another currency that was chosen and is still to come, and when."""
-    choice = plan_next(organisation=organisation, at=at)
-    if choice is None:
-        return None
-    following, present = plan_named(choice.plan, choice.at), plan_of(organisation=organisation, at=at)
-    return None if following.currency == present.currency else (following, choice.at)
+    present = plan_of(organisation=organisation, at=at)
+    for choice in PlanChoice.objects.for_organisation(organisation).filter(at__gt=at).order_by("at"):
+        following = plan_named(choice.plan, choice.at)
+        if following.currency != present.currency:
+            return following, choice.at
+    return None
 
 
 def plan_next(*, organisation: Organisation, at: datetime) -> PlanChoice | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from controlplane.metering.models import BrokerWaiver
 
+LOG = logging.getLogger(__name__)
 NOW, NEXT_MONTH = "now", "next_month"
 LONGEST_TAX, MOST_PERCENT = 64, 100
 STEP = Decimal("0.001")
@@ -97,6 +99,7 @@ def tax_set(
     defaults = {"name": name.strip(), "rate": percent / MOST_PERCENT, "actor": actor, "at": now}
     rows = TaxRate.objects.unscoped("operators set everybody's taxes")
     row, _ = rows.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
+    LOG.info("tax of %s: %s percent by %s", organisation.pk if organisation else "everybody", percent, actor)
     if organisation is not None:
         detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
         audit.record(

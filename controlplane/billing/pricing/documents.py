@@ -28,7 +28,16 @@ from controlplane.billing.pricing.plans import Band, Plan
 from controlplane.billing.pricing.prepaid import BY_THE_HOUR, DAYS_FROM_EACH_START, Event, Prepaid, account_of
 from controlplane.billing.pricing.prepaid_prices import prices_in
 from controlplane.billing.pricing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
-from controlplane.billing.pricing.taxes import Tax, tax_document, tax_in, tax_lines
+from controlplane.billing.pricing.taxes import (
+    NO_TAXES,
+    Tax,
+    Taxes,
+    tax_document,
+    tax_in,
+    tax_lines,
+    taxes_document,
+    taxes_in,
+)
 
 VERSION, VERSION_WITH_MORE = 2, 3
 
@@ -46,12 +55,14 @@ def inputs_document(
     elastic: Elastic = NOT_ELASTIC,
     credits_: Credits = NO_CREDITS,
     tax: Tax | None = None,
+    taxes: Taxes = NO_TAXES,
 ) -> dict[str, Any]:
     """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
     more: dict[str, Any] = {"prepaid": _prepaid_document(prepaid)} if prepaid.events else {}
     more |= {"elastic": elastic_document(elastic)} if elastic.hours else {}
     more |= {"guarantee": credits_document(credits_)} if credits_.days else {}
     more |= {"tax": tax_document(tax)} if tax is not None else {}
+    more |= {"taxes": taxes_document(taxes)} if taxes else {}
     more |= {"version": VERSION_WITH_MORE} if more else {}
     return {
         "version": VERSION,
@@ -86,7 +97,7 @@ def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     above = elastic_lines(elastic_in(inputs.get("elastic")), terms, month)
     back = credit_lines(credits_in(inputs.get("guarantee")), terms, periods, month, now)
     net = (*own, *above, *back, *(line for late in late_in(inputs) for line in adjustments(late)))
-    return (*net, *tax_lines(tax_in(inputs.get("tax")), net, month))
+    return (*net, *tax_lines(tax_in(inputs.get("tax")), net, month, taxes_in(inputs.get("taxes"))))
 
 
 def line_documents(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:

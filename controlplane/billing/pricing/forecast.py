@@ -32,7 +32,7 @@ from controlplane.billing.pricing.documents import (
 )
 from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.rating import HOUR, Hours, Month, Period, Used, floored
-from controlplane.billing.pricing.taxes import tax_in
+from controlplane.billing.pricing.taxes import tax_in, taxes_in
 
 RECENT = timedelta(days=7)
 
@@ -76,6 +76,7 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
         elastic=elastic_in(inputs.get("elastic")),
         credits_=credits_in(inputs.get("guarantee")),
         tax=tax_in(inputs.get("tax")),
+        taxes=taxes_in(inputs.get("taxes")),
     )
 
 

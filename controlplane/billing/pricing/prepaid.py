@@ -294,7 +294,10 @@ class _Book:
         if not quantity:
             return
         start = line.start if left == total else min(line.end, start)
-        amount, refund = amount_of(quantity, line.unit_price), Charged(REFUND, at)
+        amount, refund = (
+            amount_of(quantity, line.unit_price),
+            Charged(REFUND, at, line.charged.at if line.charged else None),
+        )
         self.lines.append(replace(line, quantity=quantity, amount=amount, start=start, charged=refund))
 
     def _end(self, end: datetime) -> None:

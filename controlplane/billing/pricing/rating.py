@@ -26,7 +26,7 @@ adjustments.py rates what came after an invoice, as the difference of two such r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
@@ -177,6 +177,7 @@ class Charged:
 
     kind: str
     at: datetime
+    of: datetime | None = field(default=None, compare=False)  # of a refund: when that was charged which it pays back
 
 
 @dataclass(frozen=True, slots=True)

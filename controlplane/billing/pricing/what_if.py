@@ -29,7 +29,7 @@ from controlplane.billing.pricing.documents import (
 )
 from controlplane.billing.pricing.elastic import elastic_in, elastic_of
 from controlplane.billing.pricing.rating import ELASTIC, Period, Size, Term
-from controlplane.billing.pricing.taxes import tax_in
+from controlplane.billing.pricing.taxes import tax_in, taxes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def what_if_document(
         elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
         credits_=credits_in(inputs.get("guarantee")),
         tax=tax_in(inputs.get("tax")),
+        taxes=taxes_in(inputs.get("taxes")),
     )
 
 

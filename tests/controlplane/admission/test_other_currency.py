@@ -55,6 +55,13 @@ class TestPaidInAdvance:
         query = "months=1&bandwidth_mib_per_s=20&storage_gib=100&partitions=400"
         problem(alice.api.get(f"/api/v1/prepaid-price?{query}"), 409, "other_currency_in_advance")
 
+    def test_nor_while_another_plan_is_to_come_before_it(self, alice, paid, time):  # noqa: F811
+        time.to(2026, 5, 1, 5)
+        choose(alice, "pro", when="now")
+        choose(alice)
+        query = "months=1&bandwidth_mib_per_s=20&storage_gib=100&partitions=400"
+        problem(alice.api.get(f"/api/v1/prepaid-price?{query}"), 409, "other_currency_in_advance")
+
     def test_what_would_renew_itself_goes_on_by_the_hour(self, alice, paid, time):  # noqa: F811
         alice.api.patch(f"{paid}/prepaid", {"at_end": "renew"})
         time.to(2026, 5, 1, 5)
@@ -133,6 +140,15 @@ class TestSpend:
         assert [cap(currency) for currency in ("CNY", "USD")] == [90_000, 100]
         (spend,) = [use for use in selectors.caps_use(alice.organisation) if use.resource == rules.PRICE]
         assert (spend.limit, spend.default, spend.used) == (100, 4300, Decimal("165.78"))
+
+    def test_whoever_is_held_to_less_does_not_get_the_default_in_the_other_currency(self, alice):
+        services.caps_set(
+            organisation=alice.organisation, actor="o", caps={"price_per_month": Decimal(500)}, reason="does not pay"
+        )
+        found = {
+            each: selectors.caps_of(alice.organisation, currency=each)["price_per_month"] for each in ("CNY", "USD")
+        }
+        assert found == {"CNY": 500, "USD": 0}
 
     def test_what_is_dear_is_confirmed_by_the_threshold_of_its_currency(self, alice, running, time):  # noqa: F811
         choose(alice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -17,7 +18,9 @@ from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.forecast import Recent, forecast_document
 from controlplane.billing.pricing.money import CENT, amount_of
 from controlplane.billing.pricing.plans import PRO
-from controlplane.billing.pricing.rating import Month, Term, Used, spans_of, total
+from controlplane.billing.pricing.prepaid import BOUGHT, Event, Prepaid
+from controlplane.billing.pricing.prepaid_prices import PRO_PREPAID
+from controlplane.billing.pricing.rating import Month, Period, Term, Used, spans_of, total
 from controlplane.billing.pricing.sharing import TAXED, by_topic
 from controlplane.billing.pricing.taxes import Tax, tax_lines
 from controlplane.billing.pricing.what_if import what_if_document
@@ -67,6 +70,20 @@ class TestTheRule:
     def test_what_is_given_back_has_its_tax_given_back(self, rate, cents):
         """Half up by size: an amount and its opposite have taxes that add up to nothing."""
         assert amount_of(cents * CENT, rate) + amount_of(-cents * CENT, rate) == 0
+
+    def test_what_is_paid_back_has_the_tax_with_which_it_was_paid(self):
+        bought, back = datetime(2025, 4, 20, tzinfo=UTC), datetime(2025, 5, 10, tzinfo=UTC)
+        prepaid = Prepaid((Event(BOUGHT, bought, 3, PRO_PREPAID),))
+        periods = [Period(bought, back, SMALL.size)]
+        terms, gst = (Term(MAY.start, PRO),), Tax("GST", Decimal("0.1"))
+        for taxes, rates in (({}, [VAT.rate]), ({"2025-04": None}, []), ({"2025-04": gst}, [gst.rate])):
+            inputs = documents.inputs_document(terms, periods, MAY, ISSUED, {}, prepaid=prepaid, tax=VAT, taxes=taxes)
+            lines = documents.rated(inputs)
+            refunds = total(line for line in lines if line.charged)
+            assert refunds < 0
+            assert [line.unit_price for line in lines if line.item == "tax" and line.quantity == refunds] == rates
+            assert documents.rated(json.loads(json.dumps(inputs))) == lines
+            assert what_if_document(inputs).get("taxes") == inputs.get("taxes")
 
     def test_forecast_and_what_if_are_taxed_as_the_bill_is(self):
         inputs = worked()
