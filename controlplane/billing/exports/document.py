@@ -8,7 +8,7 @@ The names of the organisation and of the instance are those of today: an invoice
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -18,7 +18,7 @@ from controlplane.billing.chain import Sealed, number_text
 from controlplane.billing.pricing.documents import month_of
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import Plan
-from controlplane.billing.pricing.rating import Adjusts, Charged
+from controlplane.billing.pricing.rating import TAX, Adjusts, Charged
 
 TITLES: Mapping[str, str] = {
     "bandwidth": "Bandwidth",
@@ -107,6 +107,7 @@ class InvoiceDocument:
     currency: str  # ISO 4217
     charges: tuple[Charge, ...]
     adjustments: tuple[Charge, ...]
+    taxes: tuple[Charge, ...]  # on both
     total: Decimal
     issued: datetime  # UTC
     hash: str
@@ -116,7 +117,7 @@ class InvoiceDocument:
     @property
     def lines(self) -> tuple[Charge, ...]:
         """All of them, in the invoice's order."""
-        return tuple(sorted((*self.charges, *self.adjustments), key=lambda charge: charge.number))
+        return tuple(sorted((*self.charges, *self.adjustments, *self.taxes), key=lambda charge: charge.number))
 
 
 def invoice_document(sealed: Sealed, names: Names, *, last_plan: Plan, waived: bool = False) -> InvoiceDocument:
@@ -137,18 +138,15 @@ def invoice_document(sealed: Sealed, names: Names, *, last_plan: Plan, waived: b
         start=month.start,
         end=month.end,
         currency=sealed.currency,
-        charges=_those(lines, adjusting=False),
-        adjustments=_those(lines, adjusting=True),
+        charges=tuple(line for line in lines if line.adjusts is None and line.item != TAX),
+        adjustments=tuple(line for line in lines if line.adjusts is not None),
+        taxes=tuple(line for line in lines if line.item == TAX),
         total=sealed.total,
         issued=sealed.created_at,
         hash=sealed.hash(),
         previous_hash=sealed.previous_hash,
         is_waived=waived,
     )
-
-
-def _those(lines: Sequence[Charge], *, adjusting: bool) -> tuple[Charge, ...]:
-    return tuple(line for line in lines if (line.adjusts is not None) is adjusting)
 
 
 def _charge(number: int, line: Mapping[str, Any], last_plan: Plan) -> Charge:

@@ -91,6 +91,9 @@ def _parts(document: InvoiceDocument) -> Iterator[Flowable]:
     if document.adjustments:
         yield Paragraph("Adjustments of months that had been invoiced before", HEADING)
         yield _table(document.adjustments, "Adjustments", currency)
+    if document.taxes:
+        yield Paragraph("Tax", HEADING)
+        yield _table(document.taxes, "Tax", currency)
     yield KeepTogether([Spacer(1, 6 * mm), _total(document), Spacer(1, 6 * mm), *_seal(document)])
 
 

@@ -118,6 +118,7 @@ class TestThePapers:
     def test_the_pdf_says_name_and_rate(self):
         words = words_of(invoice(documents.rated(worked())))
         assert "VAT,6%" in words
+        assert words.index("3,293.29") < words.index("VAT,6%"), "it is not one of the month's charges"
         assert "3,490.89" in words
 
 
