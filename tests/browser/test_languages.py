@@ -36,6 +36,7 @@ THEIRS = (
     "answers 503; it will be there again tomorrow",  # what a receiver's server said
     "broker 3 does not come back, and its counters are lost",  # an operator's reasons
     "A counter file that a power cut tore",
+    "Half a day on which produce requests of one partition were refused",
     "no other broker may take it",
     # Members of requests, as REST calls them: the audit log names them.
     *("produce bytes per s", "allow everyone if no acl found", "bandwidth mib per s"),
