@@ -45,7 +45,10 @@ def raw_compared(*, instance: Instance, first: date, after: date) -> RawCompared
     ]
     last = {day: look for day in days if (look := _last(looks, day)) is not None}
     found: dict[int, list[Difference]] = {}
-    rows = Difference.objects.filter(reconciliation__in={look.pk for look in last.values()}, instance=instance.pk)
+    # What invoices differ by is late usage as a rule, which the next invoice adjusts: verification says that, of today.
+    rows = Difference.objects.filter(
+        reconciliation__in={look.pk for look in last.values()}, instance=instance.pk, against="database"
+    )
     for row in rows.order_by("hour", "pk"):
         found.setdefault(row.reconciliation_id, []).append(row)
     differences, compared = [], []

@@ -39,11 +39,13 @@ def commits(spark: SparkSession, uri: str, *, newest: int | None = None) -> list
 
 
 def bytes_in_use(spark: SparkSession, uri: str) -> tuple[int, int]:
-    """Of the files that the table is made of now, and of all that lie in its folder."""
+    """Of the files that the table is made of now, and of all that lie in its folder, without its log."""
     live = spark.sql(f"DESCRIBE DETAIL {named(uri)}").select("sizeInBytes").first()
     path = jvm_of(spark).org.apache.hadoop.fs.Path(uri)
     files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001  # see jvm_of
-    return int(live[0] if live is not None else 0), int(files.getContentSummary(path).getLength())
+    log = jvm_of(spark).org.apache.hadoop.fs.Path(path, "_delta_log")
+    whole = files.getContentSummary(path).getLength() - files.getContentSummary(log).getLength()
+    return int(live[0] if live is not None else 0), int(whole)
 
 
 def vacuum(spark: SparkSession, uri: str, *, hours: int) -> None:

@@ -150,6 +150,11 @@ class Instances:
         return self._users.has_more
 
     @property
+    def is_urgent(self) -> bool:
+        """Whether the walk that is under way has to come to its end soon: an hour has ended, or the clock was put right."""
+        return (self._closes or self._anew) and self.has_more
+
+    @property
     def is_closing(self) -> bool:
         """Whether the walk that is under way is of an hour that has ended."""
         return self._closes and self.has_more

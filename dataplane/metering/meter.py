@@ -351,15 +351,15 @@ class Meter:
             looked_at += 1
             record = self.instances.next()
             if isinstance(record, UserRecord):
-                self._user_credit.records -= 1
+                self._user_credit.records -= not self.instances.is_urgent
                 self._pending[record.boot, record.hour, record.instance, "user", record.user] = record
             elif record is not None:
                 self._pending[record.boot, record.hour, record.instance, ""] = record
 
     @property
     def _tells_instances(self) -> bool:
-        """Whether the walk around instances goes on now: an hour's end waits for no credit."""
-        waits = self.instances.users_are_next and not self.instances.is_closing and not self._user_credit.is_enough
+        """Whether the walk around instances goes on now: an hour's end waits for no credit, and takes none."""
+        waits = self.instances.users_are_next and not self.instances.is_urgent and not self._user_credit.is_enough
         return self.instances.has_more and not waits
 
     def _walk_closing(self, full: int) -> None:

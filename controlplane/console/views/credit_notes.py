@@ -63,6 +63,7 @@ def of_operators(request: HttpRequest) -> HttpResponse:
             )
         except SluiceError as error:
             form.refuse(error)
+            form.data = {**request.POST.dict(), "left": text_of(left)}  # what the page shows now is what one looks at
         else:
             messages.success(
                 request, f"{note.number_text} is written: {note.currency} {text_of(note.amount)} given back."
