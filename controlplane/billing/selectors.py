@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from controlplane.billing import waiting
 from controlplane.billing.chain import NOTE_PREFIX, number_of, number_text
@@ -194,29 +195,39 @@ def inputs_of(
     waived: bool = False,
 ) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    hours, prepaid = hours_of(instance, month), paid_in_advance(instance)
+    hours, prepaid, periods = hours_of(instance, month), paid_in_advance(instance), periods_of(instance)
+    charged = account_of(prepaid, periods, now).paid.charges if prepaid.events else ()
+    tax, taxes = _taxes(
+        instance.organisation_id, month, {Month.of(line.charged.at) for line in charged if line.charged}
+    )
     elastic = elastic_of(elastic_hours(instance=instance, start=month.start, end=month.end), terms, month)
     return documents.inputs_document(
-        terms, periods_of(instance), month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic,
-        credits_=credits_of(missed_days(instance, month), month), tax=tax_of(instance.organisation_id, month),
-        taxes=_taxes_paid(instance, prepaid, month, now),
+        terms, periods, month, now, hours, late=late, waived=waived, prepaid=prepaid, elastic=elastic,
+        credits_=credits_of(missed_days(instance, month), month), tax=tax, taxes=taxes,
     )  # fmt: skip
-
-
-def _taxes_paid(instance: Instance, prepaid: PaidInAdvance, month: Month, now: datetime) -> dict[str, Tax | None]:
-    """Of the months in which something was charged in advance, where their tax is not that of this month."""
-    charged = account_of(prepaid, periods_of(instance), now).paid.charges if prepaid.events else ()
-    months = {Month.of(line.charged.at) for line in charged if line.charged}
-    taxes = {str(each): tax_of(instance.organisation_id, each) for each in months}
-    present = tax_of(instance.organisation_id, month)
-    return {each: tax for each, tax in taxes.items() if tax != present}
 
 
 def tax_of(organisation_id: str, month: Month) -> Tax | None:
     """What invoices of a month are taxed with: as was set for the organisation, or else for everybody."""
-    rows = TaxRate.objects.unscoped(_TAXES).filter(month__lte=str(month)).order_by("-month", "-pk")
-    own = rows.filter(organisation_id=organisation_id).first()
-    row = own or rows.filter(organisation=None).first()
+    return _tax_in(_tax_rates(organisation_id), month)
+
+
+def _taxes(organisation_id: str, month: Month, others: set[Month]) -> tuple[Tax | None, dict[str, Tax | None]]:
+    """That of a month, and those of others that have another one."""
+    rates = _tax_rates(organisation_id)
+    present = _tax_in(rates, month)
+    taxes = {str(other): _tax_in(rates, other) for other in others}
+    return present, {other: tax for other, tax in taxes.items() if tax != present}
+
+
+def _tax_rates(organisation_id: str) -> list[TaxRate]:
+    """All that were set for the organisation, and then for everybody, the last month first."""
+    rows = TaxRate.objects.unscoped(_TAXES).filter(Q(organisation_id=organisation_id) | Q(organisation=None))
+    return sorted(rows.order_by("-month", "-pk"), key=lambda row: row.organisation_id is None)
+
+
+def _tax_in(rates: Sequence[TaxRate], month: Month) -> Tax | None:
+    row = next((row for row in rates if row.month <= str(month)), None)
     return None if row is None or not row.rate else Tax(row.name, row.rate.normalize())
 
 

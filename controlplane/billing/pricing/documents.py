@@ -86,6 +86,17 @@ def inputs_document(
     }
 
 
+def besides_usage_in(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the lines besides plans, sizes and usage, as `inputs_document` takes it: for one that has the same."""
+    return {
+        "prepaid": prepaid_in(inputs),
+        "elastic": elastic_in(inputs.get("elastic")),
+        "credits_": credits_in(inputs.get("guarantee")),
+        "tax": tax_in(inputs.get("tax")),
+        "taxes": taxes_in(inputs.get("taxes")),
+    }
+
+
 def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
     """The lines of an inputs document: the month's own, then adjustments of earlier ones, then the tax on all of them."""
     month = month_of(inputs["month"])

@@ -20,19 +20,16 @@ from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.billing.pricing.credits import credits_in
 from controlplane.billing.pricing.documents import (
+    besides_usage_in,
     hours_in,
     inputs_document,
     late_in,
     month_of,
     periods_in,
-    prepaid_in,
     terms_in,
 )
-from controlplane.billing.pricing.elastic import elastic_in
 from controlplane.billing.pricing.rating import HOUR, Hours, Month, Period, Used, floored
-from controlplane.billing.pricing.taxes import tax_in, taxes_in
 
 RECENT = timedelta(days=7)
 
@@ -72,11 +69,7 @@ def forecast_document(inputs: Mapping[str, Any], recent: Recent) -> dict[str, An
         month.end,
         hours,
         late=late_in(inputs),
-        prepaid=prepaid_in(inputs),
-        elastic=elastic_in(inputs.get("elastic")),
-        credits_=credits_in(inputs.get("guarantee")),
-        tax=tax_in(inputs.get("tax")),
-        taxes=taxes_in(inputs.get("taxes")),
+        **besides_usage_in(inputs),
     )
 
 

@@ -17,19 +17,17 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from controlplane.billing.pricing.credits import credits_in
 from controlplane.billing.pricing.documents import (
+    besides_usage_in,
     hours_in,
     inputs_document,
     month_of,
     periods_in,
-    prepaid_in,
     rated,
     terms_in,
 )
 from controlplane.billing.pricing.elastic import elastic_in, elastic_of
 from controlplane.billing.pricing.rating import ELASTIC, Period, Size, Term
-from controlplane.billing.pricing.taxes import tax_in, taxes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,7 @@ def what_if_document(
         month,
         now,
         hours_in(inputs),
-        prepaid=prepaid_in(inputs),
-        elastic=elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month),
-        credits_=credits_in(inputs.get("guarantee")),
-        tax=tax_in(inputs.get("tax")),
-        taxes=taxes_in(inputs.get("taxes")),
+        **besides_usage_in(inputs) | {"elastic": elastic_of(elastic_in(inputs.get("elastic")).hours, chosen, month)},
     )
 
 
