@@ -57,9 +57,13 @@ class Wait(NamedTuple):
     took_ms: float
     left_ms: float  # without what the machine took
 
+    @property
+    def over_s(self) -> float:
+        return self.due_s + self.took_ms / 1000
+
     def without(self, broker: Pauses, victim: Pauses) -> Wait:
         """Two ways to know what the machine took: what is left by either."""
-        lost = lost_ms(broker, victim, self.due_s, self.due_s + self.took_ms / 1000)
+        lost = lost_ms(broker, victim, self.due_s, self.over_s)
         return self._replace(left_ms=min(self.left_ms, self.took_ms - lost))
 
 
@@ -134,7 +138,11 @@ class Victim:
         return bool(self._told(within_s + 60))
 
     def window(self, began: float, ended: float, until: float) -> Window:
-        """What became of what was due from `began` to `ended`; the probe is looked at for longer, until `until`."""
+        """What became of what was due from `began` to `ended`.
+
+        The probe is looked at for longer, until `until`, and one that was on its way when the window began is in it: it may be
+        the one that a stall kept waiting.
+        """
         self._pipe.send(("window", began, ended, until))
         return self._told(TIMED_OUT_S + 60 + max(0.0, until - time.monotonic()))
 
@@ -322,7 +330,7 @@ class Life:
         return Window(
             [wait for wait in self._acknowledged if first <= wait.due_s < last] + [not_over(due) for due in late],
             [wait for wait in self._consumed if first <= wait.due_s < last],
-            stuck or [wait for wait in self._probes if first <= wait.due_s < until],
+            stuck or [wait for wait in self._probes if wait.due_s < until and wait.over_s > first],
             errors,
             list(self._pauses),
         )
@@ -330,7 +338,7 @@ class Life:
     def _forget(self, before: float) -> None:
         for entries in (self._acknowledged, self._consumed, self._errors):
             entries[:] = [entry for entry in entries if entry[0] >= before]
-        self._probes = [probe for probe in self._probes if probe[0] >= before]
+        self._probes = [probe for probe in self._probes if probe.over_s >= before]
         self._due_of = {offset: due for offset, due in self._due_of.items() if due > before - TIMED_OUT_S}
         self._arrived = {offset: at for offset, at in self._arrived.items() if at > before - TIMED_OUT_S}
         self._losses.forget(before - TIMED_OUT_S)
