@@ -85,8 +85,9 @@ class Setup:
 
     @property
     def is_local(self) -> bool:
-        """Whether driver and executors are one JVM here."""
-        return self.master == "local" or self.master.startswith("local[")
+        """Whether driver and executors are one JVM here. By spark-submit that is for its master to say, whatever `master` is."""
+        master = _submitted_master() or self.master
+        return master == "local" or master.startswith("local[")
 
     @property
     def jars(self) -> list[Path]:
@@ -97,6 +98,16 @@ class Setup:
 def is_submitted() -> bool:
     """Whether spark-submit started this program: then JVM, master and jars are its business."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_master() -> str | None:
+    """The master that spark-submit was given; None: it did not start this program."""
+    if not is_submitted():
+        return None
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  # see `open_session`
+
+    SparkContext._ensure_initialized()  # type: ignore[attr-defined]  # noqa: SLF001  # else SparkConf does not ask the JVM
+    return SparkConf().get("spark.master", None)
 
 
 def open_session(setup: Setup) -> SparkSession:

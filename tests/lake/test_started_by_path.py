@@ -19,7 +19,7 @@ def test_no_module_has_the_name_of_one_of_python_s_own():
     assert not {path.stem for path in FOLDER.glob("*.py")} & sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("program", ["load.py", "verify.py", "copy_table.py"])
+@pytest.mark.parametrize("program", ["load.py", "verify.py", "mirror_audit.py", "copy_table.py"])
 def test_it_says_how_it_is_used_from_anywhere(program):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [sys.executable, str(FOLDER / program), "--help"]

@@ -5,7 +5,8 @@ environment is that of the job.
 
 {"take": [[value, partition, offset, "2026-05-01T10:05:00Z"], …], "batch": 7,
     "kill": one of KILLS | "another job is first" (this one lives, and answers "overtaken") | null,
-    "cluster": "second" | null, the default one, "before_users": true (as a release writes that does not count users) | null}
+    "cluster": "second" | null, the default one, "before_users": true (as a release writes that does not count users) | null,
+    "now": "2026-04-29T22:30:00+00:00" | null, the job's clock}
 {"held": topic id}
 {"reconcile": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"], "raises": false}
 {"run": ["2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"] | null, "at": "2026-05-02T00:40:00+00:00"}
@@ -22,6 +23,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +35,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from controlplane.metering.pipeline import runs, session, transforms
 from controlplane.metering.pipeline.comparable import Part, Range
-from controlplane.metering.pipeline.jobs import reconcile
+from controlplane.metering.pipeline.jobs import reconcile, usage
 from controlplane.metering.pipeline.jobs.usage import UsageJob
 from controlplane.metering.pipeline.raw_table import OvertakenError, RawTable, uri_of
 from controlplane.metering.pipeline.reconcile_tables import Compared
@@ -55,7 +57,7 @@ TOPIC_ID = "t1"
 FIRST = "2026-01-01T00:00:00Z"
 TABLES = ("usage_raw", *reconcile.ROLL_UPS)
 APPEND, WRITE = RawTable.append, RawTable._write
-TO_LAKE = UsageJob._to_lake
+TO_LAKE, NOW_MS = UsageJob._to_lake, usage._now_ms
 
 
 def die() -> None:
@@ -104,6 +106,12 @@ def write_as_before(table: RawTable, raw: DataFrame, options: Any) -> None:
     WRITE(table, raw.drop(transforms.USER_NAME), options)
 
 
+def standing(moment: str) -> Callable[[], int]:
+    """A clock that stands still."""
+    at_ms = int(datetime.fromisoformat(moment).timestamp() * 1000)
+    return lambda: at_ms
+
+
 class Driver:
     """One start of the job."""
 
@@ -125,6 +133,7 @@ class Driver:
         ]
         plant(order["kill"])
         RawTable._write = write_as_before if order.get("before_users") else WRITE
+        usage._now_ms = NOW_MS if order.get("now") is None else standing(order["now"])
         cluster = order.get("cluster") or DEFAULT_CLUSTER
         if cluster not in self._jobs:
             self._jobs[cluster] = self._started(cluster)

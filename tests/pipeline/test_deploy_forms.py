@@ -6,12 +6,15 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 
 from controlplane.env import ROOT
+from controlplane.metering.pipeline.schedule import JOBS
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.spark.jars import DELTA, KAFKA_SOURCE
 from controlplane.spark.session import prepare_java
@@ -100,3 +103,32 @@ def test_what_the_forms_name_is_there():
     (executor,) = documents("executor.yaml")
     wanted = properties(FORMS / "kubernetes" / "spark-defaults.conf")
     assert executor["spec"]["containers"][0]["name"] == wanted["spark.kubernetes.executor.podTemplateContainerName"]
+
+
+def test_the_page_names_every_program_and_no_other():
+    text = (FORMS / "README.md").read_text()
+    named = {word if word.startswith("controlplane") else f"controlplane/metering/pipeline/{word}"
+             for word in re.findall(r"((?:controlplane|jobs)/[\w/]+\.py)", text)}  # fmt: skip
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+    modules = re.findall(r"-m (controlplane(?:\.\w+)+)", text)
+    assert [module for module in modules if find_spec(module) is None] == []
+    texts = {path: path.read_text() for path in (ROOT / "controlplane").rglob("*.py")}
+    programs = {str(path.relative_to(ROOT)) for path, each in texts.items() if "pyspark" in each and "__main__" in each}
+    assert programs == named, "programs of Spark"
+    files = re.findall(r"`([\w./-]+\.(?:conf|env|yaml))`", text)
+    folders = [FORMS, *(path for path in FORMS.iterdir() if path.is_dir())]
+    assert [name for name in files if not any((folder / name).is_file() for folder in folders)] == []
+    tests = re.findall(r"`(tests/[\w/]+\.py)`", text)
+    assert [name for name in tests if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("job", [job for job in JOBS.values() if job.daily_at_ms is not None], ids=lambda job: job.name)
+def test_a_daily_job_is_started_by_its_path_with_the_words_of_the_runner(job, tmp_path):
+    path = find_spec(job.module).origin
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        [sys.executable, path, "--run", "7", "--day", "2026-11-21", "--help"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert {"--run", "--day"} <= set(re.findall(r"--\w+", said.stdout))

@@ -36,8 +36,10 @@ DAY, NEXT = "2026-05-01T00:00:00Z", "2026-05-02T00:00:00Z"
 class Driver:
     """The process. Started by the first order, and again by the first one after its death."""
 
-    def __init__(self, home: Path, folder: Path, database: Path) -> None:
+    def __init__(self, home: Path, folder: Path, database: Path | None = None, url: str = "") -> None:
+        """`url`: of a database that is no file."""
         self._home, self._folder, self.database = home, folder, database
+        self._url = url or f"sqlite:///{database}"
         self._process: subprocess.Popen[str] | None = None
         self._batch = 0
 
@@ -89,7 +91,7 @@ class Driver:
         had_jars = bool(kafka_jars(self._home / "metering"))
         environment = {
             **os.environ, "SLUICE_STACK_DIR": str(self._home), "SPARK_MASTER": "local[2]",
-            "SLUICE_LAKE": str(self._folder / "lake"), "DATABASE_URL": f"sqlite:///{self.database}",
+            "SLUICE_LAKE": str(self._folder / "lake"), "DATABASE_URL": self._url,
         }  # fmt: skip
         with (self._folder / "driver.log").open("ab") as log:
             self._process = process = subprocess.Popen(
@@ -143,7 +145,7 @@ def changed(driver: Driver, statement: str, *values: Any) -> None:
     connection.close()
 
 
-def told(seed: int, instances: tuple[str, str] = (ONE, TWO), prefix: str = "b") -> list[tuple[bytes, int, int, str]]:
+def told(seed: int, instances: tuple[str, ...] = (ONE, TWO), prefix: str = "b") -> list[tuple[bytes, int, int, str]]:
     """A day of two brokers: counters that grow, records that come twice and late, hours, instances, users, something broken."""
     dice = random.Random(seed)
     ends: dict[int, int] = defaultdict(int)

@@ -58,9 +58,9 @@ class PostgreSQLServer(StoreServer):
             return False
         return True
 
-    def database(self, name: str) -> str:
-        """Make it, empty; its URL."""
-        self._do(f'CREATE DATABASE "{name}"')
+    def database(self, name: str, *, like: str = "template1") -> str:
+        """Make it, empty, or as another one is that nobody is connected to; its URL."""
+        self._do(f'CREATE DATABASE "{name}" TEMPLATE "{like}"')
         return f"postgresql://{USER}@{HOST}:{self.port}/{name}"
 
     def stop(self) -> None:

@@ -37,7 +37,7 @@ BATCH_OPTIONS = {"spark.sql.shuffle.partitions": "4"}
 
 
 def open_batch_session(settings: Settings, app: str, *, with_delta: bool = False) -> SparkSession:
-    """For a job that ends. By spark-submit, master, memory and options are the operator's. Raises as below.
+    """For a job that ends. By spark-submit master and memory are the operator's, on a cluster all options. Raises as below.
 
     `with_delta`: it reads the lake. The jars are the stream's, which has fetched them.
     """
@@ -62,8 +62,9 @@ def options(settings: Settings, *, with_kafka: bool) -> dict[str, str]:
 
 def _setup(settings: Settings, *, with_kafka: bool) -> spark.Setup:
     packages = PACKAGES if with_kafka else ()
-    chosen = {**OPTIONS, **delta.OPTIONS, **(ON_ONE_MACHINE if settings.is_local else {})} if with_kafka else OPTIONS
-    return spark.Setup("sluice-usage", settings.home, settings.master, packages, chosen, spark.QUICK_COMPILER)
+    chosen = {**OPTIONS, **delta.OPTIONS} if with_kafka else OPTIONS
+    setup = spark.Setup("sluice-usage", settings.home, settings.master, packages, chosen, spark.QUICK_COMPILER)
+    return replace(setup, options={**chosen, **ON_ONE_MACHINE}) if with_kafka and setup.is_local else setup
 
 
 def kafka_jars(home: Path) -> list[Path]:

@@ -66,11 +66,6 @@ class Settings:
         """Spark's, of this cluster's stream."""
         return self.home / ("checkpoint" if self.cluster == DEFAULT_CLUSTER else f"checkpoint-{self.cluster}")
 
-    @property
-    def is_local(self) -> bool:
-        """Whether driver and executors are one JVM here."""
-        return self.master.startswith("local")
-
     def kafka_options(self) -> dict[str, str]:
         """For Spark's Kafka source. The credential goes from the file into the JVM's memory; no command line sees it.
 
