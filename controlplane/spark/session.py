@@ -106,7 +106,7 @@ def _submitted_master() -> str | None:
         return None
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  # see `open_session`
 
-    SparkContext._ensure_initialized()  # type: ignore[attr-defined]  # noqa: SLF001  # else SparkConf does not ask the JVM
+    SparkContext._ensure_initialized()  # noqa: SLF001  # else SparkConf does not ask the JVM
     return SparkConf().get("spark.master", None)
 
 

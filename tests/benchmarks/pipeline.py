@@ -9,11 +9,13 @@ usage         records as the Kafka source hands them over, in batches as large a
 reconcile     the day of these records, from the table that `usage` has just written: recomputed, compared with the database,
               rolled up, through `reconcile`. Boots are no older than the day: of older ones it reads the days before as well
 quota_report  a day of minutes, one row for each instance and minute, and 27 days of reports before it, through `report`
+closing       invoices of `--months` months, one after the other, as beat has them written: `tests.benchmarks.closing`. No Spark
 
-Each factor has a process and a database of its own (SQLite; PostgreSQL with `--postgresql`, where one is installed), and each job
-of it a JVM with the job's options, so that the peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python,
-and what the heap holds at the job's end. A JVM takes what heap it is given before it collects, so the peak says little
-unless the heap is small: with `--heap 480m` all factors must do with the same.
+`--jobs` names those that are wanted; each of the first three needs the other two. Each factor has a process and a database of its
+own (SQLite; PostgreSQL with `--postgresql`, where one is installed), and each job of it a JVM with the job's options, so that the
+peaks of memory are its own: VmHWM of the JVM and, of all jobs so far, of Python, and what the heap holds at the job's end. A JVM
+takes what heap it is given before it collects, so the peak says little unless the heap is small: with `--heap 480m` all factors
+must do with the same.
 Records are made by Spark while they are read; `generating_s` is what that alone costs. Delta Lake's jars are those of the
 pipeline's tests. Figures in `var/reports/pipeline.json`, with what 30 days of all would be: records and bytes in `__usage`, rows
 in the database, bytes in the lake, and how long the jobs would take.
@@ -43,14 +45,17 @@ if TYPE_CHECKING:
 
     from controlplane.metering.pipeline.settings import Settings
 
-REPORT = Path("var/reports/pipeline.json")
+REPORT, CLOSING_REPORT = Path("var/reports/pipeline.json"), Path("var/reports/closing.json")
+"""The second one where only `closing` was asked for."""
 LARGEST = 16
 DAY = date(2026, 11, 20)
 NOW = datetime(2026, 11, 21, 1, tzinfo=UTC)
 PARTITIONS = 8
 MINUTES_A_DAY, DAYS = 1440, 30
 ROWS_AT_ONCE = 5000
-JOBS = ("usage", "reconcile", "quota_report")
+SPARK_JOBS = ("usage", "reconcile", "quota_report")
+CLOSING = "closing"
+JOBS = (*SPARK_JOBS, CLOSING)
 TABLES = {
     "usage": "metering_usagemaximum",
     "quota_report": "quotas_quotaday",
@@ -292,6 +297,15 @@ def _database(directory: Path, *, postgresql: bool) -> Iterator[str]:
         yield server.database("pipeline")
 
 
+def closing(part: Slice, *, months: int, postgresql: bool) -> dict[str, Any]:
+    """The job that has no Spark, in this process."""
+    from tests.benchmarks.closing import measured
+
+    with tempfile.TemporaryDirectory() as name, _database(Path(name), postgresql=postgresql) as url:
+        found = measured(name, url, part.instances, months)
+    return {CLOSING: found | {"python_peak_mib": round(_peak_mib(os.getpid()))}}
+
+
 def growth(results: dict[int, dict[str, Any]], job: str) -> dict[str, float]:
     """Time of a factor beside that of the smallest, as often as it has more to do: 1 is linear, less is better than that."""
     smallest = min(results)
@@ -323,37 +337,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
     whole = Slice(options.instances, options.topics, options.brokers, options.hours, options.records_an_hour)
     if options.one:
         part = replace(whole, instances=max(1, whole.instances * options.one // LARGEST))
-        print(json.dumps(one(part, postgresql=options.postgresql, master=options.master, heap=options.heap)))
+        if options.jobs == [CLOSING]:
+            found = closing(part, months=options.months, postgresql=options.postgresql)
+        else:
+            found = one(part, postgresql=options.postgresql, master=options.master, heap=options.heap)
+        print(json.dumps(found))
         return 0
     say = progress()
     results: dict[int, dict[str, Any]] = {}
     for factor in options.factors:
         say(f"{factor}x …")
-        words = [*(arguments if arguments is not None else sys.argv[1:]), "--one", str(factor)]
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.benchmarks.pipeline", *words], stdout=subprocess.PIPE, check=True, text=True
-        )
-        results[factor] = json.loads(done.stdout.splitlines()[-1])
-        streamed, compared, report = (results[factor][job] for job in JOBS)
-        jvm = max(results[factor][job]["jvm_peak_mib"] for job in JOBS)
-        held = max(results[factor][job]["jvm_held_mib"] for job in JOBS)
-        say(
-            f"{factor}x: usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; reconcile"
-            f" {compared['rows']:,} rows, {compared['rows_per_s']:,.0f}/s; quota report {report['minutes']:,} minutes,"
-            f" {report['minutes_per_s']:,.0f}/s; JVM {jvm} MiB, of which {held} in use at the end;"
-            f" Python {report['python_peak_mib']} MiB"
-        )
+        results[factor] = {}
+        for jobs in (",".join(SPARK_JOBS), CLOSING):  # a process for each: Django has one database
+            if set(jobs.split(",")) & set(options.jobs):
+                words = [*(arguments if arguments is not None else sys.argv[1:]), "--one", str(factor), "--jobs", jobs]
+                results[factor] |= _measured(words)
+        for line in _lines(results[factor]):
+            say(f"{factor}x: {line}")
+    jobs_measured = [job for job in JOBS if job in results[max(results)]]
     figures = {
         "master": options.master,
         "database": "postgresql" if options.postgresql else "sqlite",
         "heap": options.heap or "as in the product",
         "factors": {f"{factor}x": each for factor, each in results.items()},
-        "growth": {job: growth(results, job) for job in JOBS},
-        "30_days": month_of(whole, results[max(results)]),
+        "growth": {job: growth(results, job) for job in jobs_measured},
     }
-    print(json.dumps({name: figures[name] for name in ("growth", "30_days")}, indent=1))
-    keep(REPORT, figures)
+    if SPARK_JOBS[0] in jobs_measured:
+        figures["30_days"] = month_of(whole, results[max(results)])
+    print(json.dumps({name: figures[name] for name in ("growth", "30_days") if name in figures}, indent=1))
+    keep(REPORT if SPARK_JOBS[0] in jobs_measured else CLOSING_REPORT, figures)
     return 0
+
+
+def _measured(words: Sequence[str]) -> dict[str, Any]:
+    """In a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.pipeline", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    """For people."""
+    if SPARK_JOBS[0] in found:
+        streamed, compared, report = (found[job] for job in SPARK_JOBS)
+        jvm, held = (max(found[job][name] for job in SPARK_JOBS) for name in ("jvm_peak_mib", "jvm_held_mib"))
+        yield (
+            f"usage {streamed['records']:,} records, {streamed['records_per_s']:,.0f}/s; reconcile"
+            f" {compared['rows']:,} rows, {compared['rows_per_s']:,.0f}/s; quota report {report['minutes']:,} minutes,"
+            f" {report['minutes_per_s']:,.0f}/s; JVM {jvm} MiB, of which {held} in use at the end;"
+            f" Python {report['python_peak_mib']} MiB"
+        )
+    if CLOSING in found:
+        closed = found[CLOSING]
+        yield (
+            f"closing {closed['invoices']:,} invoices, {closed['first_invoices_per_s']:.1f}/s of the first month,"
+            f" {closed['invoices_per_s']:.1f}/s of month {closed['months']}; nothing to do {closed['idle_s']:.2f} s;"
+            f" Python {closed['python_peak_mib']} MiB"
+        )
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -364,6 +405,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hours", type=int, default=2)
     parser.add_argument("--records-an-hour", type=int, default=2, help="of each instance, topic and broker")
     parser.add_argument("--factors", type=lambda text: sorted(map(int, text.split(","))), default=[1, 4, 16])
+    parser.add_argument(
+        "--jobs", type=_jobs, default=list(JOBS), metavar="JOB,JOB", help=f"of {', '.join(JOBS)}; without: all"
+    )
+    parser.add_argument("--months", type=int, default=2, help="that are closed, one after the other")
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument(
@@ -371,6 +416,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
+
+
+def _jobs(text: str) -> list[str]:
+    jobs = text.split(",")
+    if not set(jobs) <= set(JOBS):
+        raise argparse.ArgumentTypeError(f"jobs are {', '.join(JOBS)}")
+    return jobs
 
 
 if __name__ == "__main__":
