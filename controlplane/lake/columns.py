@@ -21,6 +21,7 @@ from controlplane.lake.checksum import MODULUS, Total
 from controlplane.lake.manifest import Schema
 from controlplane.lake.planning import Spans
 from controlplane.lake.schema_types import alike
+from controlplane.lake.timestamps import kafka_ms
 
 NOT_JSON = "the value is not a JSON object"
 NOT_OF_SCHEMA = "the value does not fit the schema"
@@ -32,7 +33,7 @@ def raw(records: DataFrame, topic_id: str) -> DataFrame:
         F.lit(topic_id).alias("topic_id"),
         "partition",
         "offset",
-        F.unix_millis("timestamp").alias("timestamp_ms"),
+        kafka_ms(F.col("timestamp")).alias("timestamp_ms"),
         F.col("timestampType").alias("timestamp_type"),
         "key",
         "value",

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.env import Environment
 from controlplane.java import JavaNotFoundError
+from controlplane.lake import timestamps
 from controlplane.lake.errors import LakeError
 from controlplane.lake.loading import Load, Summary
 from controlplane.lake.progress import Say
@@ -51,7 +52,8 @@ FAILED = 1
 def setup(variables: Mapping[str, str]) -> Setup:
     """What a load wants of Spark."""
     home = Environment.read(variables).stack_dir / "lake-load"
-    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", PACKAGES, OPTIONS)
+    master = variables.get("SPARK_MASTER") or "local[*]"
+    made = Setup("sluice-lake-load", home, master, PACKAGES, OPTIONS, timestamps.JAVA_OPTIONS)
     return replace(made, options={**OPTIONS, **ON_ONE_MACHINE}) if made.is_local else made
 
 

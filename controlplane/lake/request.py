@@ -59,6 +59,14 @@ def moment_ms(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+def start_ms(text: str) -> int:
+    """From where on records are wanted: to Kafka a negative time is the end of the topic, its beginning, and the like."""
+    found = moment_ms(text)
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"{text} is before 1970, from where on Kafka finds records by time")
+    return found
+
+
 def offsets(text: str) -> dict[int, Span]:
     """`0:100-200,3:0-50`: of partition 0 the offsets 100 to 199."""
     found: dict[int, Span] = {}
@@ -85,9 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--to", required=True, metavar="URI", help="the table: file:, s3a:, hdfs:, or a path")
     again = parser.add_mutually_exclusive_group()
-    again.add_argument(
-        "--from-time", type=moment_ms, metavar="ISO", help="from the first record that is as new as this"
-    )
+    again.add_argument("--from-time", type=start_ms, metavar="ISO", help="from the first record that is as new as this")
     again.add_argument(
         "--offsets", type=offsets, metavar="P:FIRST-END,…", help="0:100-200 are offsets 100 to 199 of partition 0"
     )

@@ -65,8 +65,8 @@ class Table:
                 " what is there already when an hour has passed"
             )
 
-    def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
-        """Rows and manifest. `replaced`: the predicate of the rows whose place they take.
+    def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None, *, widens: bool = False) -> None:
+        """Rows and manifest. `replaced`: the predicate of the rows whose place they take; `widens`: there are new columns.
 
         Raises OvertakenError, LakeError.
         """
@@ -75,6 +75,7 @@ class Table:
             .option("userMetadata", manifest.to_json())
             .option("txnAppId", manifest.application)
             .option("txnVersion", str(manifest.sequence))
+            .option("mergeSchema", str(widens).lower())
         )
         if replaced is None:
             writer = writer.mode("append").option("delta.logRetentionDuration", KEPT_LOG)

@@ -107,7 +107,7 @@ def test_a_moment_without_a_zone_is_utc():
 
 @pytest.mark.parametrize(
     "more",
-    [["--from-time", "yesterday"], ["--offsets", "all"], ["--offsets-a-commit", "0"],
+    [["--from-time", "yesterday"], ["--from-time", "1969-12-31T23:59:59.999Z"], ["--offsets", "all"], ["--offsets-a-commit", "0"],
      ["--from-time", "2026-01-01", "--offsets", "0:1-2"], ["--unknown"]],
 )  # fmt: skip
 def test_words_that_make_no_sense_end_with_status_2(more, capsys):
