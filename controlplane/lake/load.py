@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from controlplane.lake.errors import LakeError
 from controlplane.lake.loading import Load, Summary
 from controlplane.lake.progress import Say
 from controlplane.lake.report import Reporter
-from controlplane.lake.request import Request
+from controlplane.lake.request import LONGEST_RUN_S, Request
 from controlplane.spark.archive import archive_write
 from controlplane.spark.delta import OPTIONS
 from controlplane.spark.errors import first_line
@@ -74,12 +75,24 @@ def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary |
     return FAILED, None
 
 
+def _end_after(longest_s: float) -> None:
+    """Whoever has started it may be stopped, and not see that it is time: what it writes then may be deleted by the next load.
+
+    The JVM ends when its standard input does.
+    """
+    timer = threading.Timer(longest_s, os._exit, (FAILED,))
+    timer.daemon = True
+    timer.start()
+
+
 def main(words: Sequence[str]) -> int:
     """The exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     log = logging.getLogger("sluice.lake")
     request = Request.read(words)
+    if request.tidies:
+        _end_after(LONGEST_RUN_S + 600)
     wanted = setup(os.environ)
     reporter = Reporter(request.report, log.info)
     summaries = os.fdopen(os.dup(1), "w")

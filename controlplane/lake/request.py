@@ -12,6 +12,10 @@ from pathlib import Path
 from controlplane.lake.planning import Span, Spans
 
 OFFSETS_A_COMMIT = 1_000_000
+LONGEST_RUN_S = 6 * 3600.0
+"""Of a service's load (`--tidy`): then it is stopped. What it has written and not committed must not be deleted before."""
+KEPT_FOR_HOURS = 1 + round(LONGEST_RUN_S / 3600)
+"""Such a load leaves files that are younger, whether the table needs them or not."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"(\d+):(\d+)-(\d+)")
 
@@ -122,7 +126,10 @@ def _parser() -> argparse.ArgumentParser:
         "--skip-expired", action="store_true", help="go on behind records that expired, and note the gap"
     )
     parser.add_argument(
-        "--tidy", action="store_true", help="before rows are replaced: delete files that were replaced over an hour ago"
+        "--tidy",
+        action="store_true",
+        help=f"before rows are replaced: delete files that were replaced over {KEPT_FOR_HOURS} hours ago; the program ends"
+        f" some {LONGEST_RUN_S / 3600:g} hours after its start then",
     )
     parser.add_argument(
         "--offsets-a-commit", type=_positive, default=OFFSETS_A_COMMIT, metavar="N",
