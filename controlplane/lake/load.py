@@ -48,6 +48,8 @@ ON_ONE_MACHINE = {
 }
 """Where the driver's JVM does the work of executors."""
 FAILED = 1
+ENDS_AFTER_S = LONGEST_RUN_S + 600
+"""A service's load, which somebody should have stopped before."""
 
 
 def setup(variables: Mapping[str, str]) -> Setup:
@@ -92,7 +94,7 @@ def main(words: Sequence[str]) -> int:
     log = logging.getLogger("sluice.lake")
     request = Request.read(words)
     if request.tidies:
-        _end_after(LONGEST_RUN_S + 600)
+        _end_after(ENDS_AFTER_S)
     wanted = setup(os.environ)
     reporter = Reporter(request.report, log.info)
     summaries = os.fdopen(os.dup(1), "w")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from controlplane.loads.models import LoadRun
 
 LOAD, COPY = "controlplane.lake.load", "controlplane.lake.copy_table"
-LONGEST_S = LONGEST_RUN_S - 300
+LONGEST_S = LONGEST_RUN_S
 """After that a run is stopped: the next goes on where the table is."""
 SLICE_S = 600.0
 """After that, while others wait, a run gives up its turn at its next commit, and waits again itself."""
