@@ -75,7 +75,7 @@ class LoadApi(APIView):
     @extend_schema(responses={204: None}, parameters=[LoadDeleteSerializer], tags=TAGS)
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Load no more. The table is kept or removed, as `table` says; a copy in a bucket stays."""
-        asked = LoadDeleteSerializer(data=request.query_params)
+        asked = LoadDeleteSerializer(data=request.query_params.dict())
         asked.is_valid(raise_exception=True)
         removes = asked.validated_data["table"] == "remove"
         services.load_delete(**caller_of(request).place(instance_id), load_id=load_id, removes_table=removes)
