@@ -221,6 +221,8 @@ urlpatterns = [
     path(f"{INSTANCE}/lake-loads/<id:load_id>", loads.LoadApi.as_view()),
     path(f"{INSTANCE}/lake-loads/<id:load_id>/runs", loads.LoadRunsApi.as_view()),
     path(f"{INSTANCE}/lake-loads/<id:load_id>/stop", loads.LoadStopApi.as_view()),
+    path(f"{INSTANCE}/lake-tables", loads.KeptTablesApi.as_view()),
+    path(f"{INSTANCE}/lake-tables/<id:load_id>", loads.KeptTableApi.as_view()),
     path(f"{INSTANCE}/transactions", transactions.TransactionsApi.as_view()),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.TransactionApi.as_view()),
     path(f"{INSTANCE}/hanging-transactions", transactions.HangingTransactionsApi.as_view()),

@@ -75,6 +75,7 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/transactions", TOPICS),
     (f"{_INSTANCE}/mirrors", TOPICS),
     (f"{_INSTANCE}/lake-loads", MESSAGES),  # they take messages elsewhere
+    (f"{_INSTANCE}/lake-tables", MESSAGES),
     (f"{_INSTANCE}/hanging-transactions", TOPICS),
     (f"{_INSTANCE}/whitelist", ACCESS),
     (f"{_INSTANCE}/routes", ACCESS),

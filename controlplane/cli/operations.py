@@ -137,6 +137,9 @@ LOAD_RUNS = Call("GET", f"{_LOAD}/runs")
 LOAD_RUN = Call("POST", f"{_LOAD}/runs")
 LOAD_STOP = Call("POST", f"{_LOAD}/stop")
 
+KEPT_TABLES = Call("GET", f"{_INSTANCE}/lake-tables")
+KEPT_TABLE_REMOVE = Call("DELETE", f"{_INSTANCE}/lake-tables/{{load_id}}")
+
 TRANSACTIONS = Call("GET", f"{_INSTANCE}/transactions")
 TRANSACTION = Call("GET", _TRANSACTION)
 TRANSACTION_END = Call("DELETE", _TRANSACTION)

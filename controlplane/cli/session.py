@@ -91,11 +91,12 @@ class Session:
         *,
         done: str = "",
         dry_run: bool = False,
+        query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         **ids: str,
     ) -> Any:
         """A change that is made when it is answered; `done` is said where the answer has no content."""
-        answer = self._called(call, ids, query=DRY_RUN if dry_run else None, body=body)
+        answer = self._called(call, ids, query=DRY_RUN if dry_run else query, body=body)
         self.output.document(answer)
         if answer is None and done:
             self.output.note(done)

@@ -189,6 +189,7 @@ urlpatterns = [
     path(f"{INSTANCE}/lake-loads/<id:load_id>", loads.shown, name="instance_load"),
     path(f"{INSTANCE}/lake-loads/<id:load_id>/stop", loads.stop, name="instance_load_stop"),
     path(f"{INSTANCE}/lake-loads/<id:load_id>/removal", loads.delete, name="instance_load_delete"),
+    path(f"{INSTANCE}/lake-tables/<id:load_id>/removal", loads.remove_table, name="instance_table_remove"),
     path(f"{INSTANCE}/transactions", transactions.listed, name="transactions"),
     path(f"{INSTANCE}/transactions/<name:transactional_id>", transactions.shown, name="transaction"),
     path(f"{INSTANCE}/transaction-end/<name:transactional_id>", transactions.end, name="transaction_end"),

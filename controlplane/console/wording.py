@@ -172,7 +172,7 @@ NAMES = (
     "{rows} rows, {bytes} bytes of keys and values, {commits} commits, {seconds} s; topic id {id}",
     (
         "names with types of BIGINT, INT, SMALLINT, TINYINT, DOUBLE, FLOAT, DECIMAL(p,s), BOOLEAN, STRING, BINARY, DATE, "
-        "TIMESTAMP, ARRAY<…>, MAP<…,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
+        "TIMESTAMP, ARRAY<…>, MAP<STRING,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
     ),
     "nothing to load: the table has all that the topic has; {said}",
     "{rows} rows, {bytes} bytes of keys and values, 1 commit, {seconds} s; topic id {id}; {said}",

@@ -11,6 +11,7 @@
     comparing   what `verify` and `mirror_audit` have in common as programs
     mirror_frames  two topics beside each other: numbered records, what differs
     columns     from records to rows: raw columns, typed ones, totals
+    timestamps  a record's milliseconds, out of the calendar of Spark's Kafka source
     copy_table  a program without Spark: copies a table from a folder into a tenant's bucket
     copying     one copy: which objects, in which order
     commitlog   the log of a table in a folder, as files

@@ -10,6 +10,7 @@ A record that does not fit the schema is a row like any other: with a `problem` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -19,10 +20,11 @@ from pyspark.sql.types import StringType, StructType
 from controlplane.lake.checksum import MODULUS, Total
 from controlplane.lake.manifest import Schema
 from controlplane.lake.planning import Spans
+from controlplane.lake.schema_types import alike
+from controlplane.lake.timestamps import kafka_ms
 
 NOT_JSON = "the value is not a JSON object"
 NOT_OF_SCHEMA = "the value does not fit the schema"
-_MALFORMED = "_malformed"
 
 
 def raw(records: DataFrame, topic_id: str) -> DataFrame:
@@ -31,7 +33,7 @@ def raw(records: DataFrame, topic_id: str) -> DataFrame:
         F.lit(topic_id).alias("topic_id"),
         "partition",
         "offset",
-        F.unix_millis("timestamp").alias("timestamp_ms"),
+        kafka_ms(F.col("timestamp")).alias("timestamp_ms"),
         F.col("timestampType").alias("timestamp_type"),
         "key",
         "value",
@@ -44,26 +46,36 @@ def typed(rows: DataFrame, schema: Schema) -> DataFrame:
     if schema.type is None:
         return rows
     wanted = StructType.fromJson(dict(schema.type))
+    malformed = malformed_column(wanted.names)
     text = F.col("value").cast("string")
     # `from_json` takes the first member of an array for the object: not here, the others would be missing in silence.
     is_object = F.try_parse_json(text).isNotNull() & text.rlike(r"^\s*\{")
     read = F.from_json(
         text,
-        StructType([*wanted.fields]).add(_MALFORMED, StringType()),
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _MALFORMED},
+        StructType([*wanted.fields]).add(malformed, StringType()),
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": malformed},
     )
     problem = (
         F.when(F.col("value").isNull(), None)
         .when(~is_object, NOT_JSON)
-        .when(F.col("_read").isNull() | F.col(f"_read.{_MALFORMED}").isNotNull(), NOT_OF_SCHEMA)
+        .when(F.col("_read").isNull() | F.col(f"_read.{malformed}").isNotNull(), NOT_OF_SCHEMA)
     )
     fine = F.col("value").isNotNull() & F.col("problem").isNull()
     return (
         rows.withColumn("_read", read)
         .withColumn("problem", problem)
-        .withColumn("data", F.when(fine, F.col("_read").dropFields(_MALFORMED)))
+        .withColumn("data", F.when(fine, F.col("_read").dropFields(malformed)))
         .select(*rows.columns, "data", "problem")
     )
+
+
+def malformed_column(names: Iterable[str]) -> str:
+    """Where Spark's parser puts text that it cannot read: beside these members of the values, and named like none of them."""
+    taken = set().union(*map(alike, names))
+    name = "_malformed"
+    while not taken.isdisjoint(alike(name)):
+        name += "_"
+    return name
 
 
 def totals(rows: DataFrame) -> tuple[dict[int, Total], int]:

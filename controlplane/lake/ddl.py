@@ -8,7 +8,7 @@ and types of `schema_types`. Spark knows more (comments, collations, types that 
 
     fields  field, field, …
     field   name [:] type [NOT NULL] [COMMENT 'text']
-    type    BIGINT | DECIMAL(10, 2) | ARRAY<type> | MAP<type, type> | STRUCT<fields>
+    type    BIGINT | DECIMAL(10, 2) | ARRAY<type> | MAP<STRING, type> | STRUCT<fields>
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAMES = {
 """Of types that Spark's DDL calls otherwise than its JSON."""
 ALLOWED = (
     "names with types of BIGINT, INT, SMALLINT, TINYINT, DOUBLE, FLOAT, DECIMAL(p,s), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, "
-    "ARRAY<…>, MAP<…,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
+    "ARRAY<…>, MAP<STRING,…> and STRUCT<…>, such as id BIGINT, customer STRING; or the same in Spark's JSON"
 )
 _TOKEN = re.compile(
     r"\s*(?:`((?:[^`]|``)*)`|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z0-9_]+)|([<>(),:]))", re.DOTALL

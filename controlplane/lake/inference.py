@@ -5,23 +5,21 @@ fit is kept with a reason. So a doubtful member becomes a string, which holds an
 always null, an empty object, what is nested deeper than twenty levels. Numbers are `long` while all are whole and fit,
 else `double`.
 
-Members whose name Parquet columns cannot have (spaces, `,;{}()=`), or that differ from another one in case only, are left
+Members whose name Parquet columns cannot have (spaces, `,;{}()=`), or that Spark does not tell from another one (case), are left
 out of `data`; as everything else they are in `value`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
-from controlplane.lake.schema_types import DEEPEST, MOST_FIELDS, can_be_named
+from controlplane.lake.schema_types import DEEPEST, MOST_FIELDS, alike, can_be_named
 
 Type = str | dict[str, Any]
 """Spark's JSON: the name of a simple type, or the description of a struct or array."""
 
-_COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")
 MOST_MEMBERS = 1000
 """A map whose keys are data (users, dates) would grow a column for each: it becomes a string. Of the value itself the first
 so many are taken."""
@@ -76,11 +74,7 @@ def _type_of(document: object, depth: int = 0) -> Type | None:
         case float():
             return "double"
         case dict():
-            members = {
-                name: _type_of(member, depth + 1)
-                for name, member in document.items()
-                if _COLUMN_NAME.fullmatch(name) and can_be_named(name)
-            }
+            members = {name: _type_of(member, depth + 1) for name, member in document.items() if can_be_named(name)}
             return _struct(members)
         case list():
             element: Type | None = None
@@ -124,8 +118,8 @@ def _settled(kind: Type | None, *, is_top: bool) -> Type:
     members: dict[str, Type | None] = {}
     taken: set[str] = set()
     for name, member in _members(kind).items():
-        if name.lower() not in taken and not (is_top and len(taken) == MOST_MEMBERS):
-            taken.add(name.lower())
+        if taken.isdisjoint(alike(name)) and not (is_top and len(members) == MOST_MEMBERS):
+            taken |= alike(name)
             members[name] = _settled(member, is_top=False)
     if not is_top and not 0 < len(members) <= MOST_MEMBERS:
         return "string"

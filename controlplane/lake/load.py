@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -25,11 +26,12 @@ from pyspark.sql import SparkSession
 
 from controlplane.env import Environment
 from controlplane.java import JavaNotFoundError
+from controlplane.lake import timestamps
 from controlplane.lake.errors import LakeError
 from controlplane.lake.loading import Load, Summary
 from controlplane.lake.progress import Say
 from controlplane.lake.report import Reporter
-from controlplane.lake.request import Request
+from controlplane.lake.request import LONGEST_RUN_S, Request
 from controlplane.spark.archive import archive_write
 from controlplane.spark.delta import OPTIONS
 from controlplane.spark.errors import first_line
@@ -46,12 +48,15 @@ ON_ONE_MACHINE = {
 }
 """Where the driver's JVM does the work of executors."""
 FAILED = 1
+ENDS_AFTER_S = LONGEST_RUN_S + 600
+"""A service's load, which somebody should have stopped before."""
 
 
 def setup(variables: Mapping[str, str]) -> Setup:
     """What a load wants of Spark."""
     home = Environment.read(variables).stack_dir / "lake-load"
-    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", PACKAGES, OPTIONS)
+    master = variables.get("SPARK_MASTER") or "local[*]"
+    made = Setup("sluice-lake-load", home, master, PACKAGES, OPTIONS, timestamps.JAVA_OPTIONS)
     return replace(made, options={**OPTIONS, **ON_ONE_MACHINE}) if made.is_local else made
 
 
@@ -72,12 +77,24 @@ def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary |
     return FAILED, None
 
 
+def _end_after(longest_s: float) -> None:
+    """Whoever has started it may be stopped, and not see that it is time: what it writes then may be deleted by the next load.
+
+    The JVM ends when its standard input does.
+    """
+    timer = threading.Timer(longest_s, os._exit, (FAILED,))
+    timer.daemon = True
+    timer.start()
+
+
 def main(words: Sequence[str]) -> int:
     """The exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     log = logging.getLogger("sluice.lake")
     request = Request.read(words)
+    if request.tidies:
+        _end_after(ENDS_AFTER_S)
     wanted = setup(os.environ)
     reporter = Reporter(request.report, log.info)
     summaries = os.fdopen(os.dup(1), "w")

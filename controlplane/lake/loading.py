@@ -25,12 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import StructType
 
-from controlplane.lake import columns, inference, schema_types, topic
+from controlplane.lake import columns, inference, schema_types, timestamps, topic
 from controlplane.lake.checksum import Total
 from controlplane.lake.errors import LakeError, RequestError, SchemaError
 from controlplane.lake.manifest import Manifest, Schema
@@ -119,7 +121,9 @@ class Load:
             if self._request.tidies and planned.replaces and self._table.exists:
                 with self._progress.of("deleting files that were replaced before"):
                     self._table.tidy()
-            commits = () if planned.is_nothing else tuple(self._commits(known, planned))
+            # The first load of an empty topic makes a table without rows: there is something to read, and to copy.
+            is_done = planned.is_nothing and known is not None
+            commits = () if is_done else tuple(self._commits(known, planned))
             return Summary(planned.topic_id, commits, time.monotonic() - began, is_whole=not self._is_cut)
         finally:
             self._topic.close()
@@ -146,8 +150,10 @@ class Load:
             nothing = Loaded(planned.topic_id, {})
             last = Manifest(self._request.topic_named, nothing, schema, table=str(uuid.uuid4()))
             planned = dataclasses.replace(planned, replaces=self._table.exists)
+            widens = False
         else:
-            last = known.for_topic(planned.topic_id)
+            widens = known.schema.type != schema.type
+            last = dataclasses.replace(known.for_topic(planned.topic_id), schema=schema)
         steps = planned.steps(last.loaded, self._request.offsets_a_commit)
         self._say(f"{planned.size:,} offsets of {len(planned.spans)} partitions, {len(steps)} commits")
         for number, step in enumerate(steps, 1):
@@ -157,7 +163,7 @@ class Load:
                 files = max(1, -(-manifest.total.bytes // BYTES_A_FILE))
                 replaced = columns.within(planned.topic_id, step) if planned.replaces and offsets_of(step) else None
                 with self._progress.of(f"{name}: writing {manifest.total.rows:,} rows"):
-                    self._table.commit(rows.coalesce(files), manifest, replaced)
+                    self._table.commit(rows.coalesce(files), manifest, replaced, widens=widens)
             yield manifest
             last = manifest
             until = self._request.until
@@ -179,13 +185,34 @@ class Load:
                 with self._progress.of(f"{name}: reading {offsets:,} offsets"):
                     kept = rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
                     totals, problems = columns.totals(kept)
+            except (PySparkException, Py4JJavaError) as error:
+                self._refuse_timestamps(error, step)
+                raise
             finally:  # if Spark failed because records are gone, this says it in fewer words
                 check_still_there(step, topic_id, topic.look(self._topic))
             yield kept, totals, problems
 
+    def _refuse_timestamps(self, error: Exception, step: Spans) -> None:
+        """Raises LakeError where Spark has failed because it cannot hold a record's timestamp."""
+        said = timestamps.why(error)
+        if not said and timestamps.is_too_large(error):
+            found = self._topic.offsets_at(step, timestamps.LARGEST_MS + 1)
+            places = [
+                f"offset {at} in partition {partition}"
+                for partition, at in sorted(found.items())
+                if at < step[partition].end
+            ]
+            said = f"the timestamp of {places[0] if places else 'a record'} is more microseconds from 1970 than Spark can count"
+        if said:
+            raise LakeError(
+                f"{said}: delete records up to this one from the topic; then --skip-expired goes on behind them"
+            ) from error
+
     def _schema(self, known: Manifest | None, spans: Spans) -> Schema:
         """That of the table; at the first load the one that is asked for."""
         asked = self._request.schema
+        if known is not None and known.schema.is_open:
+            return self._wanted_schema(asked or "inferred", spans)
         if known is not None and (asked is None or (asked == "inferred" and known.schema.type is not None)):
             return known.schema
         wanted = self._wanted_schema(asked, spans)
@@ -206,13 +233,17 @@ class Load:
             raise SchemaError(f"the schema cannot be read: {first_line(error)}") from error
         return Schema("given", schema_types.checked(found))
 
-    def _inferred(self, spans: Spans) -> dict[str, Any]:
+    def _inferred(self, spans: Spans) -> dict[str, Any] | None:
+        """None: there is no value yet."""
         share = max(1, SAMPLED // max(1, len(spans)))
         sampled = {partition: Span(span.first, min(span.end, span.first + share)) for partition, span in spans.items()}
         records = topic.records(self._spark, self._options, self._request.topic, sampled, tasks=1)
         with self._progress.of("inferring the schema"):
-            rows = records.where(f"octet_length(value) <= {LARGEST_SAMPLED}").select("value").collect()
-        found = inference.infer(bytes(row["value"]) for row in rows)
+            values = F.when(F.octet_length("value") <= LARGEST_SAMPLED, F.col("value")).alias("value")
+            rows = records.where("value IS NOT NULL").select(values).collect()
+        if not rows and offsets_of(sampled) == offsets_of(spans):
+            return None
+        found = inference.infer(row["value"] and bytes(row["value"]) for row in rows)
         if not found["fields"]:
             raise SchemaError(
                 f"none of the {len(rows)} values looked at is a JSON object with members: --schema raw loads them"

@@ -11,7 +11,7 @@ shows it. ::
      "gaps": [{"partition": 0, "first": 0, "end": 7}],         expired before this commit, and passed over
      "loaded": {"0": [0, 40], "1": [0, 12]},                   of the table after it: the next load goes on at 40 and 12
      "earlier": [{"topic_id": "…", "loaded": {…}}],            of topics of the same name before this one
-     "schema": {"kind": "raw" | "inferred" | "given", "type": {…}},       Spark's JSON of the column `data`
+     "schema": {"kind": "raw" | "inferred" | "given", "type": {…}},       Spark's JSON of the column `data`; null: none (yet)
      "table": "…", "sequence": 3}                              Delta's transaction: application and version
 
 `checksum` says what `checksum.py` says. Rows may be fewer than offsets: markers of transactions and compaction take some.
@@ -35,7 +35,10 @@ MARK = "sluice_lake"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """How values become the column `data`: not at all, or as this type. The same for the life of the table."""
+    """How values become the column `data`: not at all, or as this type. The same for the life of the table.
+
+    One that is `open` is to be inferred, and the topic has not had a value yet: the first load that finds some settles it.
+    """
 
     kind: str = "raw"
     type: Mapping[str, Any] | None = None
@@ -44,6 +47,11 @@ class Schema:
         """Whoever it came from, Spark is handed nothing but types that are known. Raises SchemaError."""
         if self.type is not None:
             object.__setattr__(self, "type", checked(self.type))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the type is still to be found."""
+        return self.kind == "inferred" and self.type is None
 
     def check_same(self, other: Schema) -> None:
         """Raises SchemaError where a load asks for another one than the table has."""

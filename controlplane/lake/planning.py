@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the table would say the same after it."""
+        """Whether the table, where there is one, would say the same after it."""
         return not self.size and not self.gaps and not self.is_new_topic
 
     def steps(self, loaded: Loaded, most_offsets: int) -> list[Spans]:
@@ -134,7 +134,7 @@ def plan(wanted: Wanted, loaded: Loaded | None, topic: TopicState) -> Plan:
     """What to load. Raises the errors of a topic that is another one, has expired or ends too early; RequestError."""
     is_new_topic = False
     if loaded is not None and loaded.topic_id != topic.id:
-        if not wanted.new_topic:
+        if not wanted.new_topic and offsets_of(loaded.spans):  # of a table that has nothing, nothing is lost
             raise AnotherTopicError(
                 f"the table was loaded from the topic with the id {loaded.topic_id}, and the topic of this name has the id"
                 f" {topic.id}: it was deleted and made again. --new-topic goes on with the new one, from its beginning;"

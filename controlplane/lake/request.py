@@ -12,6 +12,10 @@ from pathlib import Path
 from controlplane.lake.planning import Span, Spans
 
 OFFSETS_A_COMMIT = 1_000_000
+LONGEST_RUN_S = 6 * 3600.0
+"""Of a service's load (`--tidy`): then it is stopped. What it has written and not committed must not be deleted before."""
+KEPT_FOR_HOURS = 1 + round(LONGEST_RUN_S / 3600)
+"""Such a load leaves files that are younger, whether the table needs them or not."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"(\d+):(\d+)-(\d+)")
 
@@ -59,6 +63,14 @@ def moment_ms(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+def start_ms(text: str) -> int:
+    """From where on records are wanted: to Kafka a negative time is the end of the topic, its beginning, and the like."""
+    found = moment_ms(text)
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"{text} is before 1970, from where on Kafka finds records by time")
+    return found
+
+
 def offsets(text: str) -> dict[int, Span]:
     """`0:100-200,3:0-50`: of partition 0 the offsets 100 to 199."""
     found: dict[int, Span] = {}
@@ -85,9 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--to", required=True, metavar="URI", help="the table: file:, s3a:, hdfs:, or a path")
     again = parser.add_mutually_exclusive_group()
-    again.add_argument(
-        "--from-time", type=moment_ms, metavar="ISO", help="from the first record that is as new as this"
-    )
+    again.add_argument("--from-time", type=start_ms, metavar="ISO", help="from the first record that is as new as this")
     again.add_argument(
         "--offsets", type=offsets, metavar="P:FIRST-END,…", help="0:100-200 are offsets 100 to 199 of partition 0"
     )
@@ -116,7 +126,10 @@ def _parser() -> argparse.ArgumentParser:
         "--skip-expired", action="store_true", help="go on behind records that expired, and note the gap"
     )
     parser.add_argument(
-        "--tidy", action="store_true", help="before rows are replaced: delete files that were replaced over an hour ago"
+        "--tidy",
+        action="store_true",
+        help=f"before rows are replaced: delete files that were replaced over {KEPT_FOR_HOURS} hours ago; the program ends"
+        f" some {LONGEST_RUN_S / 3600:g} hours after its start then",
     )
     parser.add_argument(
         "--offsets-a-commit", type=_positive, default=OFFSETS_A_COMMIT, metavar="N",

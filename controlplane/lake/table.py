@@ -18,14 +18,13 @@ from pyspark.errors import PySparkException
 
 from controlplane.lake.errors import LakeError, OvertakenError
 from controlplane.lake.manifest import Manifest
+from controlplane.lake.request import KEPT_FOR_HOURS
 from controlplane.spark import delta
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEPT_LOG = "interval 3650 days"
-REPLACED_FOR_HOURS = 1
-"""So long files that were replaced stay, where a table is tidied: for who reads the version before."""
 MOST_REPLACED = 2**30
 """Bytes that replaced files may have beyond what the table itself has."""
 NEWEST = 50
@@ -55,18 +54,19 @@ class Table:
     def tidy(self) -> None:
         """Before rows are replaced: delete files that earlier loads have replaced. Raises LakeError where too many are too young.
 
-        Or whoever loads the same again and again would fill the disk that all tables share.
+        Or whoever loads the same again and again would fill the disk that all tables share. Young are those that a load may have
+        written which is taken for dead and lives: no commit names them yet, and its own would name files that are gone.
         """
-        delta.vacuum(self._spark, self.uri, hours=REPLACED_FOR_HOURS)
+        delta.vacuum(self._spark, self.uri, hours=KEPT_FOR_HOURS)
         live, whole = delta.bytes_in_use(self._spark, self.uri)
         if whole - live > live + MOST_REPLACED:
             raise LakeError(
-                f"loads of the last hour have replaced {whole - live:,} bytes of the table, more than it has: load again"
-                " what is there already when an hour has passed"
+                f"loads of the last {KEPT_FOR_HOURS} hours have replaced {whole - live:,} bytes of the table, more than it has:"
+                f" load again what is there already when {KEPT_FOR_HOURS} hours have passed"
             )
 
-    def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
-        """Rows and manifest. `replaced`: the predicate of the rows whose place they take.
+    def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None, *, widens: bool = False) -> None:
+        """Rows and manifest. `replaced`: the predicate of the rows whose place they take; `widens`: there are new columns.
 
         Raises OvertakenError, LakeError.
         """
@@ -75,6 +75,7 @@ class Table:
             .option("userMetadata", manifest.to_json())
             .option("txnAppId", manifest.application)
             .option("txnVersion", str(manifest.sequence))
+            .option("mergeSchema", str(widens).lower())
         )
         if replaced is None:
             writer = writer.mode("append").option("delta.logRetentionDuration", KEPT_LOG)

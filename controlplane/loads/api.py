@@ -12,8 +12,11 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.api import pagination
 from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
+    KeptTablePageSerializer,
+    KeptTableSerializer,
     LoadChangeSerializer,
     LoadCreateSerializer,
+    LoadDeleteSerializer,
     LoadPageSerializer,
     LoadRunCreateSerializer,
     LoadRunPageSerializer,
@@ -69,10 +72,34 @@ class LoadApi(APIView):
         load = services.load_update(**place, load_id=load_id, changes=body.validated_data)
         return Response(_shown([load])[0])
 
+    @extend_schema(responses={204: None}, parameters=[LoadDeleteSerializer], tags=TAGS)
+    def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
+        """Load no more. The table is kept or removed, as `table` says; a copy in a bucket stays."""
+        asked = LoadDeleteSerializer(data=request.query_params.dict())
+        asked.is_valid(raise_exception=True)
+        removes = asked.validated_data["table"] == "remove"
+        services.load_delete(**caller_of(request).place(instance_id), load_id=load_id, removes_table=removes)
+        return Response(status=204)
+
+
+class KeptTablesApi(APIView):
+    """/api/v1/instances/{id}/lake-tables."""
+
+    @extend_schema(responses=KeptTablePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Tables of loads that were deleted, in the folders of the service. Each counts as a load until it is removed."""
+        rows = selectors.kept_table_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, rows, lambda table: table.pk)
+        return Response(pagination.body(list(KeptTableSerializer(page, many=True).data), following))
+
+
+class KeptTableApi(APIView):
+    """/api/v1/instances/{id}/lake-tables/{load_id}."""
+
     @extend_schema(responses={204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
-        """Load no more. The table stays, and what is in it."""
-        services.load_delete(**caller_of(request).place(instance_id), load_id=load_id)
+        """Remove it, within a minute. A copy in a bucket stays."""
+        services.kept_table_remove(**caller_of(request).place(instance_id), load_id=load_id)
         return Response(status=204)
 
 

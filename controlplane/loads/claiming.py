@@ -18,7 +18,7 @@ from django.db.models import Count, Max, Q
 
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.loads import schedule
-from controlplane.loads.models import Load, LoadRun, RunState
+from controlplane.loads.models import KeptTable, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.services import run_ask
 
@@ -49,10 +49,12 @@ def gone_of(instance_ids: Iterable[str]) -> set[str]:
 
 
 def forget_gone() -> None:
-    """Loads of instances that are gone go, with the keys of their buckets."""
-    loads = _loads().filter(instance__in=_gone().values("pk"))
-    if loads.exists():
-        loads.delete()
+    """Loads of instances that are gone go, with the keys of their buckets; and what is known of tables that were kept."""
+    kept = KeptTable.objects.unscoped("the runner serves all")
+    for rows in (_loads(), kept):
+        of_gone = rows.filter(instance__in=_gone().values("pk"))
+        if of_gone.exists():
+            of_gone.delete()
 
 
 def ask_due(now: datetime) -> int:

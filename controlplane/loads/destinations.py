@@ -51,6 +51,16 @@ def shown(folder: str, root: str) -> str:
     return "/".join(folder.split("/")[-3:])
 
 
+FOLDER_READING = (
+    "Only the service can read this folder. Messages that have expired in the topic are shown from it on the page of its"
+    " messages, and by REST; whoever wants to read the table with programs of their own loads into a bucket,"
+    " if this service writes to buckets."
+)
+BUCKET_READING = (
+    "Whoever has a key that may list and read the bucket reads the table with any reader of Delta Lake, for example:"
+)
+
+
 def table_of(folder: str) -> Path | None:
     """A table's folder on this machine; None: it is elsewhere."""
     split = urlsplit(folder)

@@ -72,6 +72,27 @@ class Load(models.Model):
         return opened(self, "secret_key", lost).decode()
 
 
+class KeptTable(models.Model):
+    """The table of a load that was deleted. It takes room until somebody has it removed, or the instance is gone."""
+
+    id = models.CharField(primary_key=True, max_length=20)  # of the load
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    topic = models.CharField(max_length=249)
+    folder = models.CharField(max_length=500)
+    byte_count = models.BigIntegerField(
+        null=True
+    )  # of its folder; null: the runner has not counted it, or does not see it
+    deleted_at = models.DateTimeField()
+    deleted_by = models.CharField(max_length=320)
+    removed_at = models.DateTimeField(null=True)  # when that was asked for; the row goes some hours later (kept_tables)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    def __str__(self) -> str:
+        return f"table of {self.topic} of {self.instance_id}, {self.pk}"
+
+
 class LoadRun(models.Model):
     """One run of a load, from the moment that it was asked for. Written by services, then by the runner alone."""
 

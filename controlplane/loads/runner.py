@@ -22,7 +22,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import InstanceState
-from controlplane.loads import claiming, installed, running
+from controlplane.loads import claiming, installed, kept_tables, running
 from controlplane.loads.destinations import table_of
 from controlplane.loads.models import LoadRun, RunState
 from controlplane.loads.running import Process
@@ -69,6 +69,7 @@ class Runner:
             claiming.bury(clock.now())
             self._remove_left_behind()
             self._remove_gone()
+            kept_tables.tend(clock.now())
             claiming.forget_gone()
         self._turns += 1
         claiming.ask_due(clock.now())

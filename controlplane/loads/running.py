@@ -25,6 +25,7 @@ from controlplane.kafka import running as brokers
 from controlplane.kafka.topics import names_of
 from controlplane.lake import report
 from controlplane.lake.report import Told
+from controlplane.lake.request import LONGEST_RUN_S
 from controlplane.loads import installed
 from controlplane.loads.destinations import AWS, Kind, credentials_text
 from controlplane.loads.models import RunState
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from controlplane.loads.models import LoadRun
 
 LOAD, COPY = "controlplane.lake.load", "controlplane.lake.copy_table"
-LONGEST_S = 6 * 3600.0
+LONGEST_S = LONGEST_RUN_S
 """After that a run is stopped: the next goes on where the table is."""
 SLICE_S = 600.0
 """After that, while others wait, a run gives up its turn at its next commit, and waits again itself."""

@@ -8,7 +8,7 @@ from django.db.models import Max
 
 from controlplane.core.errors import NotFound
 from controlplane.instances.selectors import instance_get
-from controlplane.loads.models import Load, LoadRun
+from controlplane.loads.models import KeptTable, Load, LoadRun
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -30,6 +30,13 @@ def load_get(*, organisation: Organisation, instance_id: str, load_id: str) -> L
     if load is None:
         raise NotFound(f"no load {load_id}")
     return load
+
+
+def kept_table_list(*, organisation: Organisation, instance_id: str) -> list[KeptTable]:
+    """Of loads of an instance that were deleted, in the order of their ids; not those that are being removed. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    rows = KeptTable.objects.for_organisation(organisation)
+    return list(rows.filter(instance=instance, removed_at=None).order_by("pk"))
 
 
 def run_list(load: Load) -> QuerySet[LoadRun]:

@@ -12,8 +12,14 @@ from controlplane.api.serializers import StrictBooleanField, StrictCharField, St
 from controlplane.core.errors import Invalid
 from controlplane.loads import destinations, installed
 from controlplane.loads.destinations import DEFAULT_REGION, LONGEST_PATH, Kind
-from controlplane.loads.models import Load, LoadRun, RunState  # as types as well: the schema reads them at run time
+from controlplane.loads.models import (
+    KeptTable,
+    Load,
+    LoadRun,
+    RunState,
+)  # as types as well: the schema reads them at run time
 from controlplane.loads.ranges import LARGEST_OFFSET, MOST_PARTITIONS, Asked
+from controlplane.loads.reading import reading
 from controlplane.loads.schedule import LEAST_MINUTES, MOST_MINUTES
 from controlplane.loads.services import LONGEST_SCHEMA, member_problems, place_problems
 
@@ -106,6 +112,39 @@ class LoadCreateSerializer(_JudgedSerializer):
         return found
 
 
+class LoadDeleteSerializer(StrictSerializer):
+    """What of the query says what becomes of the table."""
+
+    table = serializers.ChoiceField(
+        choices=["keep", "remove"],
+        default="keep",
+        help_text="the table in the folders of the service: it is kept, and counts as a load (see lake-tables), or removed."
+        " A copy in a bucket stays in any case",
+    )
+
+
+class KeptTableSerializer(serializers.ModelSerializer[KeptTable]):
+    """The table of a load that was deleted."""
+
+    bytes = serializers.IntegerField(
+        source="byte_count", allow_null=True, help_text="of all its files; null: not counted yet"
+    )
+
+    class Meta:
+        """No address: nobody reads it there."""
+
+        model = KeptTable
+        fields = ("id", "topic", "bytes", "deleted_at", "deleted_by")
+        extra_kwargs: ClassVar = {"id": {"help_text": "of the load"}}
+
+
+class KeptTablePageSerializer(serializers.Serializer[Any]):
+    """A page of tables of deleted loads."""
+
+    items = KeptTableSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
 class _RangeSerializer(StrictSerializer):
     """Offsets of a partition: from `first` to before `end`."""
 
@@ -177,13 +216,24 @@ def reason_of(run: LoadRun) -> str | None:
     return REASONS.get(run.exit_status or 0, "failed")
 
 
+class ReadingSerializer(serializers.Serializer[Any]):
+    """How a tenant reads the table of a load."""
+
+    how = serializers.CharField(help_text="who can read it, and where else")
+    spark = serializers.CharField(help_text="with PySpark; empty: it can only be read by the service")
+    python = serializers.CharField(help_text="with the package deltalake; empty: likewise")
+
+
 class LoadSerializer(serializers.Serializer[Any]):
     """A load of a topic into a table."""
 
     id = serializers.CharField()
     topic = serializers.CharField()
     kind = serializers.ChoiceField(choices=KINDS)
-    uri = serializers.CharField(help_text="the Delta Lake table")
+    uri = serializers.CharField(
+        help_text="the Delta Lake table: its address in your bucket, or in the service's folders"
+    )
+    reading = serializers.SerializerMethodField(help_text="how to read the table, and with what")
     region = serializers.CharField(help_text="of the bucket; empty: a folder")
     access_key = serializers.CharField(help_text="of the bucket; empty: a folder")
     schema = serializers.CharField()
@@ -195,6 +245,11 @@ class LoadSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField()
     last_run = serializers.SerializerMethodField()
+
+    @extend_schema_field(ReadingSerializer)
+    def get_reading(self, load: Load) -> dict[str, Any]:
+        found = reading(load.kind, load.uri, load.region, installed.buckets())
+        return dict(ReadingSerializer(found).data)
 
     @extend_schema_field(LoadRunSerializer(allow_null=True))
     def get_last_run(self, load: Load) -> dict[str, Any] | None:

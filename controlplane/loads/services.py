@@ -1,6 +1,6 @@
 """Loads are set up, changed and deleted; runs are asked for and stopped. The runner does the work (`runner`).
 
-Deleting a load leaves its table as it is: what was loaded is the tenant's.
+Who deletes a load says what becomes of its table: it is kept, and counts as a load until it is removed; or it is removed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from controlplane.lake import ddl, schema_types
 from controlplane.lake.errors import SchemaError
 from controlplane.loads import installed, ranges, schedule
 from controlplane.loads.destinations import DEFAULT_REGION, Kind, folder_uri, problems
-from controlplane.loads.models import UNDER_WAY, Load, LoadRun, RunState
+from controlplane.loads.models import UNDER_WAY, KeptTable, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
-from controlplane.loads.selectors import load_get
+from controlplane.loads.selectors import kept_table_list, load_get
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 MOST_LOADS = 20
-"""Of an instance."""
+"""Of an instance, with the tables that deleted ones have left."""
 MOST_RUNS_KEPT = 200
 """Of a load: older ones are forgotten when a new one is asked for."""
 LONGEST_SCHEMA = 64 * 1024
@@ -78,8 +78,12 @@ def load_create(
     with transaction.atomic():
         Instance.objects.for_organisation(organisation).select_for_update(of=("self",)).get(pk=instance.pk)
         rows = Load.objects.for_organisation(organisation).filter(instance=instance)
-        if rows.count() >= MOST_LOADS:
-            raise LimitReached(f"an instance has at most {MOST_LOADS} loads", code="too_many_loads")
+        kept = kept_table_list(organisation=organisation, instance_id=instance_id)
+        if rows.count() + len(kept) >= MOST_LOADS:
+            raise LimitReached(
+                f"an instance has at most {MOST_LOADS} loads, and tables that deleted ones have left",
+                code="too_many_loads",
+            )
         load.save(force_insert=True)
         _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
     return load
@@ -127,15 +131,51 @@ def load_update(
 
 
 @transaction.atomic
-def load_delete(*, organisation: Organisation, actor: str, instance_id: str, load_id: str) -> None:
-    """It runs no more; its table stays. Raises NotFound, Conflict while a run is under way."""
+def load_delete(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    load_id: str,
+    removes_table: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """It runs no more; its table in our folder is kept, or removed within a minute. A copy in a bucket stays in any case.
+
+    Raises NotFound, Conflict while a run is under way.
+    """
     load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
     runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
     runs.filter(state=RunState.WAITING).delete()
     if runs.filter(state=RunState.RUNNING).exists():
         raise Conflict("a run of this load is under way: stop it first", code="load_running")
-    _audit(load, actor, "delete", {"topic": load.topic, "to": load.uri})
+    if runs.exists():  # else nothing was ever written
+        now = clock.now()
+        KeptTable(
+            id=load.pk, organisation=load.organisation, instance=load.instance, topic=load.topic, folder=load.folder,
+            deleted_at=now, deleted_by=actor, removed_at=now if removes_table else None,
+        ).save(force_insert=True)  # fmt: skip
+    _audit(
+        load, actor, "delete", {"topic": load.topic, "to": load.uri, "table": "removed" if removes_table else "kept"}
+    )
     load.delete()
+
+
+@transaction.atomic
+def kept_table_remove(
+    *, organisation: Organisation, actor: str, instance_id: str, load_id: str, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """The table of a load that was deleted before goes within a minute. Raises NotFound."""
+    found = kept_table_list(organisation=organisation, instance_id=instance_id)
+    table = next((each for each in found if each.pk == load_id), None)
+    if table is None:
+        raise NotFound(f"no table of a deleted load {load_id}")
+    table.removed_at = clock.now()
+    table.save(update_fields=["removed_at"])
+    audit.record(
+        organisation=organisation, actor=actor, action="load.table_remove", target=f"{instance_id}/{load_id}",
+        detail={"topic": table.topic, "bytes": table.byte_count},
+    )  # fmt: skip
 
 
 @transaction.atomic

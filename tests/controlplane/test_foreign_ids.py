@@ -36,7 +36,7 @@ from .billing.rows import note_row
 from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
-from .loads.rows import load_row
+from .loads.rows import kept_table_row, load_row
 from .test_instances_api import problem
 from .token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -200,7 +200,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<name:user>": "ann",
         "<id:issuer_id>": token_issuer_row(instance).id,
         "<id:alarm_id>": alarm.id,
-        "<id:load_id>": load_row(instance).id,
+        "<id:load_id>": kept_table_row(instance, load_row(instance).id).id,  # both have it: one of each is there
         "<id:budget_id>": budget_row(alice.organisation, instance=instance).id,
         "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,

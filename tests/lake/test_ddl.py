@@ -70,10 +70,12 @@ def test_ways_to_write_one_field(text, kind):
 
 
 def test_names_in_backquotes_have_any_sign_and_not_null_is_kept():
-    found = checked(read("`a ``b``, c` STRING NOT NULL, of_it INT, 2nd DATE"))
+    found = read("`a ``b``, c` STRING NOT NULL, of_it INT, 2nd DATE")
     assert [(each["name"], each["nullable"]) for each in found["fields"]] == [
         ("a `b`, c", False), ("of_it", True), ("2nd", True),
     ]  # fmt: skip
+    with pytest.raises(SchemaError, match="the field a `b`, c of the schema"):  # which no table can have
+        checked(found)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_names_in_backquotes_have_any_sign_and_not_null_is_kept():
     ["id bigint, name nonsense", "a b c d", "a", "bigint", "", ",", "a int,", "a int b int", "a array<int", "a array<>",
      "a map<int>", "a struct<b int", "a decimal(x)", "a decimal(39,1)", "a varchar(5)", "a int default 5", "a int; drop",
      "a 'b'", "a int not", "a " + "array<" * 30 + "int" + ">" * 30, "{", "{}", '{"type": "udt"}', "a timestamp_ntz", "`a int",
-     "größe int", "struct<a int", "struct<a int>, b int"],
+     "größe int", "struct<a int", "struct<a int>, b int", "a map<int, int>", "id int, ID string", "a struct<>", "struct<>"],
 )  # fmt: skip
 def test_what_can_never_work_is_refused(text):
     with pytest.raises(SchemaError):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from controlplane.lake.request import KEPT_FOR_HOURS, LONGEST_RUN_S
 from controlplane.stack.metering import absence
 from tests.integration.clients import TIMEOUT_S, Sender, admin, delete_topic
 from tests.integration.clients import create_topic as created
@@ -193,11 +194,15 @@ def test_a_driver_that_is_killed_neither_repeats_nor_skips(world):
     assert world.load("orders", "--offsets", "0:0-40,1:0-30")["status"] == 0
     assert world.rows("orders") == world.records("orders")
 
-    # A service's load deletes what was replaced long ago, and what killed ones have left; not what was replaced just now.
+    # A service's load deletes what was replaced long ago, and what killed ones have left; not what was replaced just now,
+    # nor what one may have written that was thought dead, goes on, and commits it yet.
     folder = Path(world.uri("orders").removeprefix("file:"))
     left = folder / "part-left-by-a-kill.snappy.parquet"
     left.write_bytes(b"x")
-    os.utime(left, (time.time() - 7200,) * 2)
+    written = folder / "part-of-a-slow-load.snappy.parquet"
+    written.write_bytes(b"x")
+    os.utime(left, (time.time() - KEPT_FOR_HOURS * 3600 - 60,) * 2)
+    os.utime(written, (time.time() - LONGEST_RUN_S,) * 2)
     files = {*folder.glob("*.parquet")} - {left}
     assert world.load("orders", "--offsets", "0:0-40,1:0-30", "--tidy")["status"] == 0
     assert not left.exists()
@@ -205,7 +210,7 @@ def test_a_driver_that_is_killed_neither_repeats_nor_skips(world):
     assert world.rows("orders") == world.records("orders")
     refused = world.load("orders", "--offsets", "0:0-40", "--tidy", kill="nothing may be replaced")
     assert refused["status"] == 1
-    assert "load again what is there already when an hour has passed" in refused["said"][-1]
+    assert "load again what is there already when 7 hours have passed" in refused["said"][-1]
 
     write(world, "orders", 10, from_number=100)
     overtaken = world.load("orders", kill="another load is first")

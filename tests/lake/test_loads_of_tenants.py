@@ -104,14 +104,32 @@ def in_folder(world):
     return {f"lake/orders/load-000000000001/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
 
 
+def bucket_load(world, store):
+    return load_row(
+        world.instance, folder=world.uri("orders"), kind="bucket", bucket=store.bucket, path="lake/orders", region="us-east-1",
+        access_key=ACCESS_KEY, secret_key=sealed(Load, "secret_key", SECRET_KEY.encode(), id="load-000000000001"),
+    )  # fmt: skip
+
+
+def test_a_topic_without_records_is_a_table_without_rows_in_the_bucket(world, store):
+    create_topic(world.tenant, "orders", 2, factor=1)
+    load = bucket_load(world, store)
+    first = run(world, load)
+    assert (first.state, first.row_count, first.commits) == (RunState.SUCCEEDED, 0, 1), first.says
+    named = {
+        key: content for key, content in in_folder(world).items() if not key.endswith(".parquet")
+    }  # Spark leaves one
+    assert store.objects == named
+    assert list(named) == ["lake/orders/load-000000000001/_delta_log/00000000000000000000.json"]
+    load.refresh_from_db()
+    assert load.copied_version == 0
+
+
 def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world, store):
     create_topic(world.tenant, "orders", 2, factor=1)
     count = 9000
     write(world, "orders", count)
-    load = load_row(
-        world.instance, folder=world.uri("orders"), kind="bucket", bucket=store.bucket, path="lake/orders", region="us-east-1",
-        access_key=ACCESS_KEY, secret_key=sealed(Load, "secret_key", SECRET_KEY.encode(), id="load-000000000001"),
-    )  # fmt: skip
+    load = bucket_load(world, store)
     began = time.monotonic()
     first = run(world, load)
     took_s = time.monotonic() - began

@@ -56,6 +56,11 @@ def test_another_topic_is_named_by_both_ids_and_loaded_from_its_beginning_if_tha
     assert not plan(Wanted(new_topic=True), loaded((5, 9)), topic((0, 0), topic_id="two")).is_nothing
 
 
+def test_a_table_that_has_nothing_goes_on_with_a_topic_that_was_made_again():
+    made = plan(Wanted(), loaded((0, 0), (5, 5)), topic((0, 3), topic_id="two"))
+    assert made == Plan("two", {0: Span(0, 3)}, is_new_topic=True)
+
+
 def test_a_topic_that_has_lost_its_end_is_refused():
     with pytest.raises(ShorterTopicError, match="partition 1 ends at offset 4, and the table has it up to 9"):
         plan(Wanted(), loaded((0, 3), (5, 9)), topic((0, 3), (0, 4)))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.lake.errors import LakeError, RequestError
+from controlplane.lake.errors import LakeError, RequestError, SchemaError
 from controlplane.lake.manifest import Schema
 from controlplane.lake.schema_types import DEEPEST, MOST_FIELDS, SIMPLE, checked
 
@@ -24,7 +24,12 @@ TYPES = st.recursive(
     lambda inner: st.one_of(
         st.fixed_dictionaries({"type": st.just("array"), "elementType": inner, "containsNull": st.booleans()}),
         st.fixed_dictionaries(
-            {"type": st.just("map"), "keyType": inner, "valueType": inner, "valueContainsNull": st.booleans()}
+            {
+                "type": st.just("map"),
+                "keyType": st.just("string"),
+                "valueType": inner,
+                "valueContainsNull": st.booleans(),
+            }
         ),
         st.lists(inner, min_size=1, max_size=4).map(struct),
     ),
@@ -76,3 +81,56 @@ def test_depth_and_number_of_fields_have_a_bound():
 def test_a_manifest_s_schema_is_looked_at_as_well():
     with pytest.raises(RequestError):
         Schema("given", field(UDT))
+
+
+def of_names(*names):
+    return {"type": "struct", "fields": [{"name": name, "type": "long"} for name in names]}
+
+
+def a_map(key):
+    return {"type": "map", "keyType": key, "valueType": "string"}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (field(a_map("integer")), "the map a of the schema must have keys of STRING"),
+        (field({"type": "array", "elementType": field(a_map("binary"), "b")}), "the map a.b of the schema"),
+        (field(a_map(a_map("string"))), "the map a of the schema"),
+        (of_names("a", "b", "a"), "the schema has the field a twice"),
+        (of_names("id", "ID"), "the fields id and ID of the schema are one to Spark"),
+        (field(of_names("id", "Id"), "s"), "the fields s.id and s.Id of the schema"),
+        (
+            field({"type": "map", "keyType": "string", "valueType": of_names("id", "Id")}, "m"),
+            "the fields m.id and m.Id",
+        ),
+        (of_names("\u017f", "s"), "the fields \u017f and s"),
+        (of_names("K", "k"), "the fields K and k"),
+        (of_names("\u0130", "i\u0307"), "the fields \u0130 and i\u0307"),
+        (of_names("\u0131", "i"), "the fields \u0131 and i"),
+        (of_names("\u03c3", "\u03c2"), "the fields \u03c3 and \u03c2"),
+        (of_names(), "the schema has no field"),
+        (field(of_names()), "the struct a of the schema must have a field"),
+        (field({"type": "array", "elementType": of_names()}), "the struct a of the schema"),
+        (of_names("a b"), "the field a b of the schema has a space or one of ,;{}()= in its name"),
+        (field(of_names("a=b"), "s"), "the field s.a=b of the schema"),
+    ],
+)
+def test_what_spark_or_delta_would_refuse_names_the_field(found, said):
+    with pytest.raises(SchemaError) as caught:
+        checked(found)
+    assert str(caught.value).startswith(said)
+
+
+def test_names_that_spark_tells_apart_stay():
+    names = ("ß", "SS", "a.b", "a`b", "ä", "a", "_malformed", "größe")
+    assert [each["name"] for each in checked(of_names(*names))["fields"]] == list(names)
+
+
+def test_a_field_deep_in_a_schema_is_named_in_a_short_sentence():
+    found = of_names()
+    for _ in range(8):
+        found = field(found, "n" * 200)
+    with pytest.raises(SchemaError) as caught:
+        checked(found)
+    assert len(str(caught.value)) < 200

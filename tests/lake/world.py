@@ -58,6 +58,9 @@ class Driver:
     def audit(self, *words: str) -> dict[str, Any]:
         return self._ask({"audit": words})
 
+    def moments(self, *moments: int) -> list[int] | str:
+        return self._ask({"moments": moments})
+
     def sql(self, statement: str) -> list[list[Any]]:
         return self._ask({"sql": statement})
 

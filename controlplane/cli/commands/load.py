@@ -25,6 +25,7 @@ LISTED = columns(
     state="last_run.state", rows="last_run.rows", ended_at="last_run.ended_at",
 )  # fmt: skip
 RUNS = columns("id", "state", "asked_at", "asked_by", "rows", "bytes", "commits", "problems", "reason", "says")
+KEPT = columns("id", "topic", "bytes", "deleted_at", "deleted_by")
 RANGE = re.compile(r"(\d+):(\d+)-(\d+)", re.ASCII)
 Kind = Literal["folder", "bucket"]
 Load = Annotated[str, typer.Argument(metavar="LOAD", help="Its id.")]
@@ -110,11 +111,47 @@ def update(
 
 
 @app.add("delete")
-def delete(ctx: typer.Context, instance: Instance, load: Load, yes: Yes = False) -> None:
-    """Load no more. The table stays, and what is in it."""
+def delete(
+    ctx: typer.Context,
+    instance: Instance,
+    load: Load,
+    remove_table: Annotated[
+        bool,
+        typer.Option(
+            "--remove-table", help="Remove the table in the service's folder as well; else it counts as a load."
+        ),
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Load no more. The table in the service's folder is kept unless --remove-table is said; a copy in a bucket stays."""
     session = of(ctx)
-    session.confirm(f"This deletes the load {load}. Its table stays.", load, yes=yes)
-    session.change(ops.LOAD_DELETE, done=f"{load} is deleted.", instance_id=instance, load_id=load)
+    becomes = (
+        "is removed, with all that was loaded" if remove_table else "is kept, and counts as a load until it is removed"
+    )
+    session.confirm(f"This deletes the load {load}. Its table in the service's folder {becomes}.", load, yes=yes)
+    session.change(
+        ops.LOAD_DELETE,
+        query={"table": "remove" if remove_table else "keep"},
+        done=f"{load} is deleted.",
+        instance_id=instance,
+        load_id=load,
+    )
+
+
+@app.add("tables")
+def tables(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+    """Tables of loads that were deleted. Each counts as a load until it is removed."""
+    of(ctx).listed(ops.KEPT_TABLES, KEPT, limit=limit, instance_id=instance)
+
+
+@app.add("remove-table")
+def remove_table(ctx: typer.Context, instance: Instance, load: Load, yes: Yes = False) -> None:
+    """Remove the table of a load that was deleted."""
+    session = of(ctx)
+    session.confirm(f"This removes the table of {load}, with all that was loaded.", load, yes=yes)
+    session.change(
+        ops.KEPT_TABLE_REMOVE, done=f"The table of {load} is being removed.", instance_id=instance, load_id=load
+    )
 
 
 @app.add("run")

@@ -70,6 +70,8 @@ class LoadForm(ConsoleForm):
         label="Into",
         choices=[(Kind.FOLDER.value, "A folder of this service"), (Kind.BUCKET.value, "A bucket of your own (S3)")],
         widget=forms.RadioSelect,
+        help_text="Only the service reads its folders, to show messages that have expired. A table in a bucket is read by"
+        " programs of your own.",
     )
     bucket = forms.CharField(label="Bucket", required=False, max_length=LONGEST_BUCKET, widget=_plain())
     path = forms.CharField(

@@ -25,6 +25,7 @@ from controlplane.loads.destinations import Kind
 from controlplane.loads.destinations import shown as folder_shown
 from controlplane.loads.models import UNDER_WAY, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
+from controlplane.loads.reading import reading
 from controlplane.loads.serializers import reason_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     loads = selectors.load_list(organisation=caller.organisation, instance_id=instance.id)
     latest = selectors.latest_of(loads)
-    context = {**_page(instance), "rows": [_row(load, latest.get(load.pk)) for load in loads]}
+    kept = selectors.kept_table_list(organisation=caller.organisation, instance_id=instance.id)
+    context = {**_page(instance), "rows": [_row(load, latest.get(load.pk)) for load in loads], "kept": kept}
     return render(request, f"console/{'parts/load_rows' if _is_part(request) else 'instance_loads'}.html", context)
 
 
@@ -157,8 +159,21 @@ def stop(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -
 def delete(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -> HttpResponse:
     """It runs no more."""
     load = selectors.load_get(organisation=caller.organisation, instance_id=instance_id, load_id=load_id)
-    services.load_delete(**caller.place(instance_id), load_id=load_id)
-    messages.success(request, f"The load of {load.topic} was deleted. Its table stays as it is.")
+    removes = request.POST.get("table") == "remove"
+    services.load_delete(**caller.place(instance_id), load_id=load_id, removes_table=removes)
+    if removes:
+        messages.success(request, f"The load of {load.topic} was deleted. Its table is removed within a minute.")
+    else:
+        messages.success(request, f"The load of {load.topic} was deleted. Its table stays as it is.")
+    return redirect("console:instance_loads", caller.organisation.id, instance_id)
+
+
+@require_POST
+@tenant_page
+def remove_table(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -> HttpResponse:
+    """Of a load that was deleted before."""
+    services.kept_table_remove(**caller.place(instance_id), load_id=load_id)
+    messages.success(request, "The table is removed within a minute.")
     return redirect("console:instance_loads", caller.organisation.id, instance_id)
 
 
@@ -198,6 +213,7 @@ def _row(load: Load, run: LoadRun | None) -> dict[str, Any]:
         "under_way": run is not None and run.state in UNDER_WAY,
         **(_counts(load, run) if run is not None else {"counted": False}),
         "place": load.uri if load.kind == Kind.BUCKET else folder_shown(load.folder, installed.folders()),
+        "reading": reading(load.kind, load.uri, load.region, installed.buckets()),
         "every": every,
         "own_schema": load.schema not in ("raw", "inferred"),
         "advice": None if run is None else ADVICE.get(reason_of(run) or ""),

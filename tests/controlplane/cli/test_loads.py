@@ -40,7 +40,12 @@ def test_the_life_of_a_load(ok, sluice, events):
     assert "stops" in ok("load", "stop", events, made["id"]).err
     assert sluice("load", "stop", events, made["id"]).status == 1
     assert sluice("load", "delete", events, made["id"], stdin="other\n").status == 2
+    LoadRun.objects.unscoped("a test").update(state="succeeded")
+    ok("load", "run", events, made["id"])
     assert "is deleted" in ok("load", "delete", events, made["id"], "--yes").err
+    assert made["id"] in ok("load", "tables", events).out
+    assert "is being removed" in ok("load", "remove-table", events, made["id"], "--yes").err
+    assert ok("load", "tables", events, "-o", "json").json["items"] == []
     assert sluice("load", "show", events, made["id"]).status == 4
 
 

@@ -10,7 +10,7 @@ import pytest
 from controlplane.core.errors import Unavailable
 from controlplane.core.sealed import sealed
 from controlplane.kafka import topics
-from controlplane.loads.models import Load, LoadRun, RunState
+from controlplane.loads.models import KeptTable, Load, LoadRun, RunState
 from tests.controlplane.loads.rows import LONG_AGO, load_row
 
 from .conftest import problem_beside, text_of
@@ -365,8 +365,39 @@ def test_it_is_deleted_unless_it_runs(at_alice, at, instance):
     assert refused.status_code == 409
     assert "stop it first" in text_of(refused)
     runs().filter(pk=run.pk).update(state=RunState.SUCCEEDED)
+    page = at_alice.get(f"{at}/{LOAD}")
+    assert "messages that have expired are not shown from its table any more" in text_of(page)
+    assert "Keep the table in the folders of this service" in text_of(page)
     assert "Its table stays as it is" in text_of(at_alice.post(f"{at}/{LOAD}/removal", follow=True))
     assert not loads().exists()
+
+
+def test_tables_of_deleted_loads_are_listed_and_removed(at_alice, at_viewer, at, instance):
+    run_row(load_row(instance), RunState.SUCCEEDED)
+    at_alice.post(f"{at}/{LOAD}/removal", {"table": "keep"})
+    assert "not counted yet" in text_of(at_alice.get(at))
+    KeptTable.objects.unscoped("a test").update(byte_count=5 * 2**20)
+    assert "5 MiB" in text_of(at_alice.get(at))
+    assert 'method="post"' not in at_viewer.get(at).content.decode().partition("<main")[2]
+    removal = f"{at}/{LOAD}/removal".replace("lake-loads", "lake-tables")
+    assert at_viewer.post(removal).status_code == 403
+    assert "The table is removed within a minute" in text_of(at_alice.post(removal, follow=True))
+    assert "Tables of deleted loads" not in text_of(at_alice.get(at))
+
+    run_row(load_row(instance, "load-000000000002"), RunState.SUCCEEDED)
+    page = at_alice.post(f"{at}/load-000000000002/removal", {"table": "remove"}, follow=True)
+    assert "Its table is removed within a minute" in text_of(page)
+    assert "Tables of deleted loads" not in text_of(page)
+
+
+def test_how_a_table_is_read_is_said(at_alice, at, instance, bucket, settings):
+    page = text_of(at_alice.get(f"{at}/{LOAD}"))
+    assert "Whoever has a key that may list and read the bucket" in page
+    assert f"s3a://events-1/lake/orders/{LOAD}" in page
+    load_row(instance, "load-000000000002")
+    page = text_of(at_alice.get(f"{at}/load-000000000002"))
+    assert "Only the service can read this folder" in page
+    assert "DeltaTable" not in page
 
 
 # --- who may ------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from controlplane.loads.models import Load
+from controlplane.loads.models import KeptTable, Load
 
 if TYPE_CHECKING:
     from controlplane.instances.models import Instance
@@ -20,5 +20,15 @@ def load_row(instance: Instance, load_id: str = "load-000000000001", **members: 
         "created_at": LONG_AGO, "scheduled_at": LONG_AGO,
     }  # fmt: skip
     row = Load(id=load_id, organisation=instance.organisation, instance=instance, **{**usual, **members})
+    row.save(force_insert=True)
+    return row
+
+
+def kept_table_row(instance: Instance, load_id: str) -> KeptTable:
+    """Of a load of that id, which was deleted."""
+    row = KeptTable(
+        id=load_id, organisation=instance.organisation, instance=instance, topic="orders", folder=f"file:/lake/{load_id}",
+        deleted_at=LONG_AGO, deleted_by="alice",
+    )  # fmt: skip
     row.save(force_insert=True)
     return row

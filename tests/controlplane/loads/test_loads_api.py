@@ -53,6 +53,8 @@ def test_a_load_into_a_folder_has_one_of_its_own(alice, instance, made, url):
     expected = {"topic": "orders", "kind": "folder", "schema": "raw", "every_minutes": None, "enabled": True,
                 "next_start_at": None, "failures": 0, "last_run": None, "skip_expired": False}  # fmt: skip
     assert made.items() >= expected.items()
+    assert made["reading"].keys() == {"how", "spark", "python"}
+    assert "Only the service can read this folder" in made["reading"]["how"]
     assert alice.api.get(f"{url}/{made['id']}").json() == made
     assert alice.api.get(url).json() == {"items": [made], "next": None}
     assert trail() == [("load.create", {"topic": "orders", "to": made["uri"], "every_minutes": None})]
