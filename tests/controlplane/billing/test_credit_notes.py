@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -179,6 +179,19 @@ class TestTwoOperators:
         between(monkeypatch, [lambda: note(chained, "0.01", invoice=THIRD)] * crediting.ATTEMPTS)
         with pytest.raises(ConcurrentChange):
             note(chained)
+
+    def test_what_the_database_refuses_for_another_reason_is_no_race(self, chained, monkeypatch):  # noqa: F811
+        drafts, draft = [], crediting._draft
+
+        def wrong(*arguments):
+            drafts.append(made := draft(*arguments))
+            made.amount = Decimal(-1)
+            return made
+
+        monkeypatch.setattr(crediting, "_draft", wrong)
+        with pytest.raises(IntegrityError, match="credit_notes_give_something_back"):
+            note(chained)
+        assert len(drafts) == 1
 
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(parts=st.lists(st.tuples(st.integers(1, 70), st.booleans()), min_size=1, max_size=8))
