@@ -30,6 +30,7 @@ from .test_invoice_chain import chained  # noqa: F401  # a fixture
 
 FIRST_OF_ALL, THIRD = "inv-00000001", "inv-00000003"
 TOO_MUCH = Decimal(10) ** 9
+KEY = {"Idempotency-Key": "one"}
 
 
 def note(organisation, amount="10.00", invoice=FIRST_OF_ALL, reason="the port was down", **options) -> CreditNote:
@@ -311,7 +312,8 @@ class TestRest:
         return f"/api/v1/organisations/{organisation.id}/invoices/{number}/credit-notes"
 
     def test_an_operator_writes_one_and_its_tenant_reads_it(self, alice, bob, operator, chained, instance):  # noqa: F811
-        answer = operator.api.post(self.path(chained), {"amount": "12.5", "reason": "the port was down"})
+        body = {"amount": "12.5", "reason": "the port was down"}
+        answer = operator.api.post(self.path(chained), body, headers=KEY)
         assert answer.status_code == 201, answer.content
         body = answer.json()
         assert {name: body[name] for name in ("number", "invoice", "instance_id", "month", "amount", "reason", "actor")} == {
@@ -352,13 +354,20 @@ class TestRest:
         assert answers[0].json() == answers[1].json()
         assert len(notes(chained)) == 1
 
+    def test_without_a_key_none_is_written_which_could_be_written_twice(self, operator, chained):  # noqa: F811
+        body = {"amount": "10.00", "reason": "the port was down"}
+        found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
+        assert "Idempotency-Key: must be sent" in found["detail"]
+        problem(operator.api.post(self.path(chained), body, headers={"Idempotency-Key": ""}), 400, "invalid")
+        assert notes(chained) == []
+
     def test_what_is_wrong_is_said_at_once_and_by_field(self, operator, chained):  # noqa: F811
         for amount in (12, "12,5", "-1", "0.00", "1.001", "1e3", ""):
             body = {"amount": amount, "reason": "", "more": 1}
             found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
             assert {each["field"] for each in found["errors"]} == {"amount", "reason", "more"}
         body = {"amount": f"{TOO_MUCH}", "reason": "two\nlines"}
-        found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
+        found = problem(operator.api.post(self.path(chained), body, headers=KEY), 400, "invalid")
         assert {each["field"] for each in found["errors"]} == {"amount", "reason"}
         assert notes(chained) == []
 
@@ -375,7 +384,7 @@ class TestRest:
                 problem(alice.api.get(f"/api/v1/credit-notes/{number}{path}"), 404, "not_found")
             problem(charlie.api.get(f"/api/v1/credit-notes/crn-00000001{path}"), 404, "not_found")
         body = {"amount": "1.00", "reason": "the port was down"}
-        problem(operator.api.post(self.path(chained, "inv-00000009"), body), 404, "not_found")
+        problem(operator.api.post(self.path(chained, "inv-00000009"), body, headers=KEY), 404, "not_found")
 
     def test_verifying_its_invoice_looks_at_it(self, alice, chained, anything_goes):  # noqa: F811
         note(chained)
