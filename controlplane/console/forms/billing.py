@@ -1,4 +1,4 @@
-"""What operators decide about bills."""
+"""What operators decide about bills, and what a size costs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from django import forms
 
 from controlplane.billing.crediting import LONGEST_REASON
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.instances import InstanceSettingsForm
+from controlplane.console.wording import worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from controlplane.billing.pricing.plans import Plan
 
 
 class WaiverForm(ConsoleForm):
@@ -77,3 +81,14 @@ class CreditNoteForm(ConsoleForm):
         widget=forms.TextInput({"autocomplete": "off"}),
     )
     left = forms.DecimalField(widget=forms.HiddenInput())
+
+
+class PriceForm(InstanceSettingsForm):
+    """Sizes, and a plan that prices them."""
+
+    name = None  # type: ignore[assignment]  # so Django leaves out a field of the form before
+    plan = forms.ChoiceField(label="Price plan")
+
+    def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["plan"].choices = [(plan.name, worded(plan.title)) for plan in plans]  # type: ignore[attr-defined]

@@ -47,6 +47,9 @@ def test_a_bill_lists_them_with_their_files(at_alice, alice, invoice):
     shown = at_alice.get(page)
     text = text_of(shown)
     assert f"Credited: {invoice.currency} 12.50" in text
+    after = f"{invoice.total - Decimal('12.50'):,.2f}".replace(",", " ")
+    assert f"Total less credit notes: {invoice.currency} {after}" in text.replace("\xa0", " ").replace("\u202f", " ")
+    assert re.search(r"would have cost [A-Z]{3} [0-9. \xa0\u202f]+\. [A-Z]", text), "a space between two sentences"
     assert "the &lt;port&gt; was down" in shown.content.decode()
     assert "crn-00000001" in text
     assert at_alice.address("credit-notes/crn-00000001/pdf") in shown.content.decode()
