@@ -64,10 +64,19 @@ class InvoiceOfForm(ConsoleForm):
     )
 
 
+class MoneyField(forms.DecimalField):
+    """An amount in digits, as REST takes it: 1e3 is a thousand to Python, and a slip of whoever typed it."""
+
+    def to_python(self, value: Any) -> Decimal | None:
+        if isinstance(value, str) and "e" in value.casefold():
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
+
 class CreditNoteForm(ConsoleForm):
     """How much of an invoice is given back, and why. `left` is what the operator has seen: sent twice, it is refused."""
 
-    amount = forms.DecimalField(
+    amount = MoneyField(
         label="Amount",
         max_digits=24,
         decimal_places=2,

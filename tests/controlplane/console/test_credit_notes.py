@@ -74,7 +74,8 @@ def test_an_operator_sees_what_is_left_and_gives_back_a_part(at_staff, invoice, 
 
 
 @pytest.mark.parametrize(
-    ("amount", "said"), [("99999999", "Must be at most"), ("0", "greater"), ("1.001", "decimal"), ("x", "number")]
+    ("amount", "said"),
+    [("99999999", "Must be at most"), ("0", "greater"), ("1.001", "decimal"), ("x", "number"), ("1e1", "number")],
 )
 def test_an_amount_that_is_none_is_said_beside_its_field(at_staff, invoice, address, amount, said):
     answer = at_staff.post(address, {"amount": amount, "reason": "sorry", "left": str(invoice.total)})
