@@ -6,6 +6,7 @@ filters              of lists, by ?state=, ?name= and their like
 parsers serializers  bodies of bounded size and depth; fields that refuse what they do not know
 negotiation schema   one representation; what every operation of the published schema has in common
 dry_runs             what a call would do, by ?dry_run=true
+idempotency_keys     calls that are refused without an `Idempotency-Key`
 rates                how often a key, and an organisation, may ask
 deprecation          what is going away, and when
 preconditions        ETag, If-Match and If-None-Match of what has a generation

@@ -11,16 +11,23 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from controlplane.api import deprecation, dry_runs
+from controlplane.api import deprecation, dry_runs, idempotency_keys
 from controlplane.api.serializers import ProblemSerializer, StrictSerializer
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
+    idempotency_keys.HEADER,
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
     description="of the caller's choice. For 24 hours the same call with the same key is answered as the first time and not "
     "done again; another call with it is refused",
+)
+IDEMPOTENCY_KEY_REQUIRED = OpenApiParameter(
+    IDEMPOTENCY_KEY.name,
+    IDEMPOTENCY_KEY.type,
+    IDEMPOTENCY_KEY.location,
+    required=True,
+    description=f"{IDEMPOTENCY_KEY.description}. Without one this call is refused",
 )
 
 
@@ -52,7 +59,9 @@ class ProblemAwareSchema(AutoSchema):
         if self.method not in MUTATING or "/api/" not in self.path:
             return declared
         has_dry_run = self.method in getattr(self.view, "dry_run_methods", ())
-        return [*declared, *([dry_runs.PARAMETER] if has_dry_run else []), IDEMPOTENCY_KEY]
+        is_keyed = idempotency_keys.is_required(self.view, self.method)
+        key = IDEMPOTENCY_KEY_REQUIRED if is_keyed else IDEMPOTENCY_KEY
+        return [*declared, *([dry_runs.PARAMETER] if has_dry_run else []), key]
 
     def _get_response_bodies(self, direction: str = "response") -> Any:
         bodies = super()._get_response_bodies(direction)

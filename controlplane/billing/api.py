@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlencode
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of, organisation_asked
-from controlplane.api import filters, pagination
+from controlplane.api import filters, idempotency_keys, pagination
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.crediting import credit_note_write
@@ -320,6 +320,8 @@ class CreditNoteFocusApi(APIView):
 class InvoiceCreditNotesApi(APIView):
     """/api/v1/organisations/{id}/invoices/{number}/credit-notes."""
 
+    keyed_methods: ClassVar = ("POST",)
+
     @extend_schema(request=CreditNoteRequestSerializer, responses={201: CreditNoteSerializer}, tags=["operators"])
     def post(self, request: Request, organisation_id: str, number: str) -> Response:
         """Give back a part or all of an invoice. The invoice stays as it is; the tenant reads the reason."""
@@ -330,6 +332,7 @@ class InvoiceCreditNotesApi(APIView):
         )
         body = CreditNoteRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        idempotency_keys.require(request, self)
         note = credit_note_write(
             organisation=organisation,
             invoice=number,

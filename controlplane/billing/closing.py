@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from controlplane.billing.chain import next_link, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
@@ -117,11 +118,20 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: Wa
                 invoice.save(force_insert=True)
                 if waived is not None:
                     _record(invoice, instance, month, now, waived)
-        except IntegrityError:  # another worker has taken the number, or closed the month
-            continue
+        except IntegrityError:
+            if not _is_taken(invoice):
+                raise  # no other worker is the reason: it would be refused each time
+            continue  # another worker has taken the number, or closed the month
         LOG.info("%s, for %s in %s: sealed as %s", invoice, instance.id, month, invoice.hash)
         return True
     raise ConcurrentChange(f"{ATTEMPTS} numbers in a row were taken by others")
+
+
+def _is_taken(invoice: Invoice) -> bool:
+    """Whether another invoice has its number or its month: in its error each database names a constraint another way."""
+    same = Q(organisation=invoice.organisation_id, number=invoice.number)
+    same |= Q(instance=invoice.instance_id, month=invoice.month)
+    return Invoice.objects.unscoped(_REASON).filter(same).exists()
 
 
 def _record(invoice: Invoice, instance: Instance, month: Month, now: datetime, waived: Waived) -> None:

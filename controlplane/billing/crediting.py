@@ -55,8 +55,10 @@ def credit_note_write(
             with transaction.atomic():
                 note.save(force_insert=True)
                 _record(note, organisation, invoice)
-        except IntegrityError:  # another operator has taken the number, and perhaps what was left
-            continue
+        except IntegrityError:
+            if not _is_taken(note):
+                raise  # no other operator is the reason: it would be refused each time
+            continue  # another operator has taken the number, and perhaps what was left
         LOG.info("%s, of %s: sealed as %s", note, invoice, note.hash)
         return note
     raise ConcurrentChange(f"{ATTEMPTS} numbers in a row were taken by others")
@@ -91,6 +93,11 @@ def _draft(of: Invoice, amount: Decimal, reason: str, actor: str, seen: Decimal 
     )
     note.hash = note.sealed().hash()
     return note
+
+
+def _is_taken(note: CreditNote) -> bool:
+    """Whether another note has its number. The rows say so: in its error each database names a constraint another way."""
+    return CreditNote.objects.for_organisation(note.organisation).filter(number=note.number).exists()
 
 
 def _amount_problems(amount: Decimal, left: Decimal, currency: str) -> list[FieldProblem]:

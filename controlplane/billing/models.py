@@ -1,6 +1,7 @@
 """Which plan an organisation has, what was paid in advance, and invoices: bills that were frozen, or could not be.
 
-Rows of `Invoice` and `CreditNote` are appended and never changed: triggers of the database refuse it (migrations 0005 and 0012).
+Rows of `Invoice` and `CreditNote` are appended and never changed: triggers of the database refuse it (migrations 0005, 0012
+and 0013).
 Rows of `PrepaidEvent` are appended as well: bills are computed from them and the history of sizes (pricing/prepaid.py).
 """
 

@@ -383,9 +383,17 @@ def currency_next(*, organisation: Organisation, at: datetime) -> tuple[Plan, da
 
 
 def plan_next(*, organisation: Organisation, at: datetime) -> PlanChoice | None:
-    """A change of plan that was chosen and is still to come."""
+    """A change of plan that was chosen and is still to come. Where the present one was chosen again, nothing changes."""
+    present = plan_of(organisation=organisation, at=at)
     rows = PlanChoice.objects.for_organisation(organisation)
-    return rows.filter(at__gt=at).order_by("at").first()
+    return rows.filter(at__gt=at).exclude(plan=present.name).order_by("at").first()
+
+
+def plan_state(*, organisation: Organisation, at: datetime) -> str:
+    """What a page shows of the plan, in short: who sends it back is told where it is another by then."""
+    following = plan_next(organisation=organisation, at=at)
+    change = f" {following.plan} {documents.moment_text(following.at)}" if following else ""
+    return f"{plan_of(organisation=organisation, at=at).name}{change}"
 
 
 def plan_named(name: str, at: datetime) -> Plan:

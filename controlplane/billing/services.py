@@ -11,12 +11,12 @@ from django.db.models import Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
-from controlplane.billing.selectors import plan_named, plan_of
+from controlplane.billing.selectors import plan_named, plan_of, plan_state
 from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound
+from controlplane.core.errors import Conflict, FieldProblem, Invalid, NotFound, PreconditionFailed
 from controlplane.core.text import name_problem, second_text
 from controlplane.instances.models import Instance, InstanceState, SpecChange, SpecChangeKind
 from controlplane.metering import finality
@@ -37,17 +37,26 @@ STEP = Decimal("0.001")
 
 @transaction.atomic
 def plan_choose(
-    *, organisation: Organisation, actor: str, plan: str, when: str = NOW, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    plan: str,
+    when: str = NOW,
+    seen: str | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> PlanChoice:
     """A plan from the next full hour on (NOW), or from the next month (NEXT_MONTH): never for hours that have begun.
 
     A month has one currency. A plan in another one counts from the next month, once nothing is left of what is in the
     currency of before (`_check_left`); where nothing was ever billed, NOW is all of the running month. It takes the place of
-    changes that were chosen before and have not come into force. Raises Invalid, Conflict.
+    changes that were chosen before and have not come into force. `seen`: the state of the plan (`plan_state`) that a page has
+    shown. Raises Invalid, Conflict; PreconditionFailed where it is another one by now.
     """
     # Who pays in advance, or sets a budget of elastic bandwidth, holds this row too: of the two, one sees the other.
     Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     now = clock.now()
+    if seen is not None and seen != plan_state(organisation=organisation, at=now):
+        raise PreconditionFailed("the plan was changed since you opened the page: look again. Nothing was changed now")
     if when not in (NOW, NEXT_MONTH):
         raise Invalid.field("when", f"must be {NOW} or {NEXT_MONTH}")
     at = Month.of(now).end if when == NEXT_MONTH else _hour_from(now)

@@ -34,6 +34,7 @@ from controlplane.console.views import (
     palette,
     policies,
     prepaid,
+    prices,
     quota,
     quota_report,
     rebalancing,
@@ -65,6 +66,7 @@ TOPIC = f"{INSTANCE}/topics/<str:topic>"
 
 urlpatterns = [
     path("", accounts.home, name="home"),
+    path("prices", prices.shown, name="prices"),
     path("sign-up", accounts.sign_up, name="sign_up"),
     path("sign-up/<str:token>", signing_up.confirm, name="sign_up_confirm"),
     path("sign-in", accounts.sign_in, name="sign_in"),

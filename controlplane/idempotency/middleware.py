@@ -16,6 +16,7 @@ from django.urls import Resolver404, resolve
 
 from controlplane.accounts.authentication import ApiKeyAuthentication
 from controlplane.api import dry_runs, problems
+from controlplane.api.idempotency_keys import HEADER
 from controlplane.api.parsers import MOST_BYTES
 from controlplane.core.errors import SluiceError
 from controlplane.idempotency import services
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from controlplane.idempotency.models import RepeatableCall
 
 LOG = logging.getLogger(__name__)
-HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 PREFIX = "/api/"

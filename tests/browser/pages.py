@@ -15,6 +15,8 @@ def strangers(console: Console) -> dict[str, str]:
     """Pages of whoever is not signed in."""
     known = {
         "landing": "/",
+        "prices": "/prices",
+        "prices-wrong": "/prices?plan=pro&bandwidth_mib_per_s=-1&storage_gib=&partitions=x",
         "sign-in": "/sign-in",
         "sign-up": "/sign-up",
         "password-forgotten": "/password/forgotten",

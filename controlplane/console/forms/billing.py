@@ -1,4 +1,4 @@
-"""What operators decide about bills."""
+"""What operators decide about bills, and what a size costs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from django import forms
 
 from controlplane.billing.crediting import LONGEST_REASON
 from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.instances import InstanceSettingsForm
+from controlplane.console.wording import worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from controlplane.billing.pricing.plans import Plan
 
 
 class WaiverForm(ConsoleForm):
@@ -60,10 +64,19 @@ class InvoiceOfForm(ConsoleForm):
     )
 
 
+class MoneyField(forms.DecimalField):
+    """An amount in digits, as REST takes it: 1e3 is a thousand to Python, and a slip of whoever typed it."""
+
+    def to_python(self, value: Any) -> Decimal | None:
+        if isinstance(value, str) and "e" in value.casefold():
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
+
 class CreditNoteForm(ConsoleForm):
     """How much of an invoice is given back, and why. `left` is what the operator has seen: sent twice, it is refused."""
 
-    amount = forms.DecimalField(
+    amount = MoneyField(
         label="Amount",
         max_digits=24,
         decimal_places=2,
@@ -77,3 +90,14 @@ class CreditNoteForm(ConsoleForm):
         widget=forms.TextInput({"autocomplete": "off"}),
     )
     left = forms.DecimalField(widget=forms.HiddenInput())
+
+
+class PriceForm(InstanceSettingsForm):
+    """Sizes, and a plan that prices them."""
+
+    name = None  # type: ignore[assignment]  # so Django leaves out a field of the form before
+    plan = forms.ChoiceField(label="Price plan")
+
+    def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["plan"].choices = [(plan.name, worded(plan.title)) for plan in plans]  # type: ignore[attr-defined]

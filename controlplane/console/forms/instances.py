@@ -299,6 +299,7 @@ class PlanForm(ConsoleForm):
         choices=[("now", "From the next full hour"), ("next_month", "From the next month")],
         help_text="Hours that have begun stay with the plan that they began under, and months with their currency.",
     )
+    seen = forms.CharField(required=False, widget=forms.HiddenInput())
 
     def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
         super().__init__(*args, **options)

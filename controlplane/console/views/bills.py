@@ -124,7 +124,8 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         "bill": found,
         "number": number,
         "notes": notes,
-        "credited": total_of(note.amount for note in notes),
+        "credited": (credited := total_of(note.amount for note in notes)),
+        "after_credit": found.invoice.total - credited if found.invoice else None,
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [
@@ -258,6 +259,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     numbers = {each: number_text(invoice.number) for each, invoice in invoices.items()}
     now = SYSTEM_CLOCK.now()
     plan = billing.plan_of(organisation=caller.organisation, at=now)
+    seen = billing.plan_state(organisation=caller.organisation, at=now)
     months = months_waiting(organisation=caller.organisation, now=now)
     # Of each instance the newest month that waits: the notice above names all of them.
     shown_ids = [instance.id for instance in instances]
@@ -282,7 +284,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "cost": costs.organisation_cost_get(organisation=caller.organisation, month=month),
         "month": now.strftime(MONTH),
         "waiting": months,
-        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),
+        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name, "seen": seen}),
         "plan": plan,
         "next_plan": _next(caller, now),
     }
@@ -296,14 +298,18 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Another price plan, from the next full hour or the next month."""
     form = PlanForm(request.POST, plans=_choosable(SYSTEM_CLOCK.now()))
     if form.is_valid():
-        chosen, when = form.cleaned_data["plan"], form.cleaned_data["when"]
+        chosen, when, seen = (form.cleaned_data[name] for name in ("plan", "when", "seen"))
+        about: dict[str, Any] = {"organisation": caller.organisation, "plan": chosen, "when": when}
         try:
-            choice = plan_choose(organisation=caller.organisation, actor=caller.actor, plan=chosen, when=when)
+            choice = plan_choose(actor=caller.actor, seen=seen or None, **about)
         except SluiceError as error:
             messages.error(request, sentence(error.detail))
         else:
             title = billing.plan_named(chosen, choice.at).title
-            messages.success(request, f"The plan is “{title}” from {choice.at:%Y-%m-%d %H:%M} UTC on.")
+            if billing.plan_state(organisation=caller.organisation, at=SYSTEM_CLOCK.now()) == chosen:
+                messages.success(request, f"The plan stays “{title}”: no change is to come.")
+            else:
+                messages.success(request, f"The plan is “{title}” from {choice.at:%Y-%m-%d %H:%M} UTC on.")
     return redirect("console:bills", caller.organisation.id)
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +30,7 @@ from .test_invoice_chain import chained  # noqa: F401  # a fixture
 
 FIRST_OF_ALL, THIRD = "inv-00000001", "inv-00000003"
 TOO_MUCH = Decimal(10) ** 9
+KEY = {"Idempotency-Key": "one"}
 
 
 def note(organisation, amount="10.00", invoice=FIRST_OF_ALL, reason="the port was down", **options) -> CreditNote:
@@ -180,6 +181,19 @@ class TestTwoOperators:
         with pytest.raises(ConcurrentChange):
             note(chained)
 
+    def test_what_the_database_refuses_for_another_reason_is_no_race(self, chained, monkeypatch):  # noqa: F811
+        drafts, draft = [], crediting._draft
+
+        def wrong(*arguments):
+            drafts.append(made := draft(*arguments))
+            made.amount = Decimal(-1)
+            return made
+
+        monkeypatch.setattr(crediting, "_draft", wrong)
+        with pytest.raises(IntegrityError, match="credit_notes_give_something_back"):
+            note(chained)
+        assert len(drafts) == 1
+
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(parts=st.lists(st.tuples(st.integers(1, 70), st.booleans()), min_size=1, max_size=8))
     def test_however_they_come_between_one_another_no_more_is_given_back_than_there_is(self, chained, parts):  # noqa: F811
@@ -298,7 +312,8 @@ class TestRest:
         return f"/api/v1/organisations/{organisation.id}/invoices/{number}/credit-notes"
 
     def test_an_operator_writes_one_and_its_tenant_reads_it(self, alice, bob, operator, chained, instance):  # noqa: F811
-        answer = operator.api.post(self.path(chained), {"amount": "12.5", "reason": "the port was down"})
+        body = {"amount": "12.5", "reason": "the port was down"}
+        answer = operator.api.post(self.path(chained), body, headers=KEY)
         assert answer.status_code == 201, answer.content
         body = answer.json()
         assert {name: body[name] for name in ("number", "invoice", "instance_id", "month", "amount", "reason", "actor")} == {
@@ -339,13 +354,20 @@ class TestRest:
         assert answers[0].json() == answers[1].json()
         assert len(notes(chained)) == 1
 
+    def test_without_a_key_none_is_written_which_could_be_written_twice(self, operator, chained):  # noqa: F811
+        body = {"amount": "10.00", "reason": "the port was down"}
+        found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
+        assert "Idempotency-Key: must be sent" in found["detail"]
+        problem(operator.api.post(self.path(chained), body, headers={"Idempotency-Key": ""}), 400, "invalid")
+        assert notes(chained) == []
+
     def test_what_is_wrong_is_said_at_once_and_by_field(self, operator, chained):  # noqa: F811
         for amount in (12, "12,5", "-1", "0.00", "1.001", "1e3", ""):
             body = {"amount": amount, "reason": "", "more": 1}
             found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
             assert {each["field"] for each in found["errors"]} == {"amount", "reason", "more"}
         body = {"amount": f"{TOO_MUCH}", "reason": "two\nlines"}
-        found = problem(operator.api.post(self.path(chained), body), 400, "invalid")
+        found = problem(operator.api.post(self.path(chained), body, headers=KEY), 400, "invalid")
         assert {each["field"] for each in found["errors"]} == {"amount", "reason"}
         assert notes(chained) == []
 
@@ -362,7 +384,7 @@ class TestRest:
                 problem(alice.api.get(f"/api/v1/credit-notes/{number}{path}"), 404, "not_found")
             problem(charlie.api.get(f"/api/v1/credit-notes/crn-00000001{path}"), 404, "not_found")
         body = {"amount": "1.00", "reason": "the port was down"}
-        problem(operator.api.post(self.path(chained, "inv-00000009"), body), 404, "not_found")
+        problem(operator.api.post(self.path(chained, "inv-00000009"), body, headers=KEY), 404, "not_found")
 
     def test_verifying_its_invoice_looks_at_it(self, alice, chained, anything_goes):  # noqa: F811
         note(chained)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import Client
 
 from controlplane.billing import closing
@@ -181,6 +181,19 @@ class TestTwoWorkers:
         monkeypatch.setattr(closing, "_draft", slowly)
         assert not closing.invoice_close(instance=instance, month=june, now=later)
         assert [invoice.number for invoice in invoices(chained)] == [1, 2, 3, 4, 5]
+
+    def test_what_the_database_refuses_for_another_reason_is_no_race(self, chained, instance, monkeypatch):
+        drafts, draft = [], closing._draft
+
+        def wrong(*arguments, **options):
+            drafts.append(made := draft(*arguments, **options))
+            made.number = 0
+            return made
+
+        monkeypatch.setattr(closing, "_draft", wrong)
+        with pytest.raises(IntegrityError, match="numbers_begin_with_1"):
+            closing.invoice_close(instance=instance, month=Month(2026, 6), now=datetime(2026, 7, 2, tzinfo=UTC))
+        assert len(drafts) == 1
 
     def test_who_is_always_slower_gives_up_with_a_sentence(self, chained, instance, monkeypatch):
         draft = closing._draft

@@ -95,6 +95,18 @@ class TestChoosing:
         full = datetime(2026, 5, 21, 9, tzinfo=UTC)
         assert self.choose(alice, "pro", "now", full) == full
 
+    def test_what_changes_nothing_is_no_change_that_is_to_come(self, alice, monkeypatch):
+        moment = datetime(2026, 5, 20, 9, 30, tzinfo=UTC)
+        at(monkeypatch, moment)
+        about = {"organisation": alice.organisation, "at": moment}
+        self.choose(alice, "pro", "now", moment)
+        assert selectors.plan_next(**about) is None
+        self.choose(alice, "traffic", "next_month", moment)
+        assert (selectors.plan_next(**about).plan, selectors.plan_next(**about).at.month) == ("traffic", 6)
+        assert alice.api.get("/api/v1/plan").json()["next"]["name"] == "traffic"
+        self.choose(alice, "pro", "now", moment)
+        assert selectors.plan_next(**about) is None
+
     def test_the_last_word_counts_for_hours_to_come_and_for_none_before(self, alice):
         first = datetime(2026, 5, 20, 9, 30, tzinfo=UTC)
         self.choose(alice, "traffic", "now", first)

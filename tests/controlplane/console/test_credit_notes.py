@@ -47,6 +47,9 @@ def test_a_bill_lists_them_with_their_files(at_alice, alice, invoice):
     shown = at_alice.get(page)
     text = text_of(shown)
     assert f"Credited: {invoice.currency} 12.50" in text
+    after = f"{invoice.total - Decimal('12.50'):,.2f}".replace(",", " ")
+    assert f"Total less credit notes: {invoice.currency} {after}" in text.replace("\xa0", " ").replace("\u202f", " ")
+    assert re.search(r"would have cost [A-Z]{3} [0-9. \xa0\u202f]+\. [A-Z]", text), "a space between two sentences"
     assert "the &lt;port&gt; was down" in shown.content.decode()
     assert "crn-00000001" in text
     assert at_alice.address("credit-notes/crn-00000001/pdf") in shown.content.decode()
@@ -71,7 +74,8 @@ def test_an_operator_sees_what_is_left_and_gives_back_a_part(at_staff, invoice, 
 
 
 @pytest.mark.parametrize(
-    ("amount", "said"), [("99999999", "Must be at most"), ("0", "greater"), ("1.001", "decimal"), ("x", "number")]
+    ("amount", "said"),
+    [("99999999", "Must be at most"), ("0", "greater"), ("1.001", "decimal"), ("x", "number"), ("1e1", "number")],
 )
 def test_an_amount_that_is_none_is_said_beside_its_field(at_staff, invoice, address, amount, said):
     answer = at_staff.post(address, {"amount": amount, "reason": "sorry", "left": str(invoice.total)})

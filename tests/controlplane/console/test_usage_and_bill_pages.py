@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -146,6 +147,23 @@ def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob, monkeyp
     at_alice.post("plan", {"plan": "gold", "when": "now"})
     text = text_of(at_bob.get("bills"))
     assert "Price plan: Pro, by the hour, paid in CNY. From 2026-05-20 10:00 UTC on: By traffic, paid in CNY." in text
+
+
+def test_who_has_seen_another_plan_looks_again(at_alice, monkeypatch):
+    """A page that was opened before would take back, unseen, what was chosen since."""
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2026, 5, 20, 9, 30, tzinfo=UTC))
+
+    def seen() -> str:
+        return re.search(r'name="seen" value="([^"]+)"', at_alice.get("bills").content.decode())[1]
+
+    before = seen()
+    at_alice.post("plan", {"plan": "traffic", "when": "next_month", "seen": before})
+    answer = at_alice.post("plan", {"plan": "pro", "when": "now", "seen": before}, follow=True)
+    assert "The plan was changed since you opened the page: look again. Nothing was changed now." in text_of(answer)
+    assert "From 2026-06-01 00:00 UTC on: By traffic, paid in CNY." in text_of(answer)
+    answer = at_alice.post("plan", {"plan": "pro", "when": "now", "seen": seen()}, follow=True)
+    assert "The plan stays “Pro, by the hour”: no change is to come." in text_of(answer)
+    assert "UTC on:" not in text_of(answer)
 
 
 def test_a_bill_names_the_plans_of_its_month(at_alice, used, monkeypatch):
