@@ -172,11 +172,17 @@ def test_a_victim_that_is_stopped_itself_knows_it(broker):
     with serving(broker) as address, Victim(address, "victim", None) as victim:
         assert victim.quiet(60.0)
 
+        resumed_s = 0.0
+
         def stop():
+            nonlocal resumed_s
             os.kill(victim.pid, signal.SIGSTOP)
             time.sleep(0.3)
+            resumed_s = time.monotonic()
             os.kill(victim.pid, signal.SIGCONT)
 
         window = watched(victim, 1.0, stop)
         assert sum(took > 150 for took in window.as_seen("acknowledged")) > 20
-        assert sum(left > 150 for left in window.without(Pauses()).acknowledged) == 0
+        # What is left of a wait is what the broker took after the stop: on a busy machine that is some time, too.
+        late = [wait for wait in window.without(Pauses()).acknowledgements if wait.over_s > resumed_s]
+        assert not [wait for wait in late if wait.left_ms > (wait.over_s - resumed_s) * 1000 + 50]
