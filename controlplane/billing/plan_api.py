@@ -93,14 +93,15 @@ class PlanApi(APIView):
 
 
 def _plans(organisation: Organisation, now: datetime) -> dict[str, Any]:
-    choice = selectors.plan_next(organisation=organisation, at=now)
+    state = selectors.plan_state(organisation=organisation, at=now)
+    choice = state.following
     following = choice and {
         **_plan(selectors.plan_named(choice.plan, choice.at)),
         "at": moment_text(choice.at),
     }
     day = month_day(Month.of(now).end)
     return {
-        "plan": _plan(selectors.plan_of(organisation=organisation, at=now)),
+        "plan": _plan(state.present),
         "next": following,
         "offered": [_offered(plan, day) for plan in plans_on(day)],
     }

@@ -382,18 +382,25 @@ def currency_next(*, organisation: Organisation, at: datetime) -> tuple[Plan, da
     return None
 
 
-def plan_next(*, organisation: Organisation, at: datetime) -> PlanChoice | None:
-    """A change of plan that was chosen and is still to come. Where the present one was chosen again, nothing changes."""
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """The plan of a moment, and a change that was chosen and is still to come."""
+
+    present: Plan
+    following: PlanChoice | None
+
+    @property
+    def text(self) -> str:
+        """In short, as a page's form has it: who sends it back is told where it is another by then."""
+        change = f" {self.following.plan} {documents.moment_text(self.following.at)}" if self.following else ""
+        return f"{self.present.name}{change}"
+
+
+def plan_state(*, organisation: Organisation, at: datetime) -> PlanState:
+    """The organisation's. Where the present plan was chosen again, nothing changes."""
     present = plan_of(organisation=organisation, at=at)
-    rows = PlanChoice.objects.for_organisation(organisation)
-    return rows.filter(at__gt=at).exclude(plan=present.name).order_by("at").first()
-
-
-def plan_state(*, organisation: Organisation, at: datetime) -> str:
-    """What a page shows of the plan, in short: who sends it back is told where it is another by then."""
-    following = plan_next(organisation=organisation, at=at)
-    change = f" {following.plan} {documents.moment_text(following.at)}" if following else ""
-    return f"{plan_of(organisation=organisation, at=at).name}{change}"
+    rows = PlanChoice.objects.for_organisation(organisation).filter(at__gt=at).exclude(plan=present.name)
+    return PlanState(present, rows.order_by("at").first())
 
 
 def plan_named(name: str, at: datetime) -> Plan:

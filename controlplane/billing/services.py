@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
-from controlplane.billing.selectors import plan_named, plan_of, plan_state
+from controlplane.billing.selectors import plan_named, plan_state
 from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
@@ -49,19 +49,20 @@ def plan_choose(
 
     A month has one currency. A plan in another one counts from the next month, once nothing is left of what is in the
     currency of before (`_check_left`); where nothing was ever billed, NOW is all of the running month. It takes the place of
-    changes that were chosen before and have not come into force. `seen`: the state of the plan (`plan_state`) that a page has
+    changes that were chosen before and have not come into force. `seen`: the state of the plan (`PlanState.text`) that a page has
     shown. Raises Invalid, Conflict; PreconditionFailed where it is another one by now.
     """
     # Who pays in advance, or sets a budget of elastic bandwidth, holds this row too: of the two, one sees the other.
     Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
     now = clock.now()
-    if seen is not None and seen != plan_state(organisation=organisation, at=now):
+    state = plan_state(organisation=organisation, at=now)
+    if seen is not None and seen != state.text:
         raise PreconditionFailed("the plan was changed since you opened the page: look again. Nothing was changed now")
     if when not in (NOW, NEXT_MONTH):
         raise Invalid.field("when", f"must be {NOW} or {NEXT_MONTH}")
     at = Month.of(now).end if when == NEXT_MONTH else _hour_from(now)
     chosen = plan_named(plan, at)
-    present = plan_of(organisation=organisation, at=now)
+    present = state.present
     if when == NOW and chosen.currency != present.currency:
         if _is_billed(organisation):
             raise Conflict(

@@ -258,8 +258,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             invoices[invoice.instance_id] = invoice
     numbers = {each: number_text(invoice.number) for each, invoice in invoices.items()}
     now = SYSTEM_CLOCK.now()
-    plan = billing.plan_of(organisation=caller.organisation, at=now)
-    seen = billing.plan_state(organisation=caller.organisation, at=now)
+    plan = billing.plan_state(organisation=caller.organisation, at=now)
     months = months_waiting(organisation=caller.organisation, now=now)
     # Of each instance the newest month that waits: the notice above names all of them.
     shown_ids = [instance.id for instance in instances]
@@ -284,9 +283,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "cost": costs.organisation_cost_get(organisation=caller.organisation, month=month),
         "month": now.strftime(MONTH),
         "waiting": months,
-        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name, "seen": seen}),
-        "plan": plan,
-        "next_plan": _next(caller, now),
+        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.present.name, "seen": plan.text}),
+        "plan": plan.present,
+        "next_plan": plan.following and (billing.plan_named(plan.following.plan, plan.following.at), plan.following.at),
     }
     part = request.htmx  # type: ignore[attr-defined]
     return render(request, "console/parts/bill_rows.html" if part else "console/bills.html", context)
@@ -306,7 +305,8 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
             messages.error(request, sentence(error.detail))
         else:
             title = billing.plan_named(chosen, choice.at).title
-            if billing.plan_state(organisation=caller.organisation, at=SYSTEM_CLOCK.now()) == chosen:
+            now = SYSTEM_CLOCK.now()
+            if choice.at > now and billing.plan_state(organisation=caller.organisation, at=now).following is None:
                 messages.success(request, f"The plan stays “{title}”: no change is to come.")
             else:
                 messages.success(request, f"The plan is “{title}” from {choice.at:%Y-%m-%d %H:%M} UTC on.")
@@ -316,12 +316,6 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
 def _choosable(now: datetime) -> tuple[Plan, ...]:
     """What is sold next month, which is all of this month's and perhaps a new one."""
     return plans_on(month_day(Month.of(now).end))
-
-
-def _next(caller: Caller, now: datetime) -> tuple[Plan, datetime] | None:
-    """A change of plan that is still to come, and when."""
-    choice = billing.plan_next(organisation=caller.organisation, at=now)
-    return choice and (billing.plan_named(choice.plan, choice.at), choice.at)
 
 
 def _frame(instance: Instance, span: Span, tab: str) -> dict[str, Any]:

@@ -100,12 +100,15 @@ class TestChoosing:
         at(monkeypatch, moment)
         about = {"organisation": alice.organisation, "at": moment}
         self.choose(alice, "pro", "now", moment)
-        assert selectors.plan_next(**about) is None
+        assert selectors.plan_state(**about).following is None
         self.choose(alice, "traffic", "next_month", moment)
-        assert (selectors.plan_next(**about).plan, selectors.plan_next(**about).at.month) == ("traffic", 6)
+        assert (selectors.plan_state(**about).following.plan, selectors.plan_state(**about).following.at.month) == (
+            "traffic",
+            6,
+        )
         assert alice.api.get("/api/v1/plan").json()["next"]["name"] == "traffic"
         self.choose(alice, "pro", "now", moment)
-        assert selectors.plan_next(**about) is None
+        assert selectors.plan_state(**about).following is None
 
     def test_the_last_word_counts_for_hours_to_come_and_for_none_before(self, alice):
         first = datetime(2026, 5, 20, 9, 30, tzinfo=UTC)

@@ -50,7 +50,13 @@ POSTS_ONLY = {
 }
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore", "change_cancel", "instance_load_stop", "instance_load_delete", "instance_table_remove"}
+POSTS_ONLY |= {
+    "instance_restore",
+    "change_cancel",
+    "instance_load_stop",
+    "instance_load_delete",
+    "instance_table_remove",
+}
 POSTS_ONLY |= {
     "alarm_delete",
     "budget_delete",
