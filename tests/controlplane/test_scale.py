@@ -94,7 +94,14 @@ POSTS_ONLY = {
 }
 POSTS_ONLY |= {"language"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"instance_restore", "change_cancel", "budget_delete", "instance_load_stop", "instance_load_delete"}
+POSTS_ONLY |= {
+    "instance_restore",
+    "change_cancel",
+    "budget_delete",
+    "instance_load_stop",
+    "instance_load_delete",
+    "instance_table_remove",
+}
 POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
 POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
