@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import threading
 import socket
 import subprocess
 import sys
@@ -409,8 +410,13 @@ class Watched:
 
     def __init__(self, table):
         self.table, self.objects, self.left = table, {}, None
+        self.one_at_a_time = threading.Lock()  # files come in several threads
 
     def put(self, key, content):
+        with self.one_at_a_time:
+            return self._put(key, content)
+
+    def _put(self, key, content):
         if self.left is not None:
             self.left -= 1
             if self.left < 0:
