@@ -11,11 +11,11 @@ import json
 import logging
 import os
 import re
-import threading
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from pathlib import Path
