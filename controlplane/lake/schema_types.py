@@ -28,7 +28,11 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)", re.ASCII)
 
 def can_be_named(name: str) -> bool:
     """Whether a field may have this name."""
-    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set(name).intersection(UNWRITABLE)
+    return _is_printable(name) and not set(name).intersection(UNWRITABLE)
+
+
+def _is_printable(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 def alike(name: str) -> set[str]:
@@ -103,11 +107,7 @@ class _Reader:
         if self._left < 0:
             raise SchemaError(f"the schema may have {MOST_FIELDS} fields")
         name = found.get("name") if isinstance(found, dict) else None
-        if (
-            not isinstance(found, dict)
-            or not isinstance(name, str)
-            or not (name.isprintable() and 0 < len(name) <= LONGEST_NAME)
-        ):
+        if not isinstance(found, dict) or not isinstance(name, str) or not _is_printable(name):
             raise SchemaError(
                 f"each field of the schema must have a name of 1 to {LONGEST_NAME} characters that can be printed"
             )

@@ -13,6 +13,7 @@ from controlplane.loads.models import KeptTable, Load, LoadRun
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+    from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 
@@ -32,11 +33,24 @@ def load_get(*, organisation: Organisation, instance_id: str, load_id: str) -> L
     return load
 
 
+def kept_tables_of(instance: Instance) -> QuerySet[KeptTable]:
+    """Of its loads that were deleted; not those that are being removed."""
+    return KeptTable.objects.for_organisation(instance.organisation).filter(instance=instance, removed_at=None)
+
+
 def kept_table_list(*, organisation: Organisation, instance_id: str) -> list[KeptTable]:
-    """Of loads of an instance that were deleted, in the order of their ids; not those that are being removed. Raises NotFound."""
+    """All of an instance, in the order of their ids. Raises NotFound."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    rows = KeptTable.objects.for_organisation(organisation)
-    return list(rows.filter(instance=instance, removed_at=None).order_by("pk"))
+    return list(kept_tables_of(instance).order_by("pk"))
+
+
+def kept_table_get(*, organisation: Organisation, instance_id: str, load_id: str) -> KeptTable:
+    """That of a load. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    table = kept_tables_of(instance).filter(pk=load_id).first()
+    if table is None:
+        raise NotFound(f"no table of a deleted load {load_id}")
+    return table
 
 
 def run_list(load: Load) -> QuerySet[LoadRun]:

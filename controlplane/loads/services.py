@@ -23,7 +23,7 @@ from controlplane.loads import installed, ranges, schedule
 from controlplane.loads.destinations import DEFAULT_REGION, Kind, folder_uri, problems
 from controlplane.loads.models import UNDER_WAY, KeptTable, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
-from controlplane.loads.selectors import kept_table_list, load_get
+from controlplane.loads.selectors import kept_table_get, kept_tables_of, load_get
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def load_create(
     with transaction.atomic():
         Instance.objects.for_organisation(organisation).select_for_update(of=("self",)).get(pk=instance.pk)
         rows = Load.objects.for_organisation(organisation).filter(instance=instance)
-        kept = kept_table_list(organisation=organisation, instance_id=instance_id)
-        if rows.count() + len(kept) >= MOST_LOADS:
+        if rows.count() + kept_tables_of(instance).count() >= MOST_LOADS:
             raise LimitReached(
                 f"an instance has at most {MOST_LOADS} loads, and tables that deleted ones have left",
                 code="too_many_loads",
@@ -166,16 +165,10 @@ def kept_table_remove(
     *, organisation: Organisation, actor: str, instance_id: str, load_id: str, clock: Clock = SYSTEM_CLOCK
 ) -> None:
     """The table of a load that was deleted before goes within a minute. Raises NotFound."""
-    found = kept_table_list(organisation=organisation, instance_id=instance_id)
-    table = next((each for each in found if each.pk == load_id), None)
-    if table is None:
-        raise NotFound(f"no table of a deleted load {load_id}")
+    table = kept_table_get(organisation=organisation, instance_id=instance_id, load_id=load_id)
     table.removed_at = clock.now()
     table.save(update_fields=["removed_at"])
-    audit.record(
-        organisation=organisation, actor=actor, action="load.table_remove", target=f"{instance_id}/{load_id}",
-        detail={"topic": table.topic, "bytes": table.byte_count},
-    )  # fmt: skip
+    _audit(table, actor, "table_remove", {"topic": table.topic, "bytes": table.byte_count})
 
 
 @transaction.atomic
@@ -290,8 +283,7 @@ def _refuse(found: Mapping[str, str]) -> None:
         raise Invalid.fields([FieldProblem(name, sentence) for name, sentence in found.items()])
 
 
-def _audit(load: Load, actor: str, action: str, detail: dict[str, Any]) -> None:
+def _audit(of: Load | KeptTable, actor: str, action: str, detail: dict[str, Any]) -> None:
     audit.record(
-        organisation=load.organisation, actor=actor, action=f"load.{action}", target=f"{load.instance_id}/{load.pk}",
-        detail=detail,
+        organisation=of.organisation, actor=actor, action=f"load.{action}", target=f"{of.instance_id}/{of.pk}", detail=detail,
     )  # fmt: skip

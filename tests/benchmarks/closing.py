@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from tests.killed.pricing import SIZE
+from tests.support.clocks import StandingClock
 from tests.support.django_process import set_up
 
 FIRST = (2025, 6)
@@ -28,19 +29,6 @@ PLANS = ("pro", "traffic")
 LATE_HOURS = 2
 ROWS_AT_ONCE = 5000
 _HOUR = timedelta(hours=1)
-
-
-class _Clock:
-    """Stands still."""
-
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
 
 
 def measured(directory: str, url: str, instances: int, months: int) -> dict[str, Any]:
@@ -63,7 +51,7 @@ def measured(directory: str, url: str, instances: int, months: int) -> dict[str,
         while portion := list(islice(usage, ROWS_AT_ONCE)):
             FoldedHour.objects.bulk_create(portion)
         usage_complete(month.end + 2 * _HOUR)
-        clock = _Clock(month.end + 8 * _HOUR)
+        clock = StandingClock(month.end + 8 * _HOUR)
         began, cpu_began = time.monotonic(), time.process_time()
         written = invoices_close(clock=clock)
         taken.append(time.monotonic() - began)

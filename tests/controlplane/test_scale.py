@@ -71,6 +71,7 @@ from .alarms.rows import alarm_row, receiver_row
 from .billing.rows import note_row
 from .budgets.rows import budget_row
 from .console.test_cost_of_pages import populate
+from .console.test_who_sees_what import POSTS_ONLY
 from .history.conftest import counts_of, keep, keep_requests, rolled, sample
 from .identity.rows import sign_up_row
 from .loads.rows import load_row
@@ -81,29 +82,6 @@ from .token_issuers.rows import token_issuer_row
 ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000001"
 LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
-POSTS_ONLY = {
-    "sign_out",
-    "theme",
-    "key_revoke",
-    "key_rotate",
-    "member_role",
-    "member_remove",
-    "plan",
-    "user_delete",
-    "acl_delete",
-}
-POSTS_ONLY |= {"language"}
-POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {
-    "instance_restore",
-    "change_cancel",
-    "budget_delete",
-    "instance_load_stop",
-    "instance_load_delete",
-    "instance_table_remove",
-}
-POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
-POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],

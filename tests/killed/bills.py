@@ -17,18 +17,8 @@ from decimal import Decimal
 from typing import Any
 
 from tests.killed.pricing import FINE, PRICES, SIZE
+from tests.support.clocks import StandingClock
 from tests.support.django_process import set_up
-
-
-class _Clock:
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
 
 
 def make(opened: datetime, plans: dict[str, str]) -> None:
@@ -77,7 +67,7 @@ def _told(instance: Any, now: datetime) -> dict[str, Any]:
     month = Month.of(instance.created_at)
     while month.start <= now:
         bill = selectors.bill_get(
-            organisation=instance.organisation, instance_id=instance.id, month=month, clock=_Clock(now)
+            organisation=instance.organisation, instance_id=instance.id, month=month, clock=StandingClock(now)
         )
         amounts = [(line["item"], line["amount"]) for line in bill.lines]
         bills.setdefault(bill.plan, {})[str(month)] = _by_item(amounts) | {"total": bill.total}

@@ -16,7 +16,7 @@ from tests.integration.clients import TIMEOUT_S, Sender, admin, delete_topic
 from tests.integration.clients import create_topic as created
 from tests.support.waiting import wait_for
 
-from .world import HEADERS, World, running, told, totals
+from .world import HEADERS, World, told, totals
 
 pytestmark = [
     pytest.mark.integration,
@@ -25,18 +25,6 @@ pytestmark = [
 ]
 
 REFUSED, ANOTHER_TOPIC, EXPIRED, OVERTAKEN, DIFFERENT = 2, 3, 4, 6, 7
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("lake")) as made:
-        yield made
-
-
-@pytest.fixture
-def world(parts):
-    parts.new_tenant()
-    return parts
 
 
 def create_topic(world: World, topic: str, partitions: int) -> None:

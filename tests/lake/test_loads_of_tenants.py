@@ -30,7 +30,6 @@ from tests.integration.clients import Sender, create_topic, delete_topic
 from tests.support.processes import HOST, SECRET
 
 from .fake_s3 import ACCESS_KEY, SECRET_KEY, FakeS3
-from .world import running
 
 pytestmark = [
     pytest.mark.integration,
@@ -41,12 +40,6 @@ pytestmark = [
 LIMIT = MIB // 2
 """Bytes a second that the instance may consume."""
 PADDING = b"x" * 900
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("loads")) as made:
-        yield made
 
 
 @pytest.fixture

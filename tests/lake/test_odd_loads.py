@@ -14,7 +14,7 @@ from controlplane.stack.metering import absence
 from tests.integration.clients import TIMEOUT_S, Sender, admin, create_topic, delete_topic
 from tests.support.waiting import wait_for
 
-from .world import World, running
+from .world import World
 
 pytestmark = [
     pytest.mark.integration,
@@ -25,18 +25,6 @@ pytestmark = [
 DAY_MS = 86_400_000
 SMALLEST_OF_NET = -62_135_596_800_000  # 1 January 0001
 LAST_YEAR = 253_402_300_800_000  # the year 10000
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("odd")) as made:
-        yield made
-
-
-@pytest.fixture
-def world(parts):
-    parts.new_tenant()
-    return parts
 
 
 def send(world: World, topic: str, *values: bytes, at_ms: int = 0) -> None:

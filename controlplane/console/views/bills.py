@@ -298,9 +298,10 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
     form = PlanForm(request.POST, plans=_choosable(SYSTEM_CLOCK.now()))
     if form.is_valid():
         chosen, when, seen = (form.cleaned_data[name] for name in ("plan", "when", "seen"))
-        about: dict[str, Any] = {"organisation": caller.organisation, "plan": chosen, "when": when}
         try:
-            choice = plan_choose(actor=caller.actor, seen=seen or None, **about)
+            choice = plan_choose(
+                organisation=caller.organisation, actor=caller.actor, plan=chosen, when=when, seen=seen or None
+            )
         except SluiceError as error:
             messages.error(request, sentence(error.detail))
         else:

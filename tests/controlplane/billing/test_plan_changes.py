@@ -102,10 +102,8 @@ class TestChoosing:
         self.choose(alice, "pro", "now", moment)
         assert selectors.plan_state(**about).following is None
         self.choose(alice, "traffic", "next_month", moment)
-        assert (selectors.plan_state(**about).following.plan, selectors.plan_state(**about).following.at.month) == (
-            "traffic",
-            6,
-        )
+        following = selectors.plan_state(**about).following
+        assert (following.plan, following.at.month) == ("traffic", 6)
         assert alice.api.get("/api/v1/plan").json()["next"]["name"] == "traffic"
         self.choose(alice, "pro", "now", moment)
         assert selectors.plan_state(**about).following is None
