@@ -1,15 +1,7 @@
 """The database's side of the job, by DB-API: SQLite or PostgreSQL, as DATABASE_URL says. The tables are Django's.
 
-`maxima_raise` only ever raises: a row's counters become the larger of what is there and what comes, so any order,
-repetition or interruption ends in the same table. Its provenance follows the record that raised it last, and among
-records that say the same the newest.
-
-Beside each counter stands the largest one of the same (instance, boot, topic) in any earlier hour, in a column `…_before`:
-an hour's usage is then a subtraction within a row, and a month's a plain sum. What a record raises, it raises in the
-`…_before` of all later hours too; a row that is new takes over what the row before it knows. Both are again only larger
-ones, so order and repetition still do not matter.
-
-The exception are caps (model `Cap`): what operators have ruled out is lowered before it is compared.
+Largest counters are staged, by whoever has them, and merged by one transaction; `maxima` has the statements, and what they make of
+the tables.
 
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
@@ -34,18 +26,10 @@ from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Boot, Statement, superseded
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS, USER_COUNTERS
 
-MAXIMUM_TABLE = "metering_usagemaximum"
-INSTANCE_TABLE = "metering_instancemaximum"
-USER_TABLE = "metering_usermaximum"
 STATUS_TABLE = "metering_pipelinestatus"
-CAP_TABLE = "metering_cap"
 STATEMENT_TABLE = "metering_statement"
 BOOT_TABLE = "metering_boot"
 WAIVER_TABLE = "metering_brokerwaiver"
-COLUMNS = (
-    "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
-)  # fmt: skip
-AT_COUNTERS = slice(5, 5 + len(COUNTERS))
 LOCK_PATIENCE_S = 30
 
 
@@ -126,29 +110,33 @@ class Database:
             if not self._is_sqlite:
                 connection.rollback()
 
-    def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
-        """Rows in the order of COLUMNS, up to what operators have capped."""
-        caps = self._caps(cursor)
-        for statement, values in raising(capped(row, caps.get(tuple(row[:3]))) for row in rows):
-            cursor.executemany(self._dialect(statement), values)
+    def maxima_stage(self, cursor: Any, run: str, rows: Iterable[Sequence[Any]], now_ms: int) -> int:
+        """Rows in the order of STAGED, to be merged by the run; how many came. Again, if need be, to no effect."""
+        values = [(run, *row, now_ms) for row in rows]
+        self.run_many(cursor, staging(), values)
+        return len(values)
 
-    def instances_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
-        """What is counted of whole instances; rows in the order of `INSTANCES.columns`."""
-        for statement, values in INSTANCES.raising(rows):
-            cursor.executemany(self._dialect(statement), values)
-
-    def users_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
-        """What is counted of users; rows in the order of `USERS.columns`."""
-        for statement, values in USERS.raising(rows):
-            cursor.executemany(self._dialect(statement), values)
-
-    def _caps(self, cursor: Any) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        """Largest counters that are believed, by instance, boot and topic."""
+    def maxima_merge(self, cursor: Any, run: str, staged: int) -> None:
+        """All that the run has staged, up to what operators have capped; then it is staged no more. Raises StagingError."""
         if not self._is_sqlite:
-            # Whoever sets one now waits until this is committed, and lowers what it brought; SQLite has one writer anyhow.
+            # Whoever sets a cap now waits until this is committed, and lowers what it brought; SQLite has one writer anyhow.
             cursor.execute(f"LOCK TABLE {CAP_TABLE} IN SHARE MODE")
-        cursor.execute(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}")  # noqa: S608
-        return {tuple(row[:3]): tuple(row[3:]) for row in cursor.fetchall()}
+            # Few rows of a large table: each is looked up, whatever old statistics say of what is staged.
+            cursor.execute("SET LOCAL enable_hashjoin = off")
+            cursor.execute("SET LOCAL enable_mergejoin = off")
+        self.run(cursor, f"SELECT COUNT(*) FROM {STAGED_TABLE} WHERE run = ?", (run,))  # noqa: S608
+        (found,) = cursor.fetchone()
+        if found != staged:
+            raise StagingError(f"{found} of {staged} rows are staged: another job of this cluster removed them")
+        for statement, values in merging(run):
+            self.run(cursor, statement, values)
+
+    def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]], kind: Maxima = TOPICS) -> None:
+        """Rows in the order of `kind.columns`, staged and merged at once."""
+        run, staged = uuid.uuid4().hex, [(kind.staged(row), row[-1]) for row in rows]
+        for now_ms, some in groupby(staged, key=lambda each: each[1]):
+            self.maxima_stage(cursor, run, [row for row, _ in some], now_ms)
+        self.maxima_merge(cursor, run, len(staged))
 
     def batch_note(
         self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None, early: int = 0
@@ -266,85 +254,3 @@ class Database:
         connection.execute(f"SET lock_timeout = {round(self._patience_s * 1000)}")
         connection.commit()
         return connection
-
-
-def capped(row: Sequence[Any], most: Sequence[Any] | None) -> tuple[Any, ...]:
-    """A row in the order of COLUMNS with no counter above the cap; None: no cap."""
-    if most is None:
-        return tuple(row)
-    counters = (value if cap is None else min(value, cap) for value, cap in zip(row[AT_COUNTERS], most, strict=True))
-    return (*row[: AT_COUNTERS.start], *counters, *row[AT_COUNTERS.stop :])
-
-
-def raising(rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
-    """Of topics: see `Maxima.raising`; rows are in the order of COLUMNS."""
-    return TOPICS.raising(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Maxima:
-    """A table of the largest counters of an owner on a boot, by the hour, and its statements. Names are constants."""
-
-    table: str
-    owner: tuple[str, ...]  # columns: with the hour they are a row's identity
-    counters: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """In the order in which rows come."""
-        return (*self.owner, "hour", "broker", *self.counters, "source_partition", "source_offset", "updated_at_ms")
-
-    def raising(self, rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
-        """The statements for rows in the order of `columns`, each with all the values that it is run with, in this order."""
-        key = len(self.owner) + 1
-        counted = slice(key + 1, key + 1 + len(self.counters))
-        raised = sorted((tuple(row) for row in rows), key=lambda row: row[:key])  # a new row looks at the one before it
-        passed_on = [
-            (*(value for counter in row[counted] for value in (counter, counter)), *row[:key]) for row in raised
-        ]
-        return [
-            (self._raise(), raised),
-            (self._take_over(), [row[:key] for row in raised]),
-            (self._pass_on(), passed_on),
-        ]
-
-    def _raise(self) -> str:
-        table, columns = self.table, self.columns
-        larger = ", ".join(
-            f"{name} = CASE WHEN excluded.{name} > {table}.{name} THEN excluded.{name} ELSE {table}.{name} END"
-            for name in self.counters
-        )
-        any_larger = " OR ".join(f"excluded.{name} > {table}.{name}" for name in self.counters)
-        all_equal = " AND ".join(f"excluded.{name} = {table}.{name}" for name in self.counters)
-        return (
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
-            f" ON CONFLICT ({', '.join(self.owner)}, hour) DO UPDATE SET {larger},"
-            " broker = excluded.broker, source_partition = excluded.source_partition,"
-            " source_offset = excluded.source_offset, updated_at_ms = excluded.updated_at_ms"
-            f" WHERE {any_larger} OR ({all_equal} AND excluded.source_offset > {table}.source_offset)"
-        )
-
-    def _take_over(self) -> str:
-        """What a new row knows of earlier hours: what the row before it does."""
-        same = " AND ".join(f"e.{name} = {self.table}.{name}" for name in self.owner)
-        before = ", ".join(
-            f"{name}_before = COALESCE((SELECT CASE WHEN e.{name} > e.{name}_before THEN e.{name} ELSE e.{name}_before END"  # noqa: S608
-            f" FROM {self.table} e WHERE {same} AND e.hour < {self.table}.hour ORDER BY e.hour DESC LIMIT 1), 0)"
-            for name in self.counters
-        )
-        return f"UPDATE {self.table} SET {before} WHERE {self._is_owner()} AND hour = ?"  # noqa: S608
-
-    def _pass_on(self) -> str:
-        """What a row has raised, to all later hours."""
-        before = ", ".join(
-            f"{name}_before = CASE WHEN {name}_before < ? THEN ? ELSE {name}_before END" for name in self.counters
-        )
-        return f"UPDATE {self.table} SET {before} WHERE {self._is_owner()} AND hour > ?"  # noqa: S608
-
-    def _is_owner(self) -> str:
-        return " AND ".join(f"{name} = ?" for name in self.owner)
-
-
-TOPICS = Maxima(MAXIMUM_TABLE, ("instance", "boot", "topic"), COUNTERS)
-INSTANCES = Maxima(INSTANCE_TABLE, ("instance", "boot"), INSTANCE_COUNTERS)
-USERS = Maxima(USER_TABLE, ("instance", "boot", "user_name"), USER_COUNTERS)
