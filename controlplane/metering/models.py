@@ -247,6 +247,43 @@ class FoldedUserDay(models.Model):
         return f"{self.user_name!r} of {self.instance} {self.day}"
 
 
+class StagedMaximum(models.Model):
+    """A row for one of the three tables above, as an executor has put it here for a run to merge (pipeline/maxima.py)."""
+
+    run = models.CharField(max_length=32)
+    cluster = models.CharField(max_length=64)  # whose stream it is
+    kind = models.CharField(max_length=8)  # "topic", "instance", "user"
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)
+    name = models.CharField(max_length=LONGEST_USER)  # of the topic or the user; empty of an instance
+    hour = models.CharField(max_length=20)
+    broker = models.IntegerField()
+    # Those of its kind; the others are 0.
+    produced_bytes = models.BigIntegerField()
+    consumed_bytes = models.BigIntegerField()
+    stored_byte_seconds = models.BigIntegerField()
+    wire_in_bytes = models.BigIntegerField()
+    wire_out_bytes = models.BigIntegerField()
+    requests = models.BigIntegerField()
+    loop_us = models.BigIntegerField()
+    throttled_ms = models.BigIntegerField()
+    source_partition = models.IntegerField()  # of `__usage`
+    source_offset = models.BigIntegerField()
+    updated_at_ms = models.BigIntegerField()
+
+    class Meta:
+        """A task that is run again stages the same rows."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["run", "kind", "instance", "boot", "name", "hour"], name="one_staged_maximum_per_key"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.instance}/{self.name} {self.hour} of run {self.run}"
+
+
 class Cap(models.Model):
     """Counters of a topic on a broker's boot that nobody may believe beyond some value: an operator has ruled it out.
 

@@ -44,8 +44,8 @@ from controlplane.metering.pipeline.folded import (
     Folded,
     grown,
 )
+from controlplane.metering.pipeline.maxima import MAXIMUM_TABLE
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.pipeline.tables import MAXIMUM_TABLE
 from controlplane.metering.sharing import shared_out
 from quota.contracts.usage import COUNTERS, USER_COUNTERS
 

@@ -22,10 +22,11 @@ from typing import Any
 
 from controlplane.metering.pipeline import progress_table, raw_table, tables
 from controlplane.metering.pipeline.jobs import usage
+from controlplane.metering.pipeline.maxima import STAGED_TABLE, TOPICS
 from controlplane.metering.pipeline.raw_table import RawTable
 from tests.killed.plan import A_BYTE_MORE, APPENDS_AGAIN, COUNTS_AGAIN, LOSES_RECORDS, POINTS
 
-(BEFORE_LAKE, WRITING, AFTER_LAKE, IN_TRANSACTION, BEFORE_COMMIT, AFTER_COMMIT, BEFORE_CHECKPOINT) = POINTS
+(BEFORE_LAKE, WRITING, AFTER_LAKE, STAGED, IN_TRANSACTION, BEFORE_COMMIT, AFTER_COMMIT, BEFORE_CHECKPOINT) = POINTS
 ORDER, DEATHS = "order", "deaths"
 TOO_LATE = f"{AFTER_LAKE}, too late for {WRITING!r}"
 
@@ -73,8 +74,9 @@ class Orders:
 
 def plant(orders: Orders) -> None:
     """The job's functions, each with the point before or behind it."""
-    append, to_lake, batch = RawTable.append, usage.UsageJob._to_lake, usage.UsageJob._batch
-    raising, advance = tables.raising, progress_table.advance
+    append, stage = RawTable.append, usage.UsageJob._stage
+    take, batch = usage.UsageJob.take, usage.UsageJob._batch
+    merging, advance = tables.merging, progress_table.advance
 
     def appending(table: RawTable, *values: Any) -> int:
         orders.batch_begins()
@@ -87,9 +89,14 @@ def plant(orders: Orders) -> None:
         orders.at(AFTER_LAKE)
         return count
 
-    def raising_in_part(*values: Any) -> Iterator[Any]:
-        first, *others = raising(*values)
-        yield first
+    def staging(job: usage.UsageJob, *values: Any) -> int:
+        staged = stage(job, *values)
+        orders.at(STAGED)
+        return staged
+
+    def merging_in_part(*values: Any) -> Iterator[Any]:
+        caps, topics, *others = merging(*values)
+        yield from (caps, topics)
         orders.at(IN_TRANSACTION)  # rows are there, and what they mean for later hours is not
         yield from others
 
@@ -97,21 +104,22 @@ def plant(orders: Orders) -> None:
         advance(*values)
         orders.at(BEFORE_COMMIT)
 
-    def to_the_lake(job: usage.UsageJob, *values: Any, **options: Any) -> None:
+    def taking(job: usage.UsageJob, rows: Any, **options: Any) -> None:
+        take(job, rows, **options)
         orders.at(AFTER_COMMIT)
-        to_lake(job, *values, **options)
 
     def of_batch(job: usage.UsageJob, *values: Any) -> None:
         batch(job, *values)
         orders.at(BEFORE_CHECKPOINT)
 
-    RawTable.append, usage.UsageJob._to_lake, usage.UsageJob._batch = appending, to_the_lake, of_batch
-    tables.raising, progress_table.advance = raising_in_part, advancing
+    RawTable.append, usage.UsageJob._stage = appending, staging
+    usage.UsageJob.take, usage.UsageJob._batch = taking, of_batch
+    tables.merging, progress_table.advance = merging_in_part, advancing
 
 
 def plant_bug(bug: str) -> None:
     """One of BUGS, in the job's functions."""
-    take, note, maxima_raise = usage.UsageJob.take, tables.Database.batch_note, tables.Database.maxima_raise
+    take, note, merge = usage.UsageJob.take, tables.Database.batch_note, tables.Database.maxima_merge
     batches = itertools.count(1)
 
     def taking(job: usage.UsageJob, rows: Any, **options: Any) -> None:
@@ -120,11 +128,11 @@ def plant_bug(bug: str) -> None:
     def noting(database: tables.Database, cursor: Any, *, query: str, batch: int, **options: Any) -> None:
         note(database, cursor, query=f"{query[:8]}-{os.getpid()}", batch=batch, **options)
 
-    def raising_more(database: tables.Database, cursor: Any, rows: Any) -> None:
-        at = tables.AT_COUNTERS.start
-        for number, row in enumerate(rows):
-            more = 0 if number else 1
-            maxima_raise(database, cursor, [(*row[:at], row[at] + more, *row[at + 1 :])])
+    def merging_more(database: tables.Database, cursor: Any, run: str, staged: int) -> None:
+        first = f"SELECT MIN(id) FROM {STAGED_TABLE} WHERE run = ? AND kind = ?"
+        more = f"UPDATE {STAGED_TABLE} SET produced_bytes = produced_bytes + 1 WHERE id = ({first})"
+        database.run(cursor, more, (run, TOPICS.kind))
+        merge(database, cursor, run, staged)
 
     if bug == APPENDS_AGAIN:
         raw_table.fresh = lambda known, topic_id, spans: spans
@@ -133,7 +141,7 @@ def plant_bug(bug: str) -> None:
     elif bug == LOSES_RECORDS:
         usage.UsageJob.take = taking
     elif bug == A_BYTE_MORE:
-        tables.Database.maxima_raise = raising_more
+        tables.Database.maxima_merge = merging_more
 
 
 if __name__ == "__main__":

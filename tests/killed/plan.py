@@ -14,6 +14,7 @@ POINTS = (
     "before the lake",
     "while it writes",
     "after the lake",
+    "before the merge",
     "in the transaction",
     "before COMMIT",
     "after COMMIT",

@@ -52,12 +52,12 @@ SOURCE = StructType(
     ]
 )
 """The columns of Spark's Kafka source that the job reads."""
-KILLS = ("before the lake", "while it writes", "after the lake", "after the database")
+KILLS = ("before the lake", "while it writes", "after the lake", "before the merge", "after the database")
 TOPIC_ID = "t1"
 FIRST = "2026-01-01T00:00:00Z"
 TABLES = ("usage_raw", *reconcile.ROLL_UPS)
-APPEND, WRITE = RawTable.append, RawTable._write
-TO_LAKE, NOW_MS = UsageJob._to_lake, usage._now_ms
+APPEND, WRITE, STAGE = RawTable.append, RawTable._write, UsageJob._stage
+NOW_MS = usage._now_ms
 
 
 def die() -> None:
@@ -93,12 +93,13 @@ def plant(kill: str | None) -> None:
             die()
         return count
 
-    def to_lake(job: UsageJob, *values: Any, **options: Any) -> None:
-        if kill == "after the database":
+    def stage(job: UsageJob, *values: Any) -> int:
+        staged = STAGE(job, *values)
+        if kill == "before the merge":
             die()
-        TO_LAKE(job, *values, **options)
+        return staged
 
-    RawTable.append, UsageJob._to_lake = append, to_lake
+    RawTable.append, UsageJob._stage = append, stage
 
 
 def write_as_before(table: RawTable, raw: DataFrame, options: Any) -> None:
@@ -140,6 +141,8 @@ class Driver:
         parsed = transforms.parsed(self._spark.createDataFrame(rows, SOURCE)).persist()
         try:
             self._jobs[cluster].take(parsed, query="0f3a77c2-query", number=order["batch"])
+            if order["kill"] == "after the database":
+                die()
         except OvertakenError:
             return "overtaken"
         finally:

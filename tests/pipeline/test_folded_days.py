@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from controlplane.env import Environment
 from controlplane.metering import selectors
-from controlplane.metering.pipeline import folded, raw_table, recompute, reconcile_tables
+from controlplane.metering.pipeline import folded, maxima, raw_table, recompute, reconcile_tables
 from controlplane.metering.pipeline.folded import (
     FOLDED,
     INSTANCE_HOURS,
@@ -29,6 +29,7 @@ from controlplane.metering.pipeline.folded import (
 from controlplane.metering.pipeline.tables import Database
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 from tests.pipeline.conftest import tables_make, wrapper_of
+from tests.support.usage import batches
 
 pytestmark = [pytest.mark.integration, pytest.mark.django_db]
 INSTANCES = ("ins-aaaaaaaa", "ins-bbbbbbbb")
@@ -74,12 +75,13 @@ class Usage:
         """One batch of the stream; users have the names of topics, and counted what these did."""
         self.raw += rows
         with self.database.transaction() as cursor:
-            self.database.maxima_raise(cursor, [row for row in rows if row[2] is not None])
-            self.database.instances_raise(
-                cursor, [(*row[:2], *row[3:8], 0, 0, *row[8:]) for row in rows if row[2] is None]
-            )
-            if with_users:
-                self.database.users_raise(cursor, [row for row in rows if row[2] is not None])
+            of_topics = [row for row in rows if row[2] is not None]
+            of_instances = [(*row[:2], *row[3:8], 0, 0, *row[8:]) for row in rows if row[2] is None]
+            told = [(maxima.TOPICS, of_topics), (maxima.INSTANCES, of_instances)]
+            told += [(maxima.USERS, of_topics)] if with_users else []
+            for kind, some in told:
+                for batch in batches(kind, some):
+                    self.database.maxima_raise(cursor, batch, kind)
 
     @property
     def folded_to(self) -> str:

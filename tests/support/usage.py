@@ -13,34 +13,51 @@ from django.db import connection
 
 from controlplane.clusters.models import Broker
 from controlplane.metering.models import Progress, Statement
-from controlplane.metering.pipeline.tables import INSTANCES, USERS, raising
+from controlplane.metering.pipeline.maxima import INSTANCES, TOPICS, USERS, Maxima, merging, staging
+from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
 Row = tuple[str, str, str, str, int, int, int, int, int, int, int]
 
 
 def usage_raise(rows: Iterable[Row]) -> None:
-    """One batch."""
-    with connection.cursor() as cursor:
-        for statement, values in raising(rows):
-            cursor.executemany(statement.replace("?", "%s"), values)
+    """Batches of topics' usage."""
+    _raise(TOPICS, rows)
 
 
 def instances_raise(rows: Iterable[tuple[str | int, ...]]) -> None:
-    """One batch of what is counted of whole instances, in the order of `INSTANCES.columns`."""
-    with connection.cursor() as cursor:
-        for statement, values in INSTANCES.raising(rows):
-            cursor.executemany(statement.replace("?", "%s"), values)
+    """Batches of what is counted of whole instances, in the order of `INSTANCES.columns`."""
+    _raise(INSTANCES, rows)
 
 
 def users_raise(rows: Iterable[tuple[str | int, ...]]) -> None:
-    """One batch of what is counted of users, in the order of `USERS.columns`."""
+    """Batches of what is counted of users, in the order of `USERS.columns`."""
+    _raise(USERS, rows)
+
+
+def _raise(kind: Maxima, rows: Iterable[Sequence[str | int]]) -> None:
     with connection.cursor() as cursor:
-        for statement, values in USERS.raising(rows):
-            cursor.executemany(statement.replace("?", "%s"), values)
+        for batch in batches(kind, rows):
+            values = [("tests", DEFAULT_CLUSTER, *kind.staged(row), row[-1]) for row in batch]
+            cursor.executemany(staging().replace("?", "%s"), values)
+            for statement, given in merging("tests"):
+                cursor.execute(statement.replace("?", "%s"), given)
+
+
+def batches(kind: Maxima, rows: Iterable[Sequence[str | int]]) -> Iterator[list[Sequence[str | int]]]:
+    """A batch has one row of each key: what names one again comes in the next."""
+    left = list(rows)
+    while left:
+        seen, batch, again = set(), [], []
+        for row in left:
+            key = tuple(row[: len(kind.owner) + 1])
+            (again if key in seen else batch).append(row)
+            seen.add(key)
+        yield batch
+        left = again
 
 
 def user_row(

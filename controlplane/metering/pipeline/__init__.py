@@ -2,15 +2,15 @@
 
 ::
 
-    brokers ──> __usage ──Kafka source──> parsed ──┬─ all ──────────────────────> lake/usage_raw                 Delta
-                                                   ├─ good ─> largest per key ─> database  (tables.py, DB-API)
-                                                   ├─ good ─────────────────────> lake/usage/hour=…/batch=…   Parquet
-                                                   └─ bad, with the reason ─────> lake/usage_bad/batch=…      JSON
+    brokers ──> __usage ──Kafka source──> parsed ──┬─ all, the bad ones with the reason ──> lake/usage_raw      Delta
+                                                   └─ good ─> largest of each key ──executors──> staged
+                                                                    staged ──one transaction──> database   DB-API
 
     schemas     what a record looks like to Spark, and the columns of each stage
     checks      which records are refused, with a sentence
     transforms  one idea per DataFrame -> DataFrame function
-    tables      the database's side: an upsert that only ever raises a maximum, and the job's signs of life
+    maxima      largest counters, staged and merged: statements that only ever raise (pure)
+    tables      the database's side: what is staged and merged, and the job's signs of life
     folded      days that are over as the database keeps them: sums, a horizon, and anchors of what is deleted
     positions   where the stream goes on, what it can never read, up to when the database is complete (pure)
     progress_table  the rows that say so

@@ -1,6 +1,6 @@
 """Days that are over, as the database keeps them: instance-hours and topic-days, and no row for each topic, boot and hour.
 
-Key rows (`tables.Maxima`) are the form in which the stream writes: because a maximum is only ever raised, kills, repetitions and
+Key rows (`maxima.Maxima`) are the form in which the stream writes: because a maximum is only ever raised, kills, repetitions and
 late records do no harm. They stay so. Once a day is final it is *folded*: what its key rows come to is added up into rows of the
 tables FOLDED, and the horizon, `folded_to` of the one row of `metering_fold`, moves behind it, all in one transaction. From then
 on nobody reads key rows before the horizon::
@@ -30,7 +30,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from controlplane.metering.pipeline.tables import INSTANCES, STATEMENT_TABLE, TOPICS, USERS, Maxima
+from controlplane.metering.pipeline.maxima import INSTANCES, TOPICS, USERS, Maxima
+from controlplane.metering.pipeline.tables import STATEMENT_TABLE
 
 FOLD_TABLE = "metering_fold"
 FOLDED_TO = f"COALESCE((SELECT folded_to FROM {FOLD_TABLE} WHERE id = 1), '')"  # noqa: S608

@@ -55,7 +55,7 @@ class Maxima:
         if len(row) != len(self.columns):
             raise ValueError(f"a row of {self.table} has {len(self.columns)} values, not {len(row)}")
         values = dict(zip(self.columns, row, strict=True))
-        name = values[self.owner[2]] if len(self.owner) > 2 else ""  # noqa: PLR2004
+        name = values[self.owner[2]] if len(self.owner) > 2 else ""
         return tuple({"kind": self.kind, "name": name, **values}.get(column, 0) for column in STAGED)
 
     def merging(self, run: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -127,8 +127,8 @@ KINDS = (TOPICS, INSTANCES, USERS)
 
 
 def staging() -> str:
-    """The statement that stages a row: the values are the run, those of STAGED, and when. Again, if need be, to no effect."""
-    columns = ("run", *STAGED, "updated_at_ms")
+    """The statement that stages a row: run, cluster, the values of STAGED, and when. Again, if need be, to no effect."""
+    columns = ("run", "cluster", *STAGED, "updated_at_ms")
     return (
         f"INSERT INTO {STAGED_TABLE} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
         f" ON CONFLICT (run, {', '.join(_STAGED_KEY)}) DO NOTHING"
@@ -140,7 +140,7 @@ def capping(run: str) -> tuple[str, tuple[Any, ...]]:
     same = " AND ".join(f"c.{name} = {STAGED_TABLE}.{staged}" for name, staged in _CAPPED.items())
     cap = f"FROM {CAP_TABLE} c WHERE {same}"
     lowered = ", ".join(
-        f"{name} = CASE WHEN {name} > (SELECT c.{name} {cap}) THEN (SELECT c.{name} {cap}) ELSE {name} END"  # noqa: S608
+        f"{name} = CASE WHEN {name} > (SELECT c.{name} {cap}) THEN (SELECT c.{name} {cap}) ELSE {name} END"
         for name in COUNTERS
     )
     statement = f"UPDATE {STAGED_TABLE} SET {lowered} WHERE run = ? AND kind = ? AND EXISTS (SELECT 1 {cap})"  # noqa: S608

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from typing import Any
 
 from controlplane.env import Environment
@@ -26,8 +25,7 @@ from controlplane.metering.pipeline.quota_days import (
     ends_at,
     row_of,
 )
-from controlplane.metering.pipeline.tables import Database
-from controlplane.spark.errors import PlainError
+from controlplane.metering.pipeline.tables import Database, StagingError, put_in_portions
 
 REPORT, STAGED = "quotas_quotaday", "quotas_quotadaystaged"
 MINUTE_TABLE, MADE_TABLE, INTERVAL_TABLE = "history_minute", "history_rolledup", "quotas_recordedinterval"
@@ -36,7 +34,6 @@ AGAIN_S = 300
 """So many of the last minutes may be made again (`history.services.ROLLED`)."""
 INTERVALS_KEPT = timedelta(days=7)
 """See `quotas.services.KEPT`: of days before nobody knows who waited below the limit."""
-ROWS_AT_ONCE = 1000
 _MINUTES = (
     "SELECT instance, at, produce_bytes_per_s_sum / samples, produce_limit_bytes_per_s, produce_throttled_ms,"  # noqa: S608
     " consume_bytes_per_s_sum / samples, consume_limit_bytes_per_s, consume_throttled_ms,"
@@ -54,10 +51,6 @@ _CARRY_OVER = (
     f"UPDATE {STAGED} SET guarantee = ({_GUARANTEE}), under_limit_ms = ({_WAITED})"  # noqa: S608
     f" WHERE run = ? AND day = ? AND under_limit_ms IS NULL AND EXISTS ({_WAITED} AND r.under_limit_ms IS NOT NULL)"
 )
-
-
-class StagingError(PlainError):
-    """What was staged is not there any more, or nothing was: the report stays as it was."""
 
 
 def slices(day: date) -> list[tuple[int, int]]:
@@ -84,22 +77,13 @@ def earlier_read(environment: Environment, day: date, before: int) -> Iterator[t
 
 def stage(environment: Environment, run: str, day: date, *, waits_known: bool, rows: Iterable[Any]) -> Iterator[int]:
     """Rows of `quota_frames.days` into the staging table; how many. Again, if need be: the same ends in the same."""
-    database = Database(environment)
     columns = ("run", *COLUMNS)
     statement = (
         f"INSERT INTO {STAGED} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
         " ON CONFLICT (run, instance, day, resource) DO NOTHING"
     )
     made = ((run, *row_of(day, _added(row, day, waits_known=waits_known))) for row in rows)
-    count = 0
-    try:
-        while portion := list(islice(made, ROWS_AT_ONCE)):
-            with database.transaction() as cursor:
-                database.run_many(cursor, statement, portion)
-            count += len(portion)
-    finally:
-        database.close()
-    yield count
+    return put_in_portions(environment, made, lambda database, cursor, some: database.run_many(cursor, statement, some))
 
 
 def _added(row: Any, day: date, *, waits_known: bool) -> Added:

@@ -40,10 +40,11 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline import transforms
 from controlplane.metering.pipeline.folded import largest
+from controlplane.metering.pipeline.maxima import MAXIMUM_TABLE
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.raw_commits import FIRST_LINE, Commit, Spans, commit_of, fresh
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.pipeline.tables import MAXIMUM_TABLE, Database
+from controlplane.metering.pipeline.tables import Database
 from controlplane.spark import delta
 from quota.contracts.usage import COUNTERS
 

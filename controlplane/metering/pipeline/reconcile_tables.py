@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 from controlplane.env import Environment
@@ -20,10 +19,11 @@ from controlplane.metering.pipeline import comparable, folded
 from controlplane.metering.pipeline.billed import billed_hours
 from controlplane.metering.pipeline.comparable import TOLD_WITHIN_MS, Looked, Range
 from controlplane.metering.pipeline.folded import FOLDED, TOPIC_HOURS, grown
+from controlplane.metering.pipeline.maxima import CAP_TABLE, MAXIMUM_TABLE
 from controlplane.metering.pipeline.progress_table import PROGRESS_TABLE
 from controlplane.metering.pipeline.schedule import DAY_MS
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.pipeline.tables import CAP_TABLE, MAXIMUM_TABLE, Database
+from controlplane.metering.pipeline.tables import Database, put_in_portions
 from quota.contracts.usage import COUNTERS
 
 RECONCILIATION_TABLE, DIFFERENCE_TABLE = "metering_reconciliation", "metering_difference"
@@ -32,7 +32,6 @@ CLUSTER_TABLE, INSTANCE_TABLE = "clusters_physicalcluster", "instances_instance"
 KEPT_MS = 400 * DAY_MS
 MOST_DIFFERENCES = 1000
 """Of one run, that are kept; all are counted."""
-ROWS_AT_ONCE = 1000
 
 
 class Found(NamedTuple):
@@ -96,19 +95,14 @@ def folded_put(environment: Environment, number: int, rows: Iterable[Sequence[An
 
     Of days that are not folded there must be none: `Reconciled.folded_to`.
     """
-    table, count = FOLDED[number], 0
+    table = FOLDED[number]
     keys = len(table.key) + 1
-    database = Database(environment)
-    try:
-        left = iter(rows)
-        while portion := list(islice(left, ROWS_AT_ONCE)):
-            with database.transaction() as cursor:
-                values = [table.values(row[:keys], [int(each) for each in row[keys:]]) for row in portion]
-                database.run_many(cursor, table.put_sql(), sorted(values))
-            count += len(portion)
-    finally:
-        database.close()
-    yield count
+
+    def put(database: Database, cursor: Any, portion: list[Any]) -> None:
+        values = [table.values(row[:keys], [int(each) for each in row[keys:]]) for row in portion]
+        database.run_many(cursor, table.put_sql(), sorted(values))
+
+    return put_in_portions(environment, rows, put)
 
 
 def billed_read(environment: Environment, start: str, end: str, instance: str) -> Iterator[tuple[Any, ...]]:
@@ -130,18 +124,12 @@ def billed_read(environment: Environment, start: str, end: str, instance: str) -
 
 
 def maxima_raise(environment: Environment, now_ms: int, rows: Iterable[Sequence[Any]]) -> Iterator[int]:
-    """Rows in the order of `tables.COLUMNS` but for the last, put into the database as the stream does; how many."""
-    database = Database(environment)
-    count = 0
-    try:
-        left = iter(rows)
-        while portion := list(islice(left, ROWS_AT_ONCE)):
-            with database.transaction() as cursor:
-                database.maxima_raise(cursor, ((*row, now_ms) for row in portion))
-            count += len(portion)
-    finally:
-        database.close()
-    yield count
+    """Rows in the order of `TOPICS.columns` but for the last, put into the database as the stream does; how many."""
+
+    def put(database: Database, cursor: Any, portion: list[Any]) -> None:
+        database.maxima_raise(cursor, [(*row, now_ms) for row in portion])
+
+    return put_in_portions(environment, rows, put)
 
 
 class Reconciled:

@@ -11,7 +11,7 @@ SLUICE_CLUSTER_SECURITY, SLUICE_CLUSTER_TLS  as of controlplane/env.py; the fold
 SLUICE_STACK_DIR      checkpoint, lake and Ivy's folder lie below it            ``var``
 DATABASE_URL          where usage goes; see controlplane/env.py                 ``var/db.sqlite3``
 SPARK_MASTER          a Spark cluster; unset: threads of this process           ``local[2]``
-SLUICE_LAKE           where tables and Parquet go, any URL that Spark writes to ``<stack dir>/lake``
+SLUICE_LAKE           where tables go, any URL that Spark writes to            ``<stack dir>/lake``
 SLUICE_USAGE_TRIGGER_S  seconds between micro-batches                           ``5``
 SLUICE_SPARK_SUBMIT   how the runner starts jobs, in words of a shell:          this Python
                       ``spark-submit --master yarn --deploy-mode client``

@@ -1,7 +1,6 @@
 """The database's side of the job, by DB-API: SQLite or PostgreSQL, as DATABASE_URL says. The tables are Django's.
 
-Largest counters are staged, by whoever has them, and merged by one transaction; `maxima` has the statements, and what they make of
-the tables.
+Largest counters are staged, by whoever has them, and merged by one transaction: the statements are `maxima`'s.
 
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
@@ -15,22 +14,28 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline.maxima import CAP_TABLE, STAGED_TABLE, TOPICS, Maxima, merging, staging
 from controlplane.metering.pipeline.positions import Moved
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.pipeline.statements import Boot, Statement, superseded
-from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS, USER_COUNTERS
+from controlplane.spark.errors import PlainError
 
 STATUS_TABLE = "metering_pipelinestatus"
 STATEMENT_TABLE = "metering_statement"
 BOOT_TABLE = "metering_boot"
 WAIVER_TABLE = "metering_brokerwaiver"
 LOCK_PATIENCE_S = 30
+ROWS_AT_ONCE = 1000
+
+
+class StagingError(PlainError):
+    """What was staged is not there any more, or nothing was: the tables stay as they were."""
 
 
 class Database:
@@ -97,6 +102,12 @@ class Database:
         if not self._is_sqlite:  # SQLite has one writer anyhow
             cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
+    def rows_are_looked_up(self, cursor: Any) -> None:
+        """Until the end of the transaction: few rows of a large table, whatever the planner believes of how many there are."""
+        if not self._is_sqlite:  # which joins in no other way
+            cursor.execute("SET LOCAL enable_hashjoin = off")
+            cursor.execute("SET LOCAL enable_mergejoin = off")
+
     def read(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows, one after the other, in no transaction of ours: no writer waits for them."""
         connection = self._connect()
@@ -110,20 +121,20 @@ class Database:
             if not self._is_sqlite:
                 connection.rollback()
 
-    def maxima_stage(self, cursor: Any, run: str, rows: Iterable[Sequence[Any]], now_ms: int) -> int:
-        """Rows in the order of STAGED, to be merged by the run; how many came. Again, if need be, to no effect."""
-        values = [(run, *row, now_ms) for row in rows]
-        self.run_many(cursor, staging(), values)
-        return len(values)
+    def staged_remove(self, cursor: Any) -> None:
+        """What runs of this cluster have staged that died before they merged it."""
+        self.run(cursor, f"DELETE FROM {STAGED_TABLE} WHERE cluster = ?", (self.cluster,))  # noqa: S608
+
+    def maxima_stage(self, cursor: Any, run: str, rows: Iterable[Sequence[Any]], now_ms: int) -> None:
+        """Rows in the order of `maxima.STAGED`, for the run to merge. Again, if need be, to no effect."""
+        self.run_many(cursor, staging(), ((run, self.cluster, *row, now_ms) for row in rows))
 
     def maxima_merge(self, cursor: Any, run: str, staged: int) -> None:
-        """All that the run has staged, up to what operators have capped; then it is staged no more. Raises StagingError."""
+        """All that the run has staged, up to what operators have capped; it is staged no more then. Raises StagingError."""
         if not self._is_sqlite:
             # Whoever sets a cap now waits until this is committed, and lowers what it brought; SQLite has one writer anyhow.
             cursor.execute(f"LOCK TABLE {CAP_TABLE} IN SHARE MODE")
-            # Few rows of a large table: each is looked up, whatever old statistics say of what is staged.
-            cursor.execute("SET LOCAL enable_hashjoin = off")
-            cursor.execute("SET LOCAL enable_mergejoin = off")
+        self.rows_are_looked_up(cursor)
         self.run(cursor, f"SELECT COUNT(*) FROM {STAGED_TABLE} WHERE run = ?", (run,))  # noqa: S608
         (found,) = cursor.fetchone()
         if found != staged:
@@ -131,12 +142,12 @@ class Database:
         for statement, values in merging(run):
             self.run(cursor, statement, values)
 
-    def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]], kind: Maxima = TOPICS) -> None:
-        """Rows in the order of `kind.columns`, staged and merged at once."""
-        run, staged = uuid.uuid4().hex, [(kind.staged(row), row[-1]) for row in rows]
-        for now_ms, some in groupby(staged, key=lambda each: each[1]):
-            self.maxima_stage(cursor, run, [row for row, _ in some], now_ms)
-        self.maxima_merge(cursor, run, len(staged))
+    def maxima_raise(self, cursor: Any, rows: Sequence[Sequence[Any]], kind: Maxima = TOPICS) -> None:
+        """Rows in the order of `kind.columns`, one of each key: staged and merged at once."""
+        run = uuid.uuid4().hex
+        for now_ms, some in groupby(rows, key=lambda row: row[-1]):
+            self.maxima_stage(cursor, run, map(kind.staged, some), now_ms)
+        self.maxima_merge(cursor, run, len(rows))
 
     def batch_note(
         self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None, early: int = 0
@@ -254,3 +265,23 @@ class Database:
         connection.execute(f"SET lock_timeout = {round(self._patience_s * 1000)}")
         connection.commit()
         return connection
+
+
+def put_in_portions(
+    environment: Environment, rows: Iterable[Any], put: Callable[[Database, Any, list[Any]], None],
+    cluster: str = DEFAULT_CLUSTER,
+) -> Iterator[int]:  # fmt: skip
+    """Rows of an executor's task into the database, by a connection of its own; how many.
+
+    `put` has a cursor and ROWS_AT_ONCE rows, in a transaction.
+    """
+    database, count = Database(environment, cluster=cluster), 0
+    try:
+        left = iter(rows)
+        while portion := list(islice(left, ROWS_AT_ONCE)):
+            with database.transaction() as cursor:
+                put(database, cursor, portion)
+            count += len(portion)
+    finally:
+        database.close()
+    yield count

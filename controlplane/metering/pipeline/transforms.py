@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from controlplane.metering.pipeline.checks import problem_of
+from controlplane.metering.pipeline.maxima import INSTANCES, STAGED, TOPICS, USERS
 from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
 from quota.contracts.usage import COMPLETE, COUNTERS, INSTANCE, INSTANCE_COUNTERS, USER, USER_COUNTERS
 
@@ -63,6 +64,19 @@ def statements(rows: DataFrame, now: datetime) -> DataFrame:
         F.unix_millis(_stamped(now)).alias("said_at_ms"),
         *PROVENANCE,
     )
+
+
+def largest(rows: DataFrame, now: datetime) -> DataFrame:
+    """The largest counters of each topic, instance and user on a boot in an hour, in columns `STAGED`: a row of each key."""
+    topics = _staged(maxima(booked(good(rows), now)), TOPICS.kind, F.col("topic"))
+    instances = _staged(instance_maxima(rows, now), INSTANCES.kind, F.lit(""))
+    return topics.union(instances).union(_staged(user_maxima(rows, now), USERS.kind, F.col(USER_NAME)))
+
+
+def _staged(found: DataFrame, kind: str, name: Column) -> DataFrame:
+    """Counters that the kind does not have are 0."""
+    given = {"kind": F.lit(kind), "name": name, **{column: F.col(column) for column in found.columns}}
+    return found.select(*(given.get(column, F.lit(0).cast("bigint")).alias(column) for column in STAGED))
 
 
 def instance_maxima(rows: DataFrame, now: datetime) -> DataFrame:
@@ -218,11 +232,6 @@ def _last_hour(now: datetime) -> Column:
     return F.date_format(latest, HOUR_FORMAT)
 
 
-def bad(rows: DataFrame) -> DataFrame:
-    """The records that were refused, whole."""
-    return rows.where(F.col("problem").isNotNull()).select("problem", "raw", *PROVENANCE, "recorded_at")
-
-
 def maxima(facts: DataFrame) -> DataFrame:
     """The largest counters of each key, with the place of the record that carried them.
 
@@ -235,15 +244,4 @@ def maxima(facts: DataFrame) -> DataFrame:
         .agg(largest.alias("largest"), *(F.max(name).alias(name) for name in COUNTERS))
         .select(*KEY, "largest.broker", *COUNTERS, "largest.source_partition", "largest.source_offset")
         .select(*MAXIMA)
-    )
-
-
-def lake_rows(facts: DataFrame, batch: str) -> DataFrame:
-    """Good records for the lake, in folders by hour and batch. `:` would be escaped in a folder's name: `2026-11-21T09`."""
-    return facts.select(
-        *(name for name in FACTS if name != "hour"),
-        *PROVENANCE,
-        "recorded_at",
-        F.substring("hour", 1, len("2026-11-21T09")).alias("hour"),
-        F.lit(batch).alias("batch"),
     )

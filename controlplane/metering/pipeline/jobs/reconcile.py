@@ -47,9 +47,9 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from controlplane.metering.pipeline import comparable, raw_table, reconcile_frames, reconcile_tables, runs, session
 from controlplane.metering.pipeline.comparable import Part, Range, day_range, hour_of
 from controlplane.metering.pipeline.folded import FOLDED, Folded
+from controlplane.metering.pipeline.maxima import INSTANCES, TOPICS, USERS, Maxima
 from controlplane.metering.pipeline.reconcile_tables import MOST_DIFFERENCES, Compared, Found, Reconciled
 from controlplane.metering.pipeline.settings import Settings
-from controlplane.metering.pipeline.tables import INSTANCES, TOPICS, USERS, Maxima
 from controlplane.spark import delta
 from controlplane.spark.errors import PlainError, said
 

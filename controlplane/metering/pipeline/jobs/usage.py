@@ -14,11 +14,13 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -26,14 +28,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming import StreamingQuery
 
+from controlplane.env import Environment
 from controlplane.java import JavaNotFoundError
 from controlplane.metering.pipeline import progress_table, runs, session, source, transforms
 from controlplane.metering.pipeline.listener import Listener
 from controlplane.metering.pipeline.positions import Looks, TopicState, reaching_back, starting
 from controlplane.metering.pipeline.raw_table import RawTable
-from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
-from controlplane.metering.pipeline.tables import Database
+from controlplane.metering.pipeline.tables import Database, put_in_portions
 from controlplane.spark.errors import first_line
 
 LOG = logging.getLogger("sluice.metering")
@@ -56,7 +58,7 @@ class AheadError(Exception):
 
 
 class UsageJob:
-    """One query, from `__usage` to database and lake."""
+    """One query, from `__usage` to lake and database."""
 
     def __init__(self, settings: Settings, spark: SparkSession, raw: RawTable | None = None) -> None:
         """`raw`: where every record goes, too; None: to no such table."""
@@ -175,18 +177,13 @@ class UsageJob:
         if self._raw is not None:  # first: the database is never ahead of it
             offsets = {span.source_partition: (span.first, span.last + 1) for span in spans}
             self._raw.append(rows, self.topic_id, offsets, now)
-        told = transforms.good(rows)
-        facts = transforms.booked(told, now)
-        early = transforms.early_count(told, now)
-        largest = transforms.maxima(facts).select(*MAXIMA).collect()
         statements = transforms.statements(rows, now).collect()
         boots = transforms.boots(rows, now).collect()
-        instances = transforms.instance_maxima(rows, now).collect()
-        users = transforms.user_maxima(rows, now).collect()
+        early = transforms.early_count(transforms.good(rows), now)
+        run = uuid4().hex
+        staged = self._stage(rows, run, now)
         with self._database.transaction() as cursor:
-            self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
-            self._database.instances_raise(cursor, ((*row, now_ms) for row in instances))
-            self._database.users_raise(cursor, ((*row, now_ms) for row in users))
+            self._database.maxima_merge(cursor, run, staged)
             self._database.boots_note(cursor, boots)
             self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
@@ -199,7 +196,15 @@ class UsageJob:
         self.records += sum(span.seen for span in spans)
         if early:
             LOG.warning("batch %d: %d records told under hours that had not come", number, early)
-        self._to_lake(rows, facts, f"{query[:8]}-{number:08d}", refused=refused)
+        if refused:
+            LOG.warning("batch %d: %d records refused", number, refused)
+
+    def _stage(self, rows: DataFrame, run: str, now: datetime) -> int:
+        """The largest counters of a batch into the staging table, by executors: no key comes to the driver. How many."""
+        with self._database.transaction() as cursor:
+            self._database.staged_remove(cursor)
+        put = partial(_stage, self._settings.environment, self._settings.cluster, run, int(now.timestamp() * 1000))
+        return int(transforms.largest(rows, now).rdd.mapPartitions(put).sum())
 
     def _check(self, first: Mapping[int, int]) -> None:
         """Raises AheadError. Once for each partition: what a batch leaves is where the next one begins."""
@@ -212,14 +217,6 @@ class UsageJob:
                     f" database has it up to {known}; it is read again from there"
                 )
             self._unchecked.pop(partition, None)
-
-    def _to_lake(self, rows: DataFrame, facts: DataFrame, batch: str, *, refused: int) -> None:
-        lake_rows = transforms.lake_rows(facts, batch).coalesce(1)
-        lake_rows.write.mode("overwrite").partitionBy("hour", "batch").parquet(f"{self._settings.lake}/usage")
-        if refused:
-            LOG.warning("batch %s: %d records refused", batch, refused)
-            folder = f"{self._settings.lake}/usage_bad/batch={batch}"
-            transforms.bad(rows).coalesce(1).write.mode("overwrite").json(folder)
 
     def sign_of_life(self, problem: str = "", *, started: bool = False, topic: TopicState | None = None) -> None:
         """For whoever looks into the database. A database that is away is no reason to stop.
@@ -332,6 +329,13 @@ class UsageJob:
             LOG.info("class archive written: the next start is faster")
 
 
+def _stage(environment: Environment, cluster: str, run: str, now_ms: int, rows: Iterable[Any]) -> Iterable[int]:
+    def put(database: Database, cursor: Any, portion: list[Any]) -> None:
+        database.maxima_stage(cursor, run, portion, now_ms)
+
+    return put_in_portions(environment, rows, put, cluster)
+
+
 def _now_ms() -> int:
     return int(time.time() * 1000)
 
@@ -348,7 +352,7 @@ def main() -> int:
         while True:
             try:
                 spark = session.open_session(settings)
-                LOG.info("Spark %s runs as %s", spark.version, settings.master)
+                LOG.info("Spark %s runs as %s", spark.version, spark.sparkContext.master)
                 UsageJob(settings, spark, RawTable(spark, settings.lake, settings.environment, settings.cluster)).run()
             except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
                 LOG.exception("Spark does not run")
