@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.consume import RawConsumer
 from tests.integration.clients import Sender, create_topic
+from tests.support.wire import answers
 
 if TYPE_CHECKING:
     from tests.support.cluster import ProcessCluster
@@ -76,6 +77,7 @@ class Reader:
     def __init__(self, cluster: ProcessCluster, tenant: Tenant, topic: str, partition: int) -> None:
         self._cluster, self._tenant, self._topic, self._partition = cluster, tenant, topic, partition
         self._raw: RawConsumer | None = None
+        self.leader: tuple[str, int] | None = None  # that was read from last
         self.offset = self.bytes = 0
 
     def read(self, end: int) -> None:
@@ -101,7 +103,8 @@ class Reader:
         leader = self._cluster.leader(self._tenant, self._topic, self._partition)
         if leader < 0:
             raise RuntimeError("no leader")
-        raw = RawConsumer(self._tenant.addresses[leader], self._topic, self._partition)
+        self.leader = self._tenant.addresses[leader]
+        raw = RawConsumer(self.leader, self._topic, self._partition)
         raw.offset = self.offset
         return raw
 
@@ -198,4 +201,6 @@ class Client:
             reader.read(self._sent[place])
             if reader.offset != self._sent[place]:
                 raise LostError(f"{self.tenant.id}: {place} ends at {reader.offset}, of {self._sent[place]} records")
+        for leader in {reader.leader for reader in self._readers.values() if reader.leader}:
+            answers(leader)  # a broker counts an answer once it has left: what comes after it, comes after that, too
         self._under_way.clear()
