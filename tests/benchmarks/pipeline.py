@@ -5,7 +5,7 @@ At 16x it is 500 instances with 100 topics on 3 brokers (`--instances`, `--topic
 work and no faster, and whether the driver's memory stays as it is, shows at 16x beside 1x.
 
 usage         records as the Kafka source hands them over, in batches as large as the stream's, through `UsageJob.take`: parsed,
-              checked, appended to `usage_raw`, added up, raised in the database, written to the lake. Kafka itself is left out
+              checked, appended to `usage_raw`, added up, staged and merged into the database. Kafka itself is left out
 reconcile     the day of these records, from the table that `usage` has just written: recomputed, compared with the database,
               rolled up, through `reconcile`. Boots are no older than the day: of older ones it reads the days before as well
 quota_report  a day of minutes, one row for each instance and minute, and 27 days of reports before it, through `report`
