@@ -64,7 +64,7 @@ class Maxima:
         yield self._carry_on(), (run, self.kind)
 
     def _raise(self) -> str:
-        """A row's counters become the larger ones. In the order of keys: of two that merge, none waits for the other in turn."""
+        """A row's counters become the larger ones. In the order of keys, as the indexes have them."""
         table, key = self.table, (*self.owner, "hour")
         staged = (*_STAGED_NAMES[: len(self.owner)], *self.columns[len(self.owner) :])
         larger = ", ".join(
