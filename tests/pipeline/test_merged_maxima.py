@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline import tables
 from controlplane.metering.pipeline.maxima import INSTANCES, KINDS, MAXIMUM_TABLE, STAGED_TABLE, TOPICS, merging
 from controlplane.metering.pipeline.tables import Database, StagingError, put_in_portions
 
@@ -122,6 +123,25 @@ def test_what_is_not_staged_any_more_is_not_taken_for_nothing(database):
     staged(database, "run", row(0, 5), row(1, 6))
     with database.transaction() as cursor:
         database.staged_remove(cursor)
+    with pytest.raises(StagingError, match="0 of 2 rows are staged"):
+        merged(database, "run", 2)
+    assert shown(database) == []
+
+
+def test_what_is_removed_while_it_is_merged_is_not_taken_for_nothing_either(database, environment, monkeypatch):
+    """Another job of the cluster begins a batch: the positions would move behind records that nobody has merged."""
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer")
+
+    def removed_first(run: str):
+        other = Database(environment)
+        with other.transaction() as cursor:
+            other.staged_remove(cursor)
+        other.close()
+        yield from merging(run)
+
+    staged(database, "run", row(0, 5), row(1, 6))
+    monkeypatch.setattr(tables, "merging", removed_first)
     with pytest.raises(StagingError, match="0 of 2 rows are staged"):
         merged(database, "run", 2)
     assert shown(database) == []

@@ -17,7 +17,7 @@ The exception are caps (model `Cap`): what operators have ruled out is lowered b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,9 +150,9 @@ def capping(run: str) -> tuple[str, tuple[Any, ...]]:
 _CAPPED = dict(zip(TOPICS.owner, _STAGED_NAMES, strict=True))
 
 
-def merging(run: str, kinds: Iterable[Maxima] = KINDS) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """All statements that merge what a run has staged, each with its values, in this order."""
+def merging(run: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """All statements that merge what a run has staged, each with its values, in this order. The last one removes it."""
     yield capping(run)
-    for kind in kinds:
+    for kind in KINDS:
         yield from kind.merging(run)
     yield f"DELETE FROM {STAGED_TABLE} WHERE run = ?", (run,)  # noqa: S608

@@ -143,12 +143,11 @@ class Database:
             cursor.execute(f"LOCK TABLE {CAP_TABLE} IN SHARE MODE")
             self.run(cursor, "SELECT pg_advisory_xact_lock(hashtext(?))", (f"{STAGED_TABLE} {self.cluster}",))
         self.rows_are_looked_up(cursor)
-        self.run(cursor, f"SELECT COUNT(*) FROM {STAGED_TABLE} WHERE run = ?", (run,))  # noqa: S608
-        (found,) = cursor.fetchone()
-        if found != staged:
-            raise StagingError(f"{found} of {staged} rows are staged: another job of this cluster removed them")
+        found = 0
         for statement, values in merging(run):
-            self.run(cursor, statement, values)
+            found = self.run(cursor, statement, values)
+        if found != staged:  # by the last one, which removes them: so none can have gone while the others ran
+            raise StagingError(f"{found} of {staged} rows are staged: another job of this cluster removed them")
 
     def maxima_raise(self, cursor: Any, rows: Sequence[Sequence[Any]], kind: Maxima = TOPICS) -> None:
         """Rows in the order of `kind.columns`, one of each key, of any clusters: staged and merged at once.
