@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline import tables
 from controlplane.metering.pipeline.maxima import INSTANCES, KINDS, MAXIMUM_TABLE, STAGED_TABLE, TOPICS, merging
 from controlplane.metering.pipeline.tables import Database, StagingError, put_in_portions
 
@@ -125,6 +128,25 @@ def test_what_is_not_staged_any_more_is_not_taken_for_nothing(database):
     assert shown(database) == []
 
 
+def test_what_is_removed_while_it_is_merged_is_not_taken_for_nothing_either(database, environment, monkeypatch):
+    """Another job of the cluster begins a batch: the positions would move behind records that nobody has merged."""
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer")
+
+    def removed_first(run: str):
+        other = Database(environment)
+        with other.transaction() as cursor:
+            other.staged_remove(cursor)
+        other.close()
+        yield from merging(run)
+
+    staged(database, "run", row(0, 5), row(1, 6))
+    monkeypatch.setattr(tables, "merging", removed_first)
+    with pytest.raises(StagingError, match="0 of 2 rows are staged"):
+        merged(database, "run", 2)
+    assert shown(database) == []
+
+
 def test_what_a_dead_run_has_staged_is_removed_and_that_of_another_cluster_stays(database, environment):
     second = Database(environment, cluster="second")
     staged(database, "dead", row(0, 5))
@@ -135,6 +157,68 @@ def test_what_a_dead_run_has_staged_is_removed_and_that_of_another_cluster_stays
     merged(second, "alive", 1)
     second.close()
     assert [produced for _, _, produced, _ in shown(database)] == [6]
+
+
+@pytest.mark.parametrize("other_is", ["another job of the cluster", "reconcile"])
+def test_who_merges_rows_of_the_same_topic_at_the_same_moment_waits_so_that_no_hour_counts_what_another_has_counted(
+    database, environment, other_is
+):
+    """On PostgreSQL neither would see what the other has not committed, and both hours would count from 0."""
+    stream = database if other_is != "reconcile" else Database(environment, cluster="second")
+    staged(stream, "run", row(1, 5))
+    staged(database, "other", row(2, 9))
+    done = threading.Event()
+
+    def merge() -> None:
+        second = Database(environment)
+        with second.transaction() as cursor:
+            if other_is == "reconcile":
+                second.maxima_raise(cursor, [("ins-k3v9x2qa", "b1", "orders", HOURS[2], 1, 9, 7, 0, 3, 0, 0)])
+            else:
+                second.maxima_merge(cursor, "other", 1)
+        second.close()
+        done.set()
+
+    with stream.transaction() as cursor:
+        stream.maxima_merge(cursor, "run", 1)
+        merging_too = threading.Thread(target=merge)
+        merging_too.start()
+        assert not done.wait(0.5)
+    merging_too.join(10)
+    stream.close()
+    assert [counters for _, _, *counters in shown(database)] == [[5, 0], [9, 5]]
+
+
+def test_streams_of_two_clusters_merge_at_the_same_moment_where_the_database_can(database, environment):
+    """An instance is on one cluster, so they share no rows."""
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer")
+    second = Database(environment, cluster="second", patience_s=1)
+    staged(database, "run", row(1, 5))
+    staged(second, "other", row(1, 9, topic="clicks"))
+    with database.transaction() as cursor:
+        database.maxima_merge(cursor, "run", 1)
+        merged(second, "other", 1)
+    second.close()
+    assert [produced for _, _, produced, _ in shown(database)] == [9, 5]
+
+
+def test_two_attempts_at_one_task_stage_its_rows_at_the_same_moment_each_in_its_own_order(database, environment):
+    """Spark promises no order: PostgreSQL gives one up of two that wait for each other."""
+    rows = [row(number % 24, number, topic=f"t{number // 24}") for number in range(1000)]
+    begin = threading.Barrier(2, timeout=30)
+
+    def attempt(own_rows: list[tuple]) -> None:
+        own = Database(environment)
+        for turn in range(5):
+            begin.wait()
+            staged(own, f"run {turn}", *own_rows)
+        own.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(attempt, some) for some in (rows, rows[::-1])]:
+            done.result()
+    assert left(database) == 5000
 
 
 def test_rows_of_a_task_come_in_portions_of_a_transaction_each(environment, database):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -192,6 +195,31 @@ def test_what_another_run_has_taken_away_is_not_published(database, report):
     with pytest.raises(quota_tables.StagingError, match="1 of 2 rows"):
         report.publish("r", DAY, 2)
     assert [row[5] for row in rows_of(database)] == [1]
+
+
+def test_two_attempts_at_one_task_stage_its_rows_at_the_same_moment_each_in_its_own_order(database, database_url):
+    """Spark promises no order: PostgreSQL gives one up of two that wait for each other."""
+    environment = Environment.read({"DATABASE_URL": database_url})
+    counted = dict.fromkeys(
+        ("p50", "p95", "p99", "most", "used_permille", "minutes", "throttled_minutes", "throttled_ms"), 1
+    )
+    rows = [
+        SimpleNamespace(
+            instance=f"ins-{number:08}", resource="storage", limit=5, under_limit_ms=None, earlier=(), **counted
+        )
+        for number in range(1000)
+    ]
+    begin = threading.Barrier(2, timeout=30)
+
+    def attempt(own_rows: list[SimpleNamespace]) -> None:
+        for turn in range(5):
+            begin.wait()
+            assert list(quota_tables.stage(environment, f"run {turn}", DAY, waits_known=True, rows=own_rows)) == [1000]
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(attempt, some) for some in (rows, rows[::-1])]:
+            done.result()
+    assert len(rows_of(database, quota_tables.STAGED)) == 5000
 
 
 def test_nothing_takes_the_place_of_nothing(database, report):

@@ -19,13 +19,14 @@ from quota.contracts.usage import (
     VERSION,
 )
 
-HOUR = r"^[12]\d{3}-\d{2}-\d{2}T\d{2}:00:00Z$"
-INSTANCE_ID = r"^ins-[a-z0-9]{8}$"
+# `\z`: before `$` there may be a line's end.
+HOUR = r"^[12]\d{3}-\d{2}-\d{2}T\d{2}:00:00Z\z"
+INSTANCE_ID = r"^ins-[a-z0-9]{8}\z"
 LONGEST_TOPIC = 249
 LONGEST_BOOT = 64
 LONGEST_CLUSTER = 64
 LONGEST_ID = 36
-BOOT = r"^[0-9a-f]{1,16}$"
+BOOT = r"^[0-9a-f]{1,16}\z"
 MOST_BOOTS = 1000
 MOST_BYTES = 2**60
 """Of one topic since a broker's boot: a year at 36 GB/s. Beyond it is what a damaged counter says."""
@@ -44,10 +45,12 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
         return F.when(condition, F.lit(sentence))
 
     def length_outside(name: str, most: int) -> Column:
-        return ~F.coalesce(F.length(member(name)).between(1, most), F.lit(False))
+        return (F.length(F.coalesce(member(name), F.lit(""))) == 0) | unfit(name, most)
 
-    def longer(name: str, most: int) -> Column:
-        return F.length(F.coalesce(member(name), F.lit(""))) > most
+    def unfit(name: str, most: int) -> Column:
+        """Longer, or with NUL, which PostgreSQL does not take."""
+        text = F.coalesce(member(name), F.lit(""))
+        return (F.length(text) > most) | text.contains("\0")
 
     def is_of_another(own: str) -> Column:
         return ~F.coalesce(member("cluster"), F.lit("")).isin("", own)
@@ -64,7 +67,7 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
             "hour is not the beginning of a UTC hour",
         ),
         refuse(member("broker").isNull(), "broker is not a number"),
-        refuse(longer("cluster", LONGEST_CLUSTER), "cluster is not a cluster's name"),
+        refuse(unfit("cluster", LONGEST_CLUSTER), "cluster is not a cluster's name"),
         *(
             []
             if cluster is None
@@ -77,7 +80,7 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
         is_no_instance,
         refuse(length_outside("topic", LONGEST_TOPIC), "topic is not a topic name"),
         refuse((member("version") > 1) & lacks_any, "cluster or topic_id is missing"),
-        refuse(longer("topic_id", LONGEST_ID), "topic_id is not a topic's UUID"),
+        refuse(unfit("topic_id", LONGEST_ID), "topic_id is not a topic's UUID"),
         *of_all,
         *(refuse(~F.coalesce(member(name) >= 0, F.lit(False)), f"{name} is not a count of bytes") for name in COUNTERS),
         *(
@@ -99,10 +102,8 @@ def problem_of(raw: str, parsed: str, cluster: str | None = None) -> Column:
         )
 
     of_instance = of_wire(counters=INSTANCE_COUNTERS)
-    is_no_name = ~F.coalesce(F.length(member("user")) <= LONGEST_USER, F.lit(False))  # empty: nobody has signed in
-    of_user = of_wire(
-        refuse(is_no_name | member("user").contains("\0"), "user is not a user's name"), counters=USER_COUNTERS
-    )
+    is_no_name = member("user").isNull() | unfit("user", LONGEST_USER)  # empty: nobody has signed in
+    of_user = of_wire(refuse(is_no_name, "user is not a user's name"), counters=USER_COUNTERS)
     of_hours = F.coalesce(
         refuse(member("version") > COMPLETE_VERSION, f"a version newer than {COMPLETE_VERSION}"),
         *of_all,

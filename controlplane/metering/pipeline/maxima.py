@@ -17,7 +17,7 @@ The exception are caps (model `Cap`): what operators have ruled out is lowered b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ class Maxima:
         yield self._carry_on(), (run, self.kind)
 
     def _raise(self) -> str:
-        """A row's counters become the larger ones. In the order of keys: of two that merge, none waits for the other in turn."""
+        """A row's counters become the larger ones. In the order of keys, as the indexes have them."""
         table, key = self.table, (*self.owner, "hour")
         staged = (*_STAGED_NAMES[: len(self.owner)], *self.columns[len(self.owner) :])
         larger = ", ".join(
@@ -150,9 +150,9 @@ def capping(run: str) -> tuple[str, tuple[Any, ...]]:
 _CAPPED = dict(zip(TOPICS.owner, _STAGED_NAMES, strict=True))
 
 
-def merging(run: str, kinds: Iterable[Maxima] = KINDS) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """All statements that merge what a run has staged, each with its values, in this order."""
+def merging(run: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """All statements that merge what a run has staged, each with its values, in this order. The last one removes it."""
     yield capping(run)
-    for kind in kinds:
+    for kind in KINDS:
         yield from kind.merging(run)
     yield f"DELETE FROM {STAGED_TABLE} WHERE run = ?", (run,)  # noqa: S608

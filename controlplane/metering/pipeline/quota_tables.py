@@ -83,7 +83,11 @@ def stage(environment: Environment, run: str, day: date, *, waits_known: bool, r
         " ON CONFLICT (run, instance, day, resource) DO NOTHING"
     )
     made = ((run, *row_of(day, _added(row, day, waits_known=waits_known))) for row in rows)
-    return put_in_portions(environment, made, lambda database, cursor, some: database.run_many(cursor, statement, some))
+
+    def put(database: Database, cursor: Any, portion: list[Any]) -> None:
+        database.run_many(cursor, statement, sorted(portion))  # two attempts at one task would wait for each other
+
+    return put_in_portions(environment, made, put)
 
 
 def _added(row: Any, day: date, *, waits_known: bool) -> Added:

@@ -20,7 +20,6 @@ __all__ = ["archive_write", "close_session", "kafka_jars", "open_batch_session",
 OPTIONS = {
     "spark.sql.shuffle.partitions": "2",  # a batch is thousands of rows, not millions
     "spark.sql.adaptive.enabled": "false",  # plans anew what is too small to matter
-    "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
 }

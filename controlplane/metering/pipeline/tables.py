@@ -126,24 +126,35 @@ class Database:
         self.run(cursor, f"DELETE FROM {STAGED_TABLE} WHERE cluster = ?", (self.cluster,))  # noqa: S608
 
     def maxima_stage(self, cursor: Any, run: str, rows: Iterable[Sequence[Any]], now_ms: int) -> None:
-        """Rows in the order of `maxima.STAGED`, for the run to merge. Again, if need be, to no effect."""
-        self.run_many(cursor, staging(), ((run, self.cluster, *row, now_ms) for row in rows))
+        """Rows in the order of `maxima.STAGED`, for the run to merge. Again, if need be, to no effect.
+
+        In the order of keys: two attempts at one task have its rows in orders of their own, and would wait for each other.
+        """
+        self.run_many(cursor, staging(), ((run, self.cluster, *row, now_ms) for row in sorted(map(tuple, rows))))
 
     def maxima_merge(self, cursor: Any, run: str, staged: int) -> None:
-        """All that the run has staged, up to what operators have capped; it is staged no more then. Raises StagingError."""
-        if not self._is_sqlite:
-            # Whoever sets a cap now waits until this is committed, and lowers what it brought; SQLite has one writer anyhow.
+        """All that the run has staged, up to what operators have capped; it is staged no more then. Raises StagingError.
+
+        Another job of this cluster waits, since it may raise rows of the same owners: neither would see what the other has not
+        committed, and both would count it. Other clusters have other instances.
+        """
+        if not self._is_sqlite:  # SQLite has one writer anyhow
+            # Whoever sets a cap now waits until this is committed, and lowers what it brought.
             cursor.execute(f"LOCK TABLE {CAP_TABLE} IN SHARE MODE")
+            self.run(cursor, "SELECT pg_advisory_xact_lock(hashtext(?))", (f"{STAGED_TABLE} {self.cluster}",))
         self.rows_are_looked_up(cursor)
-        self.run(cursor, f"SELECT COUNT(*) FROM {STAGED_TABLE} WHERE run = ?", (run,))  # noqa: S608
-        (found,) = cursor.fetchone()
-        if found != staged:
-            raise StagingError(f"{found} of {staged} rows are staged: another job of this cluster removed them")
+        found = 0
         for statement, values in merging(run):
-            self.run(cursor, statement, values)
+            found = self.run(cursor, statement, values)
+        if found != staged:  # by the last one, which removes them: so none can have gone while the others ran
+            raise StagingError(f"{found} of {staged} rows are staged: another job of this cluster removed them")
 
     def maxima_raise(self, cursor: Any, rows: Sequence[Sequence[Any]], kind: Maxima = TOPICS) -> None:
-        """Rows in the order of `kind.columns`, one of each key: staged and merged at once."""
+        """Rows in the order of `kind.columns`, one of each key, of any clusters: staged and merged at once.
+
+        The streams of all clusters wait meanwhile, as in `maxima_merge`.
+        """
+        self.writers_wait(cursor, CAP_TABLE)  # every merge locks it
         run = uuid.uuid4().hex
         for now_ms, some in groupby(rows, key=lambda row: row[-1]):
             self.maxima_stage(cursor, run, map(kind.staged, some), now_ms)
