@@ -17,7 +17,7 @@ from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.api.schema import PublishedGenerator
 from controlplane.billing import api as billing
-from controlplane.billing import plan_api
+from controlplane.billing import plan_api, statement_api
 from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.connections import api as connections
@@ -175,6 +175,9 @@ urlpatterns = [
     path(f"{V1}/invoices/<id:number>/pdf", billing.InvoicePdfApi.as_view()),
     path(f"{V1}/invoices/<id:number>/focus.csv", billing.InvoiceFocusApi.as_view()),
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
+    path(f"{V1}/statement", statement_api.StatementApi.as_view()),
+    path(f"{V1}/statement/pdf", statement_api.StatementPdfApi.as_view()),
+    path(f"{V1}/statement/focus.csv", statement_api.StatementFocusApi.as_view()),
     path(f"{V1}/credit-notes", billing.CreditNotesApi.as_view()),
     path(f"{V1}/credit-notes/<id:note>", billing.CreditNoteApi.as_view()),
     path(f"{V1}/credit-notes/<id:note>/pdf", billing.CreditNotePdfApi.as_view()),

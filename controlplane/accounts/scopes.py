@@ -66,6 +66,7 @@ BY_ADDRESS = (
     ("cost", BILLING),
     ("invoices", BILLING),
     ("credit-notes", BILLING),
+    ("statement", BILLING),
     (f"{_TOPIC}/messages", MESSAGES),
     (f"{_TOPIC}/delete-records", MESSAGES),
     (f"{_TOPIC}/whitelist", ACCESS),

@@ -29,7 +29,9 @@ from controlplane.billing.pricing.currencies import check_sole_currency
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
 from controlplane.billing.waiting import (
+    ADJUSTED_FOR,
     GRACE,
+    gone,
     month_waivers,
     months_due,
     uninvoiced,
@@ -47,13 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from django.db.models import QuerySet
-
     from controlplane.metering.models import BrokerWaiver
 
 LOG = logging.getLogger(__name__)
-ADJUSTED_FOR = 12
-"""Months for which usage that comes late is still billed, or paid back."""
 ATTEMPTS = 20
 _REASON = "the closer serves every organisation"
 
@@ -87,7 +85,9 @@ def _month_close(month: Month, now: datetime, cluster: str, metered: Completenes
     instances = waived_instances(month, cluster) if why else uninvoiced(month, cluster)
     closed = sum(_close_guarded(instance, month, now, waived) for instance in instances.iterator())
     if not why and newest:
-        closed += sum(_close_guarded(instance, month, now, waived) for instance in _gone(month, cluster))
+        closed += sum(
+            _close_guarded(instance, month, now, waived) for instance in gone(month).filter(cluster__name=cluster)
+        )
     if not why:
         return closed
     count = waiting_instances(month, cluster).count()
@@ -186,17 +186,6 @@ def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = Fa
     )
     invoice.hash = invoice.sealed().hash()
     return invoice
-
-
-def _gone(month: Month, cluster: str) -> QuerySet[Instance]:
-    """Instances of a cluster that were gone before a month and have invoices that late usage may still adjust."""
-    invoices = Invoice.objects.unscoped(_REASON)
-    settled = Settled.objects.unscoped(_REASON).filter(month=str(month))
-    rows = Instance.objects.unscoped(_REASON).select_related("organisation", "cluster")
-    rows = rows.filter(deleted_at__lt=month.start, cluster__name=cluster)
-    rows = rows.filter(pk__in=invoices.filter(month__gte=str(month.before(ADJUSTED_FOR))).values("instance_id"))
-    rows = rows.exclude(pk__in=invoices.filter(month=str(month)).values("instance_id"))
-    return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")
 
 
 def _close_guarded(instance: Instance, month: Month, now: datetime, waived: Waived | None) -> bool:

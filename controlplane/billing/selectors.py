@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from controlplane.billing import waiting
-from controlplane.billing.chain import NOTE_PREFIX, number_of, number_text
+from controlplane.billing.chain import NOTE_PREFIX, Sealed, number_of, number_text
 from controlplane.billing.exports.credit_note import CreditNoteDocument, credit_note_document
 from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
 from controlplane.billing.models import (
@@ -438,11 +438,21 @@ def invoice_get(*, organisation: Organisation, number: str) -> Invoice:
 
 def invoice_exported(*, organisation: Organisation, number: str) -> InvoiceDocument:
     """An invoice as its PDF and its FOCUS rows take it. Raises NotFound, and Conflict where it is not what was sealed."""
-    invoice = invoice_get(organisation=organisation, number=number)
-    names = Names(settings.ENVIRONMENT.seller, organisation.name, invoice.instance.name)
+    return document_of(invoice_get(organisation=organisation, number=number), organisation)
+
+
+def sealed_of(invoice: Invoice) -> Sealed:
+    """What was sealed. Raises Conflict where the row is not that any more."""
     sealed = invoice.sealed()
     if sealed.hash() != invoice.hash:
+        number = number_text(invoice.number)
         raise Conflict(f"{number} is not the invoice that was sealed: compute it once more", code="invoice_damaged")
+    return sealed
+
+
+def document_of(invoice: Invoice, organisation: Organisation) -> InvoiceDocument:
+    """Of an invoice of the organisation. Raises Conflict where it is not what was sealed."""
+    names, sealed = Names(settings.ENVIRONMENT.seller, organisation.name, invoice.instance.name), sealed_of(invoice)
     last_plan = documents.terms_in(invoice.inputs)[-1].plan
     waived = invoice.inputs.get("metering") == "waived"
     return invoice_document(sealed, names, last_plan=last_plan, waived=waived)
@@ -478,10 +488,15 @@ def credited_of(invoice: Invoice) -> Decimal:
 
 def credit_note_exported(*, organisation: Organisation, number: str) -> CreditNoteDocument:
     """A note as its PDF and its FOCUS row take it. Raises NotFound, and Conflict where it is not what was sealed."""
-    note = credit_note_get(organisation=organisation, number=number)
+    return note_document_of(credit_note_get(organisation=organisation, number=number), organisation)
+
+
+def note_document_of(note: CreditNote, organisation: Organisation) -> CreditNoteDocument:
+    """Of a credit note of the organisation. Raises Conflict where it is not what was sealed."""
     names = Names(settings.ENVIRONMENT.seller, organisation.name, note.invoice.instance.name)
     sealed = note.sealed()
     if sealed.hash() != note.hash:
+        number = note.number_text
         raise Conflict(f"{number} is not the credit note that was sealed", code="credit_note_damaged")
     return credit_note_document(sealed, names, instance=note.invoice.instance_id, month=note.invoice.month)
 

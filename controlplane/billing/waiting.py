@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, Exists, Min, OuterRef, Q
 
-from controlplane.billing.models import Invoice, MeteringWaiver
+from controlplane.billing.models import Invoice, MeteringWaiver, Settled
 from controlplane.billing.pricing.credits import credit_terms_of
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
@@ -34,6 +34,8 @@ CLOSE_AFTER = timedelta(hours=6)
 GRACE = timedelta(hours=1)
 LOOK_BACK = 24
 """Months that are closed late where the service or its metering was down."""
+ADJUSTED_FOR = 12
+"""Months for which usage that comes late is still billed, or paid back."""
 
 OPEN = "open"  # the month is not over
 WAITING = "waiting_for_metering"  # it is over, and not all of its usage has been counted
@@ -81,6 +83,28 @@ def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:
     """Instances of a cluster that existed in a month and have no invoice for it."""
     rows = Instance.objects.unscoped(_REASON).select_related("organisation", "cluster")
     return rows.filter(_lacks(month), cluster__name=cluster).order_by("pk")
+
+
+def gone(month: Month) -> QuerySet[Instance]:
+    """Instances that were gone before a month and have invoices that late usage may still adjust, by one of that month."""
+    invoices = Invoice.objects.unscoped(_REASON)
+    settled = Settled.objects.unscoped(_REASON).filter(month=str(month))
+    rows = (
+        Instance.objects.unscoped(_REASON).select_related("organisation", "cluster").filter(deleted_at__lt=month.start)
+    )
+    rows = rows.filter(pk__in=invoices.filter(month__gte=str(month.before(ADJUSTED_FOR))).values("instance_id"))
+    rows = rows.exclude(pk__in=invoices.filter(month=str(month)).values("instance_id"))
+    return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")
+
+
+def to_come(*, organisation: Organisation, month: Month, now: datetime) -> int:
+    """How many invoices of a month are not written yet: what is known of now, since a month that goes on may bring more.
+
+    Of instances that were gone before the month, one may come only while it is the newest month that is due.
+    """
+    count = Instance.objects.for_organisation(organisation).filter(_lacks(month)).count()
+    newest = months_due(now)[-1]
+    return count + gone(month).filter(organisation=organisation).count() if month == newest else count
 
 
 def uninvoiced_ever(cluster: str, now: datetime) -> int:

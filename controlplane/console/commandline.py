@@ -119,6 +119,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "invoice_pdf": ("bill pdf", "number"),
     "invoice_focus": ("bill focus", "number"),
     "invoice_verify": ("bill verify", "number"),
+    "statement": ("bill statement",),
+    "statement_pdf": ("bill statement-pdf",),
+    "statement_focus": ("bill statement-focus",),
     "credit_note_pdf": ("bill credit-note-pdf", "note"),
     "credit_note_focus": ("bill credit-note-focus", "note"),
     "caps": ("caps",),
@@ -130,7 +133,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 
-OF_A_MONTH = frozenset({"instance_bill", "instance_cost_topics", "instance_cost_users", "instance_what_if"})
+OF_A_MONTH = frozenset(
+    {
+        "instance_bill", "instance_cost_topics", "instance_cost_users", "instance_what_if",
+        "statement", "statement_pdf", "statement_focus",
+    }
+)  # fmt: skip
 """Pages whose address may name a month; without it the program would answer for the present one."""
 
 ASKED = {

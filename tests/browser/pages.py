@@ -147,6 +147,8 @@ def tenants(console: Console) -> dict[str, str]:
         "hanging-transactions": f"{one}/hanging-transactions",
         "transaction-end": f"{one}/transaction-end/order-copier",
         "bills": f"{org}/bills",
+        "statement": f"{org}/statement?month={console.month}",
+        "statement-so-far": f"{org}/statement",
         "budgets": f"{org}/budgets",
         "budget-new": f"{org}/new-budget",
         "budget": f"{org}/budgets/bud-000000000001",

@@ -86,6 +86,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
+    "statement": [f"?month={Month.of(SYSTEM_CLOCK.now()).before(1)}"],
     "fleet": ["?q=instance&page=2"],
     "fleet_heat": ["?of=instances", "?of=now&measure=allocation", "?measure=isr&range=24h"],
     "fleet_broker": ["?range=24h"],

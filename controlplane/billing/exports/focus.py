@@ -137,14 +137,15 @@ UNITS: Mapping[str, Unit] = {
 USAGE = "Usage"
 
 
-def focus_csv(document: InvoiceDocument | CreditNoteDocument) -> bytes:
-    """A header and a line for each charge, or for the credit; UTF-8, CRLF."""
+def focus_csv(*documents: InvoiceDocument | CreditNoteDocument) -> bytes:
+    """A header and a line for each charge of the invoices, and for each credit; UTF-8, CRLF."""
     lines = _Lines()
     writer = csv.writer(lines)
     writer.writerow([column.name for column in COLUMNS])
-    rows = focus_rows(document) if isinstance(document, InvoiceDocument) else [credit_row(document)]
-    for row in rows:
-        writer.writerow([_text(row[column.name]) for column in COLUMNS])
+    for document in documents:
+        rows = focus_rows(document) if isinstance(document, InvoiceDocument) else [credit_row(document)]
+        for row in rows:
+            writer.writerow([_text(row[column.name]) for column in COLUMNS])
     return "".join(lines.written).encode("utf-8", errors="replace")
 
 

@@ -47,10 +47,24 @@ LINE = colors.HexColor("#c8ccd2")
 TEXT = ParagraphStyle("text", fontName=PLAIN, fontSize=8, leading=11, wordWrap="CJK")  # breaks long names, too
 SMALL = ParagraphStyle("small", parent=TEXT, fontSize=6.5, leading=9, textColor=colors.HexColor("#4a5058"))
 _RIGHT = ParagraphStyle("right", parent=TEXT, alignment=TA_RIGHT)
-_STRONG = ParagraphStyle("strong", parent=TEXT, fontName=BOLD)
-_STRONG_RIGHT = ParagraphStyle("strong right", parent=_STRONG, alignment=TA_RIGHT)
-HEADING = ParagraphStyle("heading", parent=_STRONG, fontSize=10, leading=14, spaceBefore=5 * mm, spaceAfter=1.5 * mm)
-TITLE = ParagraphStyle("title", parent=_STRONG, fontSize=16, leading=22)
+STRONG = ParagraphStyle("strong", parent=TEXT, fontName=BOLD)
+STRONG_RIGHT = ParagraphStyle("strong right", parent=STRONG, alignment=TA_RIGHT)
+HEADING = ParagraphStyle("heading", parent=STRONG, fontSize=10, leading=14, spaceBefore=5 * mm, spaceAfter=1.5 * mm)
+TITLE = ParagraphStyle("title", parent=STRONG, fontSize=16, leading=22)
+TABLE = TableStyle(
+    [
+        ("FONT", (0, 0), (-1, -1), PLAIN, TEXT.fontSize, TEXT.leading),
+        ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
+        ("VALIGN", (0, 0), (-1, -1), "TOP"),
+        ("LINEBELOW", (0, 0), (-1, -2), 0.4, LINE),
+        ("LINEABOVE", (0, -1), (-1, -1), 0.8, colors.black),
+        ("LEFTPADDING", (0, 0), (0, -1), 0),
+        ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
+        ("TOPPADDING", (0, 0), (-1, -1), 2),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
+    ]
+)
+"""Heads, rows, and a line of sums."""
 
 
 def invoice_pdf(document: InvoiceDocument) -> bytes:
@@ -112,7 +126,7 @@ def _head(document: InvoiceDocument) -> Table:
 def facts(rows: Sequence[tuple[str, str]]) -> Table:
     """Names with what they say, which is markup already."""
     table = Table(
-        [[Paragraph(name, _STRONG), Paragraph(text, TEXT)] for name, text in rows],
+        [[Paragraph(name, STRONG), Paragraph(text, TEXT)] for name, text in rows],
         colWidths=(25 * mm, sum(WIDTHS) - 25 * mm),
     )
     table.setStyle(TableStyle([("VALIGN", (0, 0), (-1, -1), "TOP"), ("LEFTPADDING", (0, 0), (0, -1), 0)]))
@@ -120,31 +134,17 @@ def facts(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def _table(charges: Sequence[Charge], sum_of: str, currency: str) -> LongTable:
-    heads = [Paragraph(head, _STRONG if place == 0 else _STRONG_RIGHT) for place, head in enumerate(HEADS)]
+    heads = [Paragraph(head, STRONG if place == 0 else STRONG_RIGHT) for place, head in enumerate(HEADS)]
     amount = total_of(charge.amount for charge in charges)
     last = [
-        Paragraph(sum_of, _STRONG),
+        Paragraph(sum_of, STRONG),
         "",
         "",
-        Paragraph(currency, _STRONG_RIGHT),
-        Paragraph(_money(amount), _STRONG_RIGHT),
+        Paragraph(currency, STRONG_RIGHT),
+        Paragraph(money_text(amount), STRONG_RIGHT),
     ]
     table = LongTable([heads, *map(_row, charges), last], colWidths=WIDTHS, repeatRows=1)
-    table.setStyle(
-        TableStyle(
-            [
-                ("FONT", (0, 0), (-1, -1), PLAIN, TEXT.fontSize, TEXT.leading),
-                ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
-                ("VALIGN", (0, 0), (-1, -1), "TOP"),
-                ("LINEBELOW", (0, 0), (-1, -2), 0.4, LINE),
-                ("LINEABOVE", (0, -1), (-1, -1), 0.8, colors.black),
-                ("LEFTPADDING", (0, 0), (0, -1), 0),
-                ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
-                ("TOPPADDING", (0, 0), (-1, -1), 2),
-                ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
-            ]
-        )
-    )
+    table.setStyle(TABLE)
     return table
 
 
@@ -163,7 +163,7 @@ def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
         [Paragraph(f"{charge.number}. {charge.title}", TEXT), Paragraph("<br/>".join(map(safe, notes)), SMALL)],
         *map(
             _cell,
-            (_plain(charge.quantity), unit_name(charge.unit), _plain(charge.unit_price), _money(charge.amount)),
+            (_plain(charge.quantity), unit_name(charge.unit), _plain(charge.unit_price), money_text(charge.amount)),
             WIDTHS[1:],
         ),
     ]
@@ -181,9 +181,9 @@ def _total(document: InvoiceDocument) -> Table:
 
 def sum_line(name: str, currency: str, amount: Decimal) -> Table:
     """What a document comes to, large."""
-    big = ParagraphStyle("big", parent=_STRONG, fontSize=12, leading=16)
+    big = ParagraphStyle("big", parent=STRONG, fontSize=12, leading=16)
     right = ParagraphStyle("big right", parent=big, alignment=TA_RIGHT)
-    cells = [Paragraph(name, big), Paragraph(f"{currency} {_money(amount)}", right)]
+    cells = [Paragraph(name, big), Paragraph(f"{currency} {money_text(amount)}", right)]
     table = Table([cells], colWidths=(sum(WIDTHS) / 2, sum(WIDTHS) / 2))
     table.setStyle(
         TableStyle(
@@ -230,7 +230,8 @@ def moment(when: datetime) -> str:
     return f"{when.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def _money(amount: Decimal) -> str:
+def money_text(amount: Decimal) -> str:
+    """Thousands apart, cents behind a point."""
     return f"{amount:,.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Bills of a month, invoices and credit notes, and whether an invoice is what its rows give."""
+"""Bills of a month, invoices, credit notes and statements, and whether an invoice is what its rows give."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from controlplane.cli.options import Commands, Instance, Limit
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
-app = Commands("Bills, invoices and credit notes.")
+app = Commands("Bills, invoices, credit notes and statements.")
 INVOICES = columns("number", "month", "instance_id", "total", "currency", "created_at")
 NOTES = columns("number", "invoice", "month", "instance_id", "amount", "currency", "created_at")
 Note = Annotated[str, typer.Argument(metavar="NUMBER", help="Such as crn-00000001.")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="Such as inv-00000001.")]
+OfMonth = Annotated[str | None, typer.Option(help="YYYY-MM, UTC; by default the present one.")]
 
 
 @app.add("show")
 def shown(
     ctx: typer.Context,
     instance: Instance,
-    month: Annotated[str | None, typer.Option(help="YYYY-MM, UTC; by default the present one.")] = None,
+    month: OfMonth = None,
     plan: Annotated[
         str | None, typer.Option(help="What it would be under another plan: pro, traffic, pro-usd or traffic-usd.")
     ] = None,
@@ -79,6 +80,24 @@ def verify(ctx: typer.Context, number: Number) -> None:
     found = of(ctx).change(ops.INVOICE_VERIFY, number=number)
     if not found["equal"]:
         raise Refused(f"{number} is not what its rows give")
+
+
+@app.add("statement")
+def statement(ctx: typer.Context, month: OfMonth = None) -> None:
+    """A month's invoices of all instances, and the credit notes written in it, added up by currency."""
+    of(ctx).show(ops.STATEMENT, query=said(month=month))
+
+
+@app.add("statement-pdf")
+def statement_pdf(ctx: typer.Context, month: OfMonth = None) -> None:
+    """The same as a PDF: sluice bill statement-pdf --month 2026-11 > statement.pdf."""
+    of(ctx).file(ops.STATEMENT_PDF, query=said(month=month))
+
+
+@app.add("statement-focus")
+def statement_focus(ctx: typer.Context, month: OfMonth = None) -> None:
+    """All rows of the month's documents in FOCUS 1.2: sluice bill statement-focus --month 2026-11 > statement.csv."""
+    of(ctx).file(ops.STATEMENT_FOCUS, query=said(month=month))
 
 
 @app.add("credit-notes")

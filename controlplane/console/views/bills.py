@@ -16,13 +16,14 @@ from django.views.decorators.http import require_POST, require_safe
 from controlplane.billing import costs
 from controlplane.billing import selectors as billing
 from controlplane.billing.chain import number_text
-from controlplane.billing.downloads import focus_answer, pdf_answer
+from controlplane.billing.downloads import focus_answer, pdf_answer, statement_focus_answer, statement_pdf_answer
 from controlplane.billing.pricing.documents import month_of, rated
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.plans import Plan, bandwidth_on_sale, month_day, plan_on, plans_on
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.pricing.what_if import what_if_document
 from controlplane.billing.services import plan_choose
+from controlplane.billing.statements import statement_get
 from controlplane.billing.verification import invoice_raw, invoice_verify
 from controlplane.billing.waiting import months_waiting, waiting_ids
 from controlplane.console.advice import sentence
@@ -33,7 +34,7 @@ from controlplane.console.forms.what_if import WhatIfForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Conflict, Invalid, SluiceError
+from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
@@ -243,6 +244,47 @@ def focus(_request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
 
 @require_safe
 @tenant_page
+def statement(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """A month's invoices of all instances and the credit notes written in it, added up."""
+    now = SYSTEM_CLOCK.now()
+    span = _stated(request)
+    found = statement_get(organisation=caller.organisation, month=month_of(span.text))
+    context = {
+        "span": span,
+        "after": span.after if span.after.begun(now) else None,
+        "statement": found,
+        "is_over": now >= span.end,
+        "listing": listing(request, found.invoices),
+        "commands": [command_of(page, {}, {"month": span.text}) for page in ("statement_pdf", "statement_focus")],
+    }
+    return render(request, "console/statement.html", context)
+
+
+@require_safe
+@tenant_page
+def statement_pdf(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """A month as a PDF."""
+    return statement_pdf_answer(organisation=caller.organisation, month=month_of(_stated(request).text))
+
+
+@require_safe
+@tenant_page
+def statement_focus(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """A month in FOCUS 1.2, as CSV."""
+    return statement_focus_answer(organisation=caller.organisation, month=month_of(_stated(request).text))
+
+
+def _stated(request: HttpRequest) -> Span:
+    """The month that a statement is asked of. Raises NotFound where it has not begun."""
+    now = SYSTEM_CLOCK.now()
+    span = span_of(request.GET.get("month"), MONTH, now)
+    if not span.begun(now):
+        raise NotFound("this month has not begun")
+    return span
+
+
+@require_safe
+@tenant_page
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance there is or was, with its invoices: where the bill of a deleted one is found."""
     search = searched(request)
@@ -282,6 +324,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         ],
         "cost": costs.organisation_cost_get(organisation=caller.organisation, month=month),
         "month": now.strftime(MONTH),
+        "month_before": str(month.before(1)),
         "waiting": months,
         "form": PlanForm(plans=_choosable(now), initial={"plan": plan.present.name, "seen": plan.text}),
         "plan": plan.present,

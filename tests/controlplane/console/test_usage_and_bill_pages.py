@@ -297,6 +297,36 @@ class TestInvoices:
         assert "sluice bill pdf inv-00000001 &gt; FILE" in text_of(pages[1])
         assert "sluice bill focus inv-00000001 &gt; FILE" in text_of(pages[1])
 
+    def test_a_statement_adds_up_a_month_and_leads_to_its_files(self, at_viewer, at_charlie, used):
+        self.close(3)
+        page = at_viewer.get("statement?month=2025-03")
+        text = text_of(page)
+        for words in ("2025-04 Complete 2025-03", "Without tax CNY 1 182.96", "Tax CNY 0.00", "inv-00000001 events"):
+            assert words in text, words
+        assert "sluice bill statement-pdf --month 2025-03 &gt; FILE" in text
+        bill = f"instances/{used.id}/bill"
+        assert f'href="{at_viewer.address(bill)}?month=2025-03"' in page.content.decode()
+        for path, content_type in (("pdf", "application/pdf"), ("focus.csv", "text/csv; charset=utf-8")):
+            address = f"statement/{path}?month=2025-03"
+            assert f'href="{at_viewer.address(address)}" download' in page.content.decode()
+            assert at_viewer.get(address)["Content-Type"] == content_type
+        assert "inv-00000001" not in text_of(at_charlie.get("statement?month=2025-03"))
+
+    def test_a_statement_that_lacks_an_invoice_says_so(self, at_alice, used):
+        text = text_of(at_alice.get("statement?month=2025-03"))
+        assert "2025-04 Not complete 1 invoice is still to come." in text
+        assert "No invoice of this month, and no credit note in it." in text
+        assert "is not over. Its invoices are written after its end." in text_of(at_alice.get("statement"))
+
+    @pytest.mark.parametrize("path", ["statement", "statement/pdf", "statement/focus.csv"])
+    @pytest.mark.parametrize("month", ["2025-13", "may", "2999-01", ""])
+    def test_a_statement_of_no_month_is_not_found(self, at_alice, path, month):
+        assert at_alice.get(f"{path}?month={month}").status_code == 404
+
+    def test_bills_lead_to_the_statement_of_the_month_before(self, at_alice, used):
+        before = Month.of(SYSTEM_CLOCK.now()).before(1)
+        assert f'href="{at_alice.address("statement")}?month={before}"' in at_alice.get("bills").content.decode()
+
     def test_an_invoice_that_did_not_wait_says_so(self, at_alice, used):
         services.metering_waive(month=Month(2025, 3), instance_id=None, actor="ops@example.com", reason="r")
         closing.invoices_close()

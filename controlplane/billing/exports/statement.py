@@ -1,0 +1,74 @@
+"""What a month of an organisation comes to: its invoices of the month, and the credit notes written in it. Pure.
+
+An invoice is of one instance, and an organisation may have hundreds. A statement adds them up and seals nothing: the documents
+that it names are what counts. Sums are by currency: an organisation that has changed its currency may have documents in two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from controlplane.billing.exports.credit_note import CreditNoteDocument
+from controlplane.billing.pricing.money import total_of
+
+
+@dataclass(frozen=True, slots=True)
+class StatedInvoice:
+    """An invoice in a line. `net` and `tax` add up to `total`; each may be negative."""
+
+    number: str  # "inv-00000017"
+    instance_id: str
+    instance: str  # its name of today
+    currency: str
+    net: Decimal
+    tax: Decimal
+    total: Decimal
+    issued: datetime  # UTC
+
+
+@dataclass(frozen=True, slots=True)
+class CurrencySum:
+    """Of the documents in one currency. `total` is what is left to pay of the month: negative where more is given back."""
+
+    currency: str
+    net: Decimal
+    tax: Decimal
+    invoiced: Decimal
+    credited: Decimal
+
+    @property
+    def total(self) -> Decimal:
+        return self.invoiced - self.credited
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Invoices and notes by number. It is complete once no invoice of the month, and no note in it, can come any more."""
+
+    seller: str
+    organisation_id: str
+    organisation: str  # its name of today
+    month: str  # "2026-11"
+    start: datetime  # UTC
+    end: datetime  # the first moment of the next
+    invoices: tuple[StatedInvoice, ...]
+    notes: tuple[CreditNoteDocument, ...]  # what one corrects may be of an earlier month
+    to_come: int  # instances that were there in the month, as far as is known, and have no invoice yet
+    is_complete: bool
+
+    @property
+    def sums(self) -> tuple[CurrencySum, ...]:
+        """By currency; none where there is no document."""
+        return tuple(map(self._sum, sorted({each.currency for each in (*self.invoices, *self.notes)})))
+
+    def _sum(self, currency: str) -> CurrencySum:
+        invoices = [each for each in self.invoices if each.currency == currency]
+        return CurrencySum(
+            currency,
+            net=total_of(each.net for each in invoices),
+            tax=total_of(each.tax for each in invoices),
+            invoiced=total_of(each.total for each in invoices),
+            credited=total_of(each.amount for each in self.notes if each.currency == currency),
+        )
