@@ -32,7 +32,7 @@ LONGEST_S = 3600
 _SLOWEST = 20
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class Night:
     """A plugin of pytest: chooses, and remembers what became of what it has chosen."""
 
@@ -45,18 +45,19 @@ class Night:
     @pytest.hookimpl(trylast=True)  # after `-m long`
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leaves out what the night has no time for."""
-        chosen = chosen_of([item.nodeid for item in items if not _takes_hours(item)], self.seed, self.of_each)
-        others = [item for item in items if item.nodeid not in chosen]
-        items[:] = [item for item in items if item.nodeid in chosen]
+        chosen = chosen_of([_name(item) for item in items if not _takes_hours(item)], self.seed, self.of_each)
+        others = [item for item in items if _name(item) not in chosen]
+        items[:] = [item for item in items if _name(item) in chosen]
         self.left_out = len(others)
         config.hook.pytest_deselected(items=others)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and tear-down of each."""
-        self.seconds[report.nodeid] += report.duration
+        name = _name(report)
+        self.seconds[name] += report.duration
         if report.when == "call" or report.outcome != "passed":
-            before = self.outcomes.get(report.nodeid)
-            self.outcomes[report.nodeid] = "failed" if "failed" in (before, report.outcome) else report.outcome
+            before = self.outcomes.get(name)
+            self.outcomes[name] = "failed" if "failed" in (before, report.outcome) else report.outcome
 
     def document(self, took_s: float) -> dict[str, Any]:
         """The report."""
@@ -83,6 +84,11 @@ def chosen_of(names: Sequence[str], seed: int, of_each: int) -> set[str]:
         for function, found in by_function.items()
         for name in random.Random(f"{seed} {function}").sample(found, min(of_each, len(found)))
     }
+
+
+def _name(test: pytest.Item | pytest.TestReport) -> str:
+    """Its file and what it is called there: Schemathesis's tests of all addresses have one node id."""
+    return f"{test.nodeid.partition('::')[0]}::{test.location[2]}"
 
 
 def _takes_hours(item: pytest.Item) -> bool:

@@ -32,6 +32,20 @@ def test_that_takes_hours():
 def test_of_another_system():
     pass
 """
+ADDRESSES = """
+import pytest
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(20))
+def test_address(number):
+    pass
+"""
+OF_ONE_NAME = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name.startswith("test_address"):
+            item._nodeid = item.nodeid.partition("[")[0]  # as Schemathesis does it
+"""
 BROKEN = """
 @pytest.fixture
 def broken():
@@ -48,7 +62,10 @@ def run(tmp_path):
     def run_(text, *words):
         (tmp_path / "test_some.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = long: of tests\n")
-        command = [sys.executable, "-m", "tests.nightly.long_tests", *words, "test_some.py"]
+        (tmp_path / "below").mkdir()
+        (tmp_path / "below" / "test_other.py").write_text(ADDRESSES)
+        (tmp_path / "below" / "conftest.py").write_text(OF_ONE_NAME)
+        command = [sys.executable, "-m", "tests.nightly.long_tests", *words, "test_some.py", "below"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
@@ -60,8 +77,8 @@ def run(tmp_path):
 
 def test_of_a_test_that_is_many_some_are_run_and_what_takes_hours_is_left_to_releases(run):
     status, report = run(TESTS, "--of-each", "3")
-    assert (status, report["passed"], report["skipped"], report["failed"]) == (0, 3 + 1, 1, [])
-    assert report["left_out"] == 47 + 1
+    assert (status, report["passed"], report["skipped"], report["failed"]) == (0, 3 + 1 + 3, 1, [])
+    assert report["left_out"] == 47 + 1 + 17
     assert "test_some.py::test_one" in [name for name, _ in report["slowest"]]
 
 
