@@ -43,7 +43,7 @@ help:  ## this list
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
 	@echo "make planted           plants holes in security, one at a time: do tests find them?   (ARGS=\"authzid zones\" for some)"
-	@echo "make nightly           all of these that find bugs, 75 minutes; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
+	@echo "make nightly           all of these that find bugs, 110 minutes; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
 	@echo "make wheel             sluice-clients: the clients as a wheel of their own; var/wheels"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"

@@ -2,6 +2,7 @@
 
     session   a session: which Java, which options, and how it ends
     jars      what comes from Maven Central, once
+    submitted what a program hears of the JVM that spark-submit has given it
     archive   classes as the JVM has loaded them before, which makes starts quick
     errors    its errors in a line
     identification   how Kafka's client in the JVM shows whose it is

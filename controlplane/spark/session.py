@@ -23,6 +23,7 @@ from controlplane.spark.archive import archive_options
 from controlplane.spark.jars import fetched, note_fetched
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 JVM_OPTIONS = (
@@ -82,6 +83,7 @@ class Setup:
     packages: tuple[str, ...] = ()  # Maven coordinates
     options: Mapping[str, str] = field(default_factory=dict)  # of SQL. Nothing secret: they go over a command line
     java_options: tuple[str, ...] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)  # options where spark-submit does not say otherwise
 
     @property
     def is_local(self) -> bool:
@@ -102,12 +104,21 @@ def is_submitted() -> bool:
 
 def _submitted_master() -> str | None:
     """The master that spark-submit was given; None: it did not start this program."""
-    if not is_submitted():
-        return None
+    return _submitted_conf().get("spark.master", None) if is_submitted() else None
+
+
+def _unsaid(defaults: Mapping[str, str]) -> dict[str, str]:
+    """Those of which spark-submit was told nothing."""
+    conf = _submitted_conf()
+    return {name: value for name, value in defaults.items() if not conf.contains(name)}
+
+
+def _submitted_conf() -> SparkConf:
+    """What spark-submit was told."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  # see `open_session`
 
     SparkContext._ensure_initialized()  # noqa: SLF001  # else SparkConf does not ask the JVM
-    return SparkConf().get("spark.master", None)
+    return SparkConf()
 
 
 def open_session(setup: Setup) -> SparkSession:
@@ -116,7 +127,7 @@ def open_session(setup: Setup) -> SparkSession:
 
     builder = SparkSession.builder.appName(setup.app)
     if is_submitted():
-        chosen, environment = {**setup.options, "spark.sql.session.timeZone": "UTC"}, {}
+        chosen, environment = {**_unsaid(setup.defaults), **setup.options, "spark.sql.session.timeZone": "UTC"}, {}
     else:
         builder = builder.master(setup.master)
         chosen, environment = options(setup), {"JAVA_HOME": str(prepare_java(setup.home)), **_python()}
@@ -162,6 +173,7 @@ def options(setup: Setup) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.jars.ivy": str(home / "ivy"),
+        **setup.defaults,
         **setup.options,
     }
     files = [f"-Dlog4j2.configurationFile={log4j2}", f"-Djava.io.tmpdir={_made(home / 'tmp')}"]

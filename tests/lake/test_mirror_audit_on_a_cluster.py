@@ -13,7 +13,7 @@ import pytest
 
 from controlplane.lake.load import PACKAGES
 from controlplane.stack.metering import absence
-from tests.support.spark_cluster import WORKERS, SparkCluster
+from tests.support.spark_cluster import WORKERS, SparkCluster, executors_of
 from tests.support.spark_submit import Submitter
 
 from .test_mirror_audit import DIFFERENT, changed, marked, put, written
@@ -61,11 +61,7 @@ def test_a_mirror_is_audited_alike_on_one_machine_and_on_two_workers(world: Worl
     assert remote_lines == lines
     assert ["DIFFERENT" in line for line in lines] == [False, True, False, False]
     assert "another value" in lines[1]
-    executors = {
-        path.name: path.parent.parent.name
-        for path in tmp_path.glob(f"spark/work-*/{remote.application}/*")
-        if path.is_dir()
-    }
+    executors = executors_of(tmp_path / "spark", remote.application)
     assert len(set(executors.values())) == WORKERS
     assert set(remote.tasks()) == set(executors)
     assert "spark.sql.shuffle.partitions" not in remote.properties, "options for one machine are not a cluster's"

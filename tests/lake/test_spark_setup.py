@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from controlplane.lake import load
+from controlplane.spark import submitted
 from controlplane.spark.jars import DELTA, KAFKA_SOURCE, fetched, note_fetched, spark_jars
 from controlplane.spark.session import Setup, options
 
@@ -50,3 +53,16 @@ def test_only_threads_of_one_machine_are_local(master, is_local, tmp_path):
     wanted = {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
     assert (set(found.options) == wanted) is not is_local, "a cluster is asked for what Delta needs, and nothing else"
     assert ("spark.driver.host" in options(found)) is is_local
+
+
+def test_defaults_are_asked_for_below_what_is_wanted(tmp_path):
+    setup = Setup("test", tmp_path, "local[1]", options={"a": "wanted"}, defaults={"a": "usual", "b": "usual"})
+    assert {name: options(setup)[name] for name in ("a", "b")} == {"a": "wanted", "b": "usual"}
+
+
+def test_the_jvm_of_spark_submit_is_lost_when_nobody_answers_for_it_any_more(monkeypatch):
+    assert not submitted.is_lost(), "nobody has submitted this"
+    with socket.create_server(("127.0.0.1", 0)) as gateway:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", str(gateway.getsockname()[1]))
+        assert not submitted.is_lost()
+    assert submitted.is_lost()

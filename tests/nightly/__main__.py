@@ -1,6 +1,6 @@
-"""`make nightly`: simulation, kills, crash points, fuzz, metering, conformance, differential, leaks, mutation; 75 minutes.
+"""`make nightly`: simulation, kills, crash points, fuzz, metering, long tests, conformance, differential, leaks, mutation.
 
-    python -m tests.nightly [part …] [--minutes 75] [--again PART]
+    python -m tests.nightly [part …] [--minutes 110] [--again PART]
 
 `--minutes` scales what can be more or less: seeds, rounds, inputs, mutants. The other parts are what they are.
 A part that was finished on this commit is not run again, unless `--again` names it. A table at the end, the same in
@@ -20,7 +20,7 @@ from tests.nightly import code
 from tests.nightly.night import FILE, Night
 from tests.nightly.parts import REPORTS, parts
 
-USUAL_MINUTES = 75
+USUAL_MINUTES = 110
 LOGS = Path("var/nightly")
 
 

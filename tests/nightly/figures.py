@@ -58,6 +58,11 @@ def killed(report: Report) -> Report:
     return {name: report["together"][name] for name in ("rounds", "kills", "records", "different")}
 
 
+def long(report: Report) -> Report:
+    """Of `tests.nightly.long_tests`."""
+    return {**{name: report[name] for name in ("passed", "skipped")}, "failed": len(report["failed"])}
+
+
 def conformance(report: Report) -> Report:
     """Of `make conformance`."""
     return {

@@ -28,8 +28,9 @@ from controlplane.metering.pipeline.quota_days import COLUMNS, Added, begins_at,
 from controlplane.metering.pipeline.session import PACKAGES
 from controlplane.metering.pipeline.tables import Database
 from quota.contracts.usage import UsageRecord
+from tests.support.delta_tables import rows_in
 from tests.support.postgresql import PostgreSQLServer
-from tests.support.spark_cluster import WORKERS, SparkCluster
+from tests.support.spark_cluster import WORKERS, SparkCluster, executors_of
 from tests.support.spark_home import spark_home
 from tests.support.spark_submit import Done, Submitter
 
@@ -206,7 +207,7 @@ def result(submitter: Submitter, server: PostgreSQLServer, seed: Path, name: str
     return Result(
         tuple((each.status, [line for line in each.out.splitlines() if "\t" in line]) for each in done.values()),
         {table: dump(url, table, others) for table, others in TABLES.items()},
-        {table: rows_of(lake / table) for table in reconcile.ROLL_UPS},
+        {table: rows_in(lake / table) for table in reconcile.ROLL_UPS},
         done,
     )
 
@@ -219,15 +220,6 @@ def dump(url: str, table: str, without: set[str]) -> bytes:
         wanted = f"COPY (SELECT {', '.join(names)} FROM {table} ORDER BY {', '.join(names)}) TO STDOUT"
         with connection.cursor().copy(wanted.encode()) as copy:
             return b"".join(bytes(each) for each in copy)
-
-
-def rows_of(table: Path) -> list[str]:
-    """By delta-rs, which knows nothing of Spark."""
-    from deltalake import DeltaTable, QueryBuilder
-
-    batches_ = QueryBuilder().register("found", DeltaTable(table)).execute("SELECT * FROM found")
-    structs = [batch.to_struct_array() for batch in batches_]
-    return sorted(repr(sorted(struct[at].as_py().items())) for struct in structs for at in range(len(struct)))
 
 
 @pytest.fixture(scope="module")
@@ -289,11 +281,7 @@ def test_what_was_to_be_done_was_done(alone):
 
 def test_both_workers_had_tasks_of_spark_and_of_ours(on_workers, cluster_folder):
     for name, done in on_workers.done.items():
-        executors = {
-            path.name: path.parent.parent.name
-            for path in cluster_folder.glob(f"spark/work-*/{done.application}/*")
-            if path.is_dir()
-        }
+        executors = executors_of(cluster_folder / "spark", done.application)
         assert len(set(executors.values())) == WORKERS, (name, executors)
         for tasks in (done.tasks(), done.python_tasks()):
             assert set(tasks) == set(executors), (name, tasks)

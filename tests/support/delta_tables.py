@@ -1,11 +1,11 @@
-"""Delta tables as `lake_load` makes them, written by delta-rs: the same columns, a manifest in each commit, no JVM."""
+"""Delta tables as `lake_load` makes them, written by delta-rs: the same columns, a manifest in each commit, no JVM. And read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from arro3.core import Array, DataType, Field, RecordBatch, Schema, Table, list_array, struct_array
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from controlplane.lake.manifest import Manifest
 from controlplane.lake.manifest import Schema as Typed
@@ -13,6 +13,7 @@ from controlplane.lake.planning import Loaded, Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 HEADER = DataType.struct([Field("key", DataType.utf8()), Field("value", DataType.binary())])
 COLUMNS = Schema(
@@ -63,3 +64,10 @@ def commit(
     said = CommitProperties(custom_metadata={"userMetadata": manifest.to_json()})
     rows = rows_of(topic_id, records) if table is None else table
     write_deltalake(uri, rows, mode="append", commit_properties=said, **options)
+
+
+def rows_in(table: Path) -> list[str]:
+    """Of any table, each as text, in order."""
+    batches = QueryBuilder().register("found", DeltaTable(table)).execute("SELECT * FROM found")
+    structs = [batch.to_struct_array() for batch in batches]
+    return sorted(repr(sorted(struct[at].as_py().items())) for struct in structs for at in range(len(struct)))

@@ -151,6 +151,12 @@ class SparkCluster:
         return min(len(running), sum(worker["state"] == "ALIVE" for worker in self._state()["workers"]))
 
 
+def executors_of(folder: Path, application: str) -> dict[str, str]:
+    """By their ids, those that an application had on a cluster in `folder`, and the work folder of each one's worker."""
+    found = folder.glob(f"work-*/{application}/*")
+    return {path.name: path.parent.parent.name for path in found if path.is_dir()}
+
+
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -23,6 +23,7 @@ OPTIONS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+"""Of the stream. On a cluster: as long as its operator says nothing else."""
 PACKAGES = (KAFKA_SOURCE, DELTA)
 """Of the stream."""
 ON_ONE_MACHINE = {
@@ -60,10 +61,11 @@ def options(settings: Settings, *, with_kafka: bool) -> dict[str, str]:
 
 
 def _setup(settings: Settings, *, with_kafka: bool) -> spark.Setup:
-    packages = PACKAGES if with_kafka else ()
-    chosen = {**OPTIONS, **delta.OPTIONS} if with_kafka else OPTIONS
-    setup = spark.Setup("sluice-usage", settings.home, settings.master, packages, chosen, spark.QUICK_COMPILER)
-    return replace(setup, options={**chosen, **ON_ONE_MACHINE}) if with_kafka and setup.is_local else setup
+    packages, chosen = (PACKAGES, delta.OPTIONS) if with_kafka else ((), {})
+    setup = spark.Setup("sluice-usage", settings.home, settings.master, packages, chosen, spark.QUICK_COMPILER, OPTIONS)
+    if not setup.is_local:
+        return setup
+    return replace(setup, options={**OPTIONS, **chosen, **(ON_ONE_MACHINE if with_kafka else {})})
 
 
 def kafka_jars(home: Path) -> list[Path]:

@@ -416,6 +416,7 @@ def test_nothing_is_oversold_and_nothing_is_billed_that_is_not_there(alice, char
 
 
 @pytest.mark.long
+@pytest.mark.timeout(6 * 3600)  # an hour or two, too long for a night (tests/nightly/long_tests.py)
 @pytest.mark.usefixtures("grace")
 def test_ten_thousand_sequences(alice, charlie, installed, monkeypatch):
     run(alice, charlie, installed, monkeypatch, LONG, 40)

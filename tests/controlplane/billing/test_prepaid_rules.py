@@ -320,6 +320,7 @@ def test_every_hour_is_paid_once_and_charges_come_to_what_they_should(life):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @settings(max_examples=LONG, deadline=None)
 @given(lives(steps=25))
 def test_ten_thousand_lives(life):

@@ -1,8 +1,9 @@
 """The job, of one cluster: `python -m controlplane.metering.pipeline.jobs.usage` (or spark-submit); settings.py has its words.
 
-Runs until SIGTERM. Two loops: the outer one brings Spark up again where its JVM has died, the inner one the query where
-a batch has failed (database away, topic not there yet, brokers gone). Neither loses anything: the checkpoint says where
-to go on, and what was half done is done again. Every few seconds it leaves a sign of life in the database.
+Runs until SIGTERM. Two loops: the outer one brings Spark up again where its JVM has died (by spark-submit that is for who has
+started it: the job ends), the inner one the query where a batch has failed (database away, topic not there yet, brokers gone).
+Neither loses anything: the checkpoint says where to go on, and what was half done is done again. Every few seconds it leaves a
+sign of life in the database.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from controlplane.metering.pipeline.positions import Looks, TopicState, reaching
 from controlplane.metering.pipeline.raw_table import RawTable
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER, Settings
 from controlplane.metering.pipeline.tables import Database, put_in_portions
+from controlplane.spark import submitted
 from controlplane.spark.errors import first_line
 
 LOG = logging.getLogger("sluice.metering")
@@ -43,6 +45,7 @@ JOB = "usage"
 LIFE_S = 5
 PAUSE_S = 2.0
 LONGEST_PAUSE_S = 30.0
+FAILED = 1
 
 
 class Stop(BaseException):
@@ -94,7 +97,7 @@ class UsageJob:
         stream = source.records(self._spark, self._settings, offsets)
         return (
             stream.writeStream.queryName("usage")
-            .option("checkpointLocation", str(self._checkpoint))
+            .option("checkpointLocation", self._checkpoint.as_uri())  # a path alone may be HDFS's
             .trigger(processingTime=f"{self._settings.trigger_s} seconds")
             .foreachBatch(self._batch)
             .start()
@@ -347,6 +350,12 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     settings = Settings.read(os.environ)
+    with submitted.told_to_end():
+        return _work(settings)
+
+
+def _work(settings: Settings) -> int:
+    """The exit status."""
     spark: SparkSession | None = None
     try:
         while True:
@@ -358,6 +367,8 @@ def main() -> int:
                 LOG.exception("Spark does not run")
                 _say(settings, f"Spark does not run: {first_line(error)}")
                 spark = _closed(spark)
+                if submitted.is_lost():
+                    return FAILED
                 time.sleep(LONGEST_PAUSE_S)
     except Stop:
         LOG.info("stopping")
