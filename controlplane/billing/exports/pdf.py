@@ -34,7 +34,7 @@ from reportlab.platypus import (
 )
 
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument, unit_name
-from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
+from controlplane.billing.exports.fonts import BOLD, CHINESE, INSTEAD, PLAIN, runs, shown
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.rating import TAX
 from controlplane.billing.pricing.taxes import tax_name
@@ -203,13 +203,13 @@ def _seal(document: InvoiceDocument) -> Iterator[Flowable]:
     if document.is_waived:
         yield Paragraph("Written before all usage had been counted. What is counted later is adjusted later.", SMALL)
     names = document.names
-    yield from lozenges(names.seller, names.organisation, names.instance)
+    yield from lozenges(names.seller, names.organisation, names.instance, *(tax.plan for tax in document.taxes))
 
 
 def lozenges(*texts: str) -> Iterator[Flowable]:
     """A line that says what a lozenge is, where the page has one."""
     if any(INSTEAD in shown(text) for text in texts):
-        yield Paragraph(f"{INSTEAD} stands for a character that this page's font does not have.", SMALL)
+        yield Paragraph(f"{INSTEAD} stands for a character that this page's fonts do not have.", SMALL)
 
 
 def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, title: str) -> None:
@@ -221,8 +221,11 @@ def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, title: str) -> Non
 
 
 def safe(text: str) -> str:
-    """As a paragraph takes it: no markup, and no character that the font lacks."""
-    return escape(shown(text))
+    """As a paragraph takes it: none of its own markup, and no character that the fonts lack."""
+    return "".join(
+        f'<font name="{CHINESE}">{escape(part)}</font>' if is_chinese else escape(part)
+        for part, is_chinese in runs(text)
+    )
 
 
 def moment(when: datetime) -> str:

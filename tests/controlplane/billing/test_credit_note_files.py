@@ -89,8 +89,11 @@ def test_any_reason_fits_in(reason):
     assert "".join(reason.split()) in text(credit_note_pdf(document(reason=reason)))
 
 
-def test_what_the_font_lacks_is_said():
-    assert "\N{LOZENGE}standsforacharacter" in text(credit_note_pdf(document(reason="端口不可用")))
+def test_a_reason_in_chinese_can_be_read_and_what_the_fonts_lack_is_said():
+    found = text(credit_note_pdf(document(reason="三号机房断电: 退还半天 <half a day>")))
+    assert "三号机房断电:退还半天<halfaday>" in found
+    assert "\N{LOZENGE}" not in found
+    assert "\N{LOZENGE}standsforacharacter" in text(credit_note_pdf(document(reason="\N{PILE OF POO}")))
 
 
 @pytest.mark.parametrize(
