@@ -197,6 +197,14 @@ def sum_line(name: str, currency: str, amount: Decimal) -> Table:
     return table
 
 
+def amounts(parts: Sequence[tuple[str, Decimal]], currency: str) -> Table:
+    """What a sum is made of: names, which are markup already, with amounts."""
+    rows = [[Paragraph(name, TEXT), Paragraph(f"{currency} {_money(amount)}", _RIGHT)] for name, amount in parts]
+    table = Table(rows, colWidths=(sum(WIDTHS) / 2, sum(WIDTHS) / 2))
+    table.setStyle(TableStyle([("LEFTPADDING", (0, 0), (0, -1), 0), ("RIGHTPADDING", (-1, 0), (-1, -1), 0)]))
+    return table
+
+
 def _seal(document: InvoiceDocument) -> Iterator[Flowable]:
     yield Paragraph(f"SHA-256 of this invoice, which the next invoice carries: {document.hash}", SMALL)
     yield Paragraph(f"SHA-256 of the invoice before it: {document.previous_hash}", SMALL)

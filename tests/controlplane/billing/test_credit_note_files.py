@@ -35,11 +35,10 @@ SEALED = SealedNote(
 )
 
 
-def document(**changes) -> CreditNoteDocument:
+def document(taxes=(), **changes) -> CreditNoteDocument:
     sealed = replace(SEALED, **changes)
-    return credit_note_document(
-        sealed, Names("Sluice", "Fruit and more", "orders"), instance="ins-abcdefgh", month="2026-05"
-    )
+    names = Names("Sluice", "Fruit and more", "orders")
+    return credit_note_document(sealed, names, instance="ins-abcdefgh", month="2026-05", taxes=taxes)
 
 
 def row(of: CreditNoteDocument) -> dict[str, str]:
