@@ -102,6 +102,14 @@ def caller_in(*, user: User, organisation_id: str) -> Caller:
     return Caller(user, membership.organisation, Role(membership.role))
 
 
+def operator_named(email: str) -> User:
+    """Who operates the service, and may sign in, by the address that a command was given. Raises NotFound."""
+    user = User.objects.filter(email=email.strip().lower(), is_staff=True, is_active=True).first()
+    if user is None:
+        raise NotFound(f"no operator {email}")
+    return user
+
+
 def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     """Who presents this key. Raises Unauthenticated, with one sentence for every reason but expiry; Forbidden elsewhere.
 

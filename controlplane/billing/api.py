@@ -35,6 +35,7 @@ from controlplane.billing.serializers import (
     CreditNotePageSerializer,
     CreditNoteRequestSerializer,
     CreditNoteSerializer,
+    InvoiceCreditSerializer,
     InvoiceLinesSerializer,
     InvoicePageSerializer,
     MonthCostPageSerializer,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from controlplane.billing.models import CreditNote, Invoice, MeteringWaiver, MonthCost
+    from controlplane.billing.pricing.credited_taxes import CreditedTax
     from controlplane.billing.pricing.rating import Used
     from controlplane.billing.pricing.sharing import Part, Shares, UserUsed
     from controlplane.billing.selectors import Bill
@@ -281,7 +283,7 @@ class CreditNotesApi(APIView):
             return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
 
         page, following = pagination.fetched_page(request, fetch, key=lambda note: (note.number,), shape=(int,))
-        return Response(pagination.body([_note(note) for note in page], following))
+        return Response(pagination.body(_notes(page), following))
 
 
 class CreditNoteApi(APIView):
@@ -290,7 +292,8 @@ class CreditNoteApi(APIView):
     @extend_schema(responses=CreditNoteSerializer, tags=["invoices"])
     def get(self, request: Request, note: str) -> Response:
         """One credit note."""
-        return Response(_note(selectors.credit_note_get(organisation=caller_of(request).organisation, number=note)))
+        found = selectors.credit_note_get(organisation=caller_of(request).organisation, number=note)
+        return Response(_notes([found])[0])
 
 
 class CreditNotePdfApi(APIView):
@@ -309,11 +312,11 @@ class CreditNoteFocusApi(APIView):
 
     @extend_schema(
         operation_id="credit_notes_focus_get",
-        responses={(200, CSV): OpenApiResponse(OpenApiTypes.STR, description="a header and one row")},
+        responses={(200, CSV): OpenApiResponse(OpenApiTypes.STR, description="a header, a row, and one for each tax")},
         tags=["invoices"],
     )
     def get(self, request: Request, note: str) -> HttpResponse:
-        """One credit note in FOCUS 1.2: a row of CSV, which is a Credit and corrects its invoice."""
+        """One credit note in FOCUS 1.2: rows of CSV, a Credit and its taxes, which correct its invoice."""
         return note_focus_answer(organisation=caller_of(request).organisation, number=note)
 
 
@@ -321,15 +324,37 @@ class InvoiceCreditNotesApi(APIView):
     """/api/v1/organisations/{id}/invoices/{number}/credit-notes."""
 
     keyed_methods: ClassVar = ("POST",)
+    refusal = "operators of the service give money back; your credit notes are at /api/v1/credit-notes"
+
+    @extend_schema(
+        operation_id="organisations_invoices_credit_notes_get", responses=InvoiceCreditSerializer, tags=["operators"]
+    )
+    def get(self, request: Request, organisation_id: str, number: str) -> Response:
+        """What is left of an invoice, and the credit notes by which the rest was given back."""
+        organisation = organisation_asked(request, organisation_id, self.refusal)
+        invoice = selectors.invoice_get(organisation=organisation, number=number)
+        notes = list(
+            selectors.credit_note_list(organisation=organisation)
+            .filter(invoice=invoice)
+            .select_related("invoice")
+            .order_by("number")
+        )
+        credited = total_of(note.amount for note in notes)
+        return Response(
+            {
+                "invoice": number_text(invoice.number),
+                "currency": invoice.currency,
+                "total": text_of(invoice.total),
+                "credited": text_of(credited),
+                "left": text_of(invoice.total - credited),
+                "credit_notes": _notes(notes),
+            }
+        )
 
     @extend_schema(request=CreditNoteRequestSerializer, responses={201: CreditNoteSerializer}, tags=["operators"])
     def post(self, request: Request, organisation_id: str, number: str) -> Response:
         """Give back a part or all of an invoice. The invoice stays as it is; the tenant reads the reason."""
-        organisation = organisation_asked(
-            request,
-            organisation_id,
-            "operators of the service give money back; your credit notes are at /api/v1/credit-notes",
-        )
+        organisation = organisation_asked(request, organisation_id, self.refusal)
         body = CreditNoteRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         idempotency_keys.require(request, self)
@@ -340,7 +365,7 @@ class InvoiceCreditNotesApi(APIView):
             reason=body.validated_data["reason"],
             actor=caller_of(request).actor,
         )
-        return Response(_note(note), status=201)
+        return Response(_notes([note])[0], status=201)
 
 
 class WaitingMonthsApi(APIView):
@@ -551,7 +576,12 @@ def _invoice(invoice: Invoice, notes: Sequence[CreditNote]) -> dict[str, Any]:
     }
 
 
-def _note(note: CreditNote) -> dict[str, Any]:
+def _notes(notes: Sequence[CreditNote]) -> list[dict[str, Any]]:
+    taxes = selectors.credit_note_taxes(notes)
+    return [_note(note, taxes[note.pk]) for note in notes]
+
+
+def _note(note: CreditNote, taxes: Sequence[CreditedTax]) -> dict[str, Any]:
     return {
         "number": note.number_text,
         "invoice": number_text(note.invoice.number),
@@ -559,6 +589,8 @@ def _note(note: CreditNote) -> dict[str, Any]:
         "month": note.invoice.month,
         "currency": note.currency,
         "amount": text_of(note.amount),
+        "tax": text_of(total_of(tax.amount for tax in taxes)),
+        "taxes": [{"name": tax.name, "rate": text_of(tax.rate), "amount": text_of(tax.amount)} for tax in taxes],
         "reason": note.reason,
         "actor": note.actor,
         "created_at": note.created_at,

@@ -25,6 +25,7 @@ from controlplane.billing.models import (
 )
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.pricing.credited_taxes import CreditedTax, credited_taxes
 from controlplane.billing.pricing.credits import Missed, MissedDays, credits_of
 from controlplane.billing.pricing.currencies import MixedCurrenciesError, check_sole_currency
 from controlplane.billing.pricing.elastic import elastic_of
@@ -486,19 +487,46 @@ def credited_of(invoice: Invoice) -> Decimal:
     return total_of(note.amount for note in credit_notes_of([invoice])[invoice.pk])
 
 
+def credit_note_taxes(notes: Sequence[CreditNote]) -> dict[int, tuple[CreditedTax, ...]]:
+    """How much of each tax is in each of several notes, by their keys; with two queries."""
+    invoices = list(
+        Invoice.objects.unscoped("the caller found the notes in their organisation")
+        .filter(pk__in={note.invoice_id for note in notes})
+        .only("total", "lines")
+    )
+    of_each, found = credit_notes_of(invoices), {}
+    for invoice in invoices:
+        before = Decimal(0)
+        for note in of_each[invoice.pk]:
+            found[note.pk] = credited_taxes(invoice.lines, invoice.total, before, note.amount)
+            before += note.amount
+    return found
+
+
+def with_taxes(notes: Sequence[CreditNote]) -> list[tuple[CreditNote, tuple[CreditedTax, ...]]]:
+    """Notes, each with how much of each tax is in it."""
+    taxes = credit_note_taxes(notes)
+    return [(note, taxes[note.pk]) for note in notes]
+
+
 def credit_note_exported(*, organisation: Organisation, number: str) -> CreditNoteDocument:
     """A note as its PDF and its FOCUS row take it. Raises NotFound, and Conflict where it is not what was sealed."""
-    return note_document_of(credit_note_get(organisation=organisation, number=number), organisation)
+    (document,) = note_documents_of([credit_note_get(organisation=organisation, number=number)], organisation)
+    return document
 
 
-def note_document_of(note: CreditNote, organisation: Organisation) -> CreditNoteDocument:
-    """Of a credit note of the organisation. Raises Conflict where it is not what was sealed."""
+def note_documents_of(notes: Sequence[CreditNote], organisation: Organisation) -> list[CreditNoteDocument]:
+    """Of credit notes of the organisation. Raises Conflict where one is not what was sealed."""
+    return [_note_document(note, organisation, taxes) for note, taxes in with_taxes(notes)]
+
+
+def _note_document(note: CreditNote, organisation: Organisation, taxes: tuple[CreditedTax, ...]) -> CreditNoteDocument:
     names = Names(settings.ENVIRONMENT.seller, organisation.name, note.invoice.instance.name)
     sealed = note.sealed()
     if sealed.hash() != note.hash:
         number = note.number_text
         raise Conflict(f"{number} is not the credit note that was sealed", code="credit_note_damaged")
-    return credit_note_document(sealed, names, instance=note.invoice.instance_id, month=note.invoice.month)
+    return credit_note_document(sealed, names, instance=note.invoice.instance_id, month=note.invoice.month, taxes=taxes)
 
 
 def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: Plan) -> Estimate:

@@ -153,6 +153,14 @@ class InvoiceLinesSerializer(InvoiceSerializer):
     input_hash = serializers.CharField(help_text="SHA-256 of what it was computed from")
 
 
+class CreditedTaxSerializer(serializers.Serializer[Any]):
+    """How much of a tax of the invoice is in a credit note."""
+
+    name = serializers.CharField(help_text='as the invoice calls it, such as "VAT"')
+    rate = serializers.CharField(help_text="its share of the net amount, such as 0.06")
+    amount = serializers.CharField()
+
+
 class CreditNoteSerializer(serializers.Serializer[Any]):
     """A part or all of one invoice, given back by an operator. The invoice stays as it is."""
 
@@ -161,7 +169,9 @@ class CreditNoteSerializer(serializers.Serializer[Any]):
     instance_id = serializers.CharField()
     month = serializers.CharField(help_text="the invoice's")
     currency = serializers.CharField()
-    amount = serializers.CharField(help_text="what is given back, above 0")
+    amount = serializers.CharField(help_text="what is given back, above 0, with its tax")
+    tax = serializers.CharField(help_text="how much of the amount is tax: the sum of `taxes`")
+    taxes = CreditedTaxSerializer(many=True, help_text="one for each tax of the invoice")
     reason = serializers.CharField()
     actor = serializers.CharField(help_text="the operator")
     created_at = serializers.DateTimeField()
@@ -169,6 +179,17 @@ class CreditNoteSerializer(serializers.Serializer[Any]):
         help_text="SHA-256 of the credit note, of the hash of its invoice and of that of the note before"
     )
     previous_hash = serializers.CharField()
+
+
+class InvoiceCreditSerializer(serializers.Serializer[Any]):
+    """What was given back of one invoice, and what is left of it."""
+
+    invoice = serializers.CharField(help_text="its number")
+    currency = serializers.CharField()
+    total = serializers.CharField()
+    credited = serializers.CharField(help_text="what all credit notes give back together")
+    left = serializers.CharField(help_text="so much can still be given back")
+    credit_notes = CreditNoteSerializer(many=True)
 
 
 class CreditNotePageSerializer(serializers.Serializer[Any]):

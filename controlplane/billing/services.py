@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 NOW, NEXT_MONTH = "now", "next_month"
 LONGEST_TAX, MOST_PERCENT = 64, 100
+EVERYBODY = "everybody"
+"""Whose a tax is that was set for no organisation of its own."""
 STEP = Decimal("0.001")
 
 
@@ -93,7 +95,8 @@ def tax_set(
 ) -> TaxRate:
     """What invoices are taxed with from a month on that has not begun: those of one organisation, or of everybody (None).
 
-    In place of what was set for the same month. 0 percent: exempt. Raises Invalid with everything that is wrong, Conflict.
+    In place of what was set for the same month. 0 percent: exempt. On record in the audit trail of the organisation, or of
+    every one. Raises Invalid with everything that is wrong, Conflict.
     """
     problems = []
     problem = name_problem(name)
@@ -109,12 +112,12 @@ def tax_set(
     defaults = {"name": name.strip(), "rate": percent / MOST_PERCENT, "actor": actor, "at": now}
     rows = TaxRate.objects.unscoped("operators set everybody's taxes")
     row, _ = rows.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
-    LOG.info("tax of %s: %s percent by %s", organisation.pk if organisation else "everybody", percent, actor)
-    if organisation is not None:
-        detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
-        audit.record(
-            organisation=organisation, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock
-        )
+    LOG.info("tax of %s: %s percent by %s", organisation.pk if organisation else EVERYBODY, percent, actor)
+    detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
+    if organisation is None:
+        detail["of"] = EVERYBODY
+    for each in Organisation.objects.order_by("pk") if organisation is None else [organisation]:
+        audit.record(organisation=each, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock)
     return row
 
 

@@ -33,6 +33,7 @@ class StatedSumSerializer(serializers.Serializer[Any]):
     tax = serializers.CharField(help_text="of the invoices")
     invoiced = serializers.CharField(help_text="net and tax")
     credited = serializers.CharField(help_text="by the credit notes")
+    credited_tax = serializers.CharField(help_text="how much of that is tax")
     total = serializers.CharField(help_text=f"invoiced less credited; {AMOUNT}")
 
 
@@ -58,6 +59,7 @@ class StatedNoteSerializer(serializers.Serializer[Any]):
     instance_id = serializers.CharField()
     currency = serializers.CharField()
     amount = serializers.CharField(help_text="what is given back, above 0")
+    tax = serializers.CharField(help_text="how much of that is tax")
     reason = serializers.CharField()
     created_at = serializers.DateTimeField()
 
@@ -122,6 +124,7 @@ def _shown(found: Statement) -> dict[str, Any]:
                 "tax": text_of(each.tax),
                 "invoiced": text_of(each.invoiced),
                 "credited": text_of(each.credited),
+                "credited_tax": text_of(each.credited_tax),
                 "total": text_of(each.total),
             }
             for each in found.sums
@@ -147,6 +150,7 @@ def _shown(found: Statement) -> dict[str, Any]:
                 "instance_id": each.instance_id,
                 "currency": each.currency,
                 "amount": text_of(each.amount),
+                "tax": text_of(each.amount - each.net),
                 "reason": each.reason,
                 "created_at": each.issued,
             }

@@ -35,7 +35,7 @@ def statement_get(*, organisation: Organisation, month: Month, clock: Clock = SY
     now = clock.now()
     missing = to_come(organisation=organisation, month=month, now=now)
     invoices = _invoices(organisation, month).defer("inputs")
-    notes = (selectors.note_document_of(note, organisation) for note in _notes(organisation, month))
+    notes = selectors.note_documents_of(_notes(organisation, month), organisation)
     return Statement(
         seller=settings.ENVIRONMENT.seller,
         organisation_id=organisation.pk,
@@ -54,8 +54,7 @@ def documents_of(*, organisation: Organisation, month: Month) -> Iterator[Invoic
     """The documents of a statement, whole. Raises Conflict where one is not what was sealed."""
     for invoice in _invoices(organisation, month).iterator(AT_ONCE):
         yield selectors.document_of(invoice, organisation)
-    for note in _notes(organisation, month):
-        yield selectors.note_document_of(note, organisation)
+    yield from selectors.note_documents_of(_notes(organisation, month), organisation)
 
 
 def _invoices(organisation: Organisation, month: Month) -> QuerySet[Invoice]:
@@ -63,11 +62,11 @@ def _invoices(organisation: Organisation, month: Month) -> QuerySet[Invoice]:
     return rows.select_related("instance").order_by("number")
 
 
-def _notes(organisation: Organisation, month: Month) -> QuerySet[CreditNote]:
+def _notes(organisation: Organisation, month: Month) -> list[CreditNote]:
     """Those written in the month, whatever month they correct: a statement of a month that is over stays as it is."""
     rows = selectors.credit_note_list(organisation=organisation)
     rows = rows.filter(created_at__gte=month.start, created_at__lt=month.end).select_related("invoice__instance")
-    return rows.defer("invoice__inputs", "invoice__lines").order_by("number")
+    return list(rows.defer("invoice__inputs", "invoice__lines").order_by("number"))
 
 
 def _stated(invoice: Invoice) -> StatedInvoice:

@@ -102,6 +102,11 @@ urlpatterns = [
     path("fleet/rebalancing/<id:rebalance_id>", rebalancing.shown, name="fleet_rebalance"),
     path("fleet/rebalancing/<id:rebalance_id>/now", rebalancing.now, name="fleet_rebalance_now"),
     path("fleet/organisations/<id:owner_id>", caps.organisation, name="fleet_organisation"),
+    path(
+        "fleet/organisations/<id:owner_id>/credit-notes/<id:note>/pdf",
+        credit_notes.pdf_of_operators,
+        name="fleet_credit_note_pdf",
+    ),
     path("fleet/brokers", fleet.brokers, name="fleet_brokers"),
     path("fleet/instances/<id:instance_id>", fleet.instance, name="fleet_instance"),
     path("fleet/instances/<id:instance_id>/live", live.of_operators, name="fleet_live"),

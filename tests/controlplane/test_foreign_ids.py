@@ -129,6 +129,7 @@ OPERATORS = {
     ("put", "instances/<id:instance_id>/limits"),
     ("get", "organisations/<id:organisation_id>/caps"),
     ("patch", "organisations/<id:organisation_id>/caps"),
+    ("get", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"),
     ("post", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"),
 }
 PREFIX = f"{controlplane.urls.V1}/"

@@ -115,6 +115,7 @@ OF_OPERATORS = {
     "jobs/<str:job>/runs",
     "capacity",
     "organisations/<id:organisation_id>/caps",
+    "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes",
 }
 OF_OPERATORS |= {"clusters"} | {
     f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")

@@ -12,7 +12,9 @@ from decimal import Decimal
 
 from controlplane.billing.chain import NOTE_PREFIX, SealedNote, number_text
 from controlplane.billing.exports.document import Names
+from controlplane.billing.pricing.credited_taxes import CreditedTax
 from controlplane.billing.pricing.documents import month_of
+from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.rating import Month
 
 
@@ -33,14 +35,22 @@ class CreditNoteDocument:
     end: datetime  # the first moment of the next
     currency: str  # ISO 4217
     amount: Decimal
+    taxes: tuple[CreditedTax, ...]  # in the amount
     reason: str
     issued: datetime  # UTC
     hash: str
     previous_hash: str
 
+    @property
+    def net(self) -> Decimal:
+        """What is given back without its taxes."""
+        return self.amount - total_of(tax.amount for tax in self.taxes)
 
-def credit_note_document(sealed: SealedNote, names: Names, *, instance: str, month: str) -> CreditNoteDocument:
-    """Of what was sealed; instance and month are the invoice's."""
+
+def credit_note_document(
+    sealed: SealedNote, names: Names, *, instance: str, month: str, taxes: tuple[CreditedTax, ...]
+) -> CreditNoteDocument:
+    """Of what was sealed; instance, month and taxes follow from the invoice."""
     charged, issued = month_of(month), Month.of(sealed.created_at)
     return CreditNoteDocument(
         number=number_text(sealed.number, NOTE_PREFIX),
@@ -56,6 +66,7 @@ def credit_note_document(sealed: SealedNote, names: Names, *, instance: str, mon
         end=issued.end,
         currency=sealed.currency,
         amount=sealed.amount,
+        taxes=taxes,
         reason=sealed.reason,
         issued=sealed.created_at,
         hash=sealed.hash(),

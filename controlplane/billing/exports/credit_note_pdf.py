@@ -13,6 +13,7 @@ from controlplane.billing.exports.pdf import (
     SMALL,
     TEXT,
     TITLE,
+    amounts,
     facts,
     file_of,
     lozenges,
@@ -44,9 +45,14 @@ def _parts(document: CreditNoteDocument) -> Iterator[Flowable]:
     yield Paragraph(safe(document.reason), TEXT)
     yield Spacer(1, 6 * mm)
     yield sum_line("Given back", document.currency, document.amount)
+    if document.taxes:
+        parts = [("Without tax", document.net), *((safe(str(tax)), tax.amount) for tax in document.taxes)]
+        yield amounts(parts, document.currency)
     yield Spacer(1, 6 * mm)
     yield Paragraph("The invoice stays as it is; this note stands beside it.", SMALL)
     yield Paragraph(f"SHA-256 of this credit note, which the next one carries: {document.hash}", SMALL)
     yield Paragraph(f"SHA-256 of the credit note before it: {document.previous_hash}", SMALL)
     yield Paragraph(f"SHA-256 of the invoice: {document.invoice_hash}", SMALL)
-    yield from lozenges(names.seller, names.organisation, names.instance, document.reason)
+    yield from lozenges(
+        names.seller, names.organisation, names.instance, document.reason, *(tax.name for tax in document.taxes)
+    )

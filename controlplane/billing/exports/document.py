@@ -52,7 +52,7 @@ UNITS: Mapping[str, str] = {
     "month": "months",
     "100 GB month": "x 100 GB-months",
     "100 partitions month": "x 100 partition-months",
-    "net": "net",
+    "net": "before tax",
 }
 """The units of a bill in words, beside how many of them; documents keep their own. The console says the same."""
 

@@ -17,8 +17,8 @@ Decisions.
   invoiced before, so it stays Usage, with `ChargeClass` Correction; its charge period is in that month, its billing
   period is the invoice's. ``x_AdjustedInvoiceId`` and ``x_AdjustedInvoiceLine`` say what it corrects.
 * Tax is a row of its own, a Tax, with no price, quantity or SKU: its costs are the tax alone, and the others' are without it.
-* A credit note is one row, a Credit and a Correction of its invoice; `InvoiceId` is the note's own number, and its billing period
-  the month in which it was written. Sums by `InvoiceId` stay those of the documents.
+* A credit note is a row, a Credit and a Correction of its invoice, and one for each tax in it, a Tax; `InvoiceId` is its
+  own number, and its billing period the month in which it was written. Sums by `InvoiceId` stay those of the documents.
 * A price of a plan's version is a `SkuPriceId`; bandwidth has one for each size on sale, so the price is part of the id.
 
 CSV is for spreadsheets as well, and those take a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula: names
@@ -36,7 +36,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from controlplane.billing.exports.credit_note import CreditNoteDocument
-from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument
+from controlplane.billing.exports.document import CHARGED, TITLES, Charge, InvoiceDocument
 from controlplane.billing.pricing.money import product_of, text_of
 from controlplane.billing.pricing.rating import CREDIT, TAX
 from controlplane.billing.pricing.taxes import tax_name
@@ -138,12 +138,12 @@ USAGE = "Usage"
 
 
 def focus_csv(*documents: InvoiceDocument | CreditNoteDocument) -> bytes:
-    """A header and a line for each charge of the invoices, and for each credit; UTF-8, CRLF."""
+    """A header and a line for each charge of the invoices, and for each credit and its taxes; UTF-8, CRLF."""
     lines = _Lines()
     writer = csv.writer(lines)
     writer.writerow([column.name for column in COLUMNS])
     for document in documents:
-        rows = focus_rows(document) if isinstance(document, InvoiceDocument) else [credit_row(document)]
+        rows = focus_rows(document) if isinstance(document, InvoiceDocument) else credit_rows(document)
         for row in rows:
             writer.writerow([_text(row[column.name]) for column in COLUMNS])
     return "".join(lines.written).encode("utf-8", errors="replace")
@@ -155,22 +155,33 @@ def focus_rows(document: InvoiceDocument) -> Iterator[Row]:
         yield {**_frame(document), **_charged(charge), **_priced(charge)}
 
 
-def credit_row(note: CreditNoteDocument) -> Row:
+def credit_rows(note: CreditNoteDocument) -> Iterator[Row]:
     """A credit note: money that is given back, and no use of anything. What it corrects was charged in the invoice's month."""
-    back = -note.amount
-    costs = dict.fromkeys(("BilledCost", "EffectiveCost", "ListCost", "ContractedCost"), back)
+    reason = f"Credit note on invoice {note.invoice} of {note.month}: {note.reason}"
+    yield _given_back(note, note.net) | {
+        "ChargeCategory": "Credit",
+        "ChargeDescription": reason,
+        "x_InvoiceLine": 1,
+    }
+    for number, tax in enumerate(note.taxes, start=2):
+        yield _given_back(note, tax.amount) | {
+            "ChargeCategory": "Tax",
+            "ChargeDescription": f"{TITLES[TAX]}: {tax}",
+            "x_AdjustedInvoiceLine": tax.line,
+            "x_InvoiceLine": number,
+        }
+
+
+def _given_back(note: CreditNoteDocument, amount: Decimal) -> dict[str, Value]:
     return {
         **{column.name: None for column in COLUMNS if column.nullable},
         **_frame(note),
-        **costs,
-        "ChargeCategory": "Credit",
+        **dict.fromkeys(("BilledCost", "EffectiveCost", "ListCost", "ContractedCost"), -amount),
         "ChargeClass": "Correction",
-        "ChargeDescription": f"Credit note on invoice {note.invoice} of {note.month}: {note.reason}",
         "ChargeFrequency": "One-Time",
         "ChargePeriodStart": note.charged_from,
         "ChargePeriodEnd": note.charged_to,
         "x_AdjustedInvoiceId": note.invoice,
-        "x_InvoiceLine": 1,
     }
 
 

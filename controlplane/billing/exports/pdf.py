@@ -34,7 +34,7 @@ from reportlab.platypus import (
 )
 
 from controlplane.billing.exports.document import CHARGED, Charge, InvoiceDocument, unit_name
-from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
+from controlplane.billing.exports.fonts import BOLD, CHINESE, INSTEAD, PLAIN, runs, shown
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.billing.pricing.rating import TAX
 from controlplane.billing.pricing.taxes import tax_name
@@ -197,19 +197,27 @@ def sum_line(name: str, currency: str, amount: Decimal) -> Table:
     return table
 
 
+def amounts(parts: Sequence[tuple[str, Decimal]], currency: str) -> Table:
+    """What a sum is made of: names, which are markup already, with amounts."""
+    rows = [[Paragraph(name, TEXT), Paragraph(f"{currency} {money_text(amount)}", _RIGHT)] for name, amount in parts]
+    table = Table(rows, colWidths=(sum(WIDTHS) / 2, sum(WIDTHS) / 2))
+    table.setStyle(TableStyle([("LEFTPADDING", (0, 0), (0, -1), 0), ("RIGHTPADDING", (-1, 0), (-1, -1), 0)]))
+    return table
+
+
 def _seal(document: InvoiceDocument) -> Iterator[Flowable]:
     yield Paragraph(f"SHA-256 of this invoice, which the next invoice carries: {document.hash}", SMALL)
     yield Paragraph(f"SHA-256 of the invoice before it: {document.previous_hash}", SMALL)
     if document.is_waived:
         yield Paragraph("Written before all usage had been counted. What is counted later is adjusted later.", SMALL)
     names = document.names
-    yield from lozenges(names.seller, names.organisation, names.instance)
+    yield from lozenges(names.seller, names.organisation, names.instance, *(tax.plan for tax in document.taxes))
 
 
 def lozenges(*texts: str) -> Iterator[Flowable]:
     """A line that says what a lozenge is, where the page has one."""
     if any(INSTEAD in shown(text) for text in texts):
-        yield Paragraph(f"{INSTEAD} stands for a character that this page's font does not have.", SMALL)
+        yield Paragraph(f"{INSTEAD} stands for a character that this page's fonts do not have.", SMALL)
 
 
 def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, title: str) -> None:
@@ -221,8 +229,11 @@ def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, title: str) -> Non
 
 
 def safe(text: str) -> str:
-    """As a paragraph takes it: no markup, and no character that the font lacks."""
-    return escape(shown(text))
+    """As a paragraph takes it: none of its own markup, and no character that the fonts lack."""
+    return "".join(
+        f'<font name="{CHINESE}">{escape(part)}</font>' if is_chinese else escape(part)
+        for part, is_chinese in runs(text)
+    )
 
 
 def moment(when: datetime) -> str:

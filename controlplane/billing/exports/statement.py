@@ -37,6 +37,7 @@ class CurrencySum:
     tax: Decimal
     invoiced: Decimal
     credited: Decimal
+    credited_tax: Decimal  # in `credited`
 
     @property
     def total(self) -> Decimal:
@@ -65,10 +66,12 @@ class Statement:
 
     def _sum(self, currency: str) -> CurrencySum:
         invoices = [each for each in self.invoices if each.currency == currency]
+        notes = [each for each in self.notes if each.currency == currency]
         return CurrencySum(
             currency,
             net=total_of(each.net for each in invoices),
             tax=total_of(each.tax for each in invoices),
             invoiced=total_of(each.total for each in invoices),
-            credited=total_of(each.amount for each in self.notes if each.currency == currency),
+            credited=total_of(each.amount for each in notes),
+            credited_tax=total_of(each.amount - each.net for each in notes),
         )

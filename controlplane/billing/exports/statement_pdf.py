@@ -26,7 +26,7 @@ from controlplane.billing.exports.pdf import (
 from controlplane.billing.exports.statement import CurrencySum, Statement
 
 INVOICES = ("Invoice", "Instance", "Without tax", "Tax", "Total")
-NOTES = ("Credit note", "Reason", "On invoice", "", "Given back")
+NOTES = ("Credit note", "Reason", "Without tax", "Tax", "Given back")
 WIDTHS = (26 * mm, 72 * mm, 28 * mm, 26 * mm, 28 * mm)
 
 
@@ -87,9 +87,9 @@ def _of_currency(statement: Statement, added: CurrencySum) -> Iterator[Flowable]
     notes = [
         [
             note.number,
-            Paragraph(safe(note.reason), TEXT),
-            f"{note.invoice} of {note.month}",
-            "",
+            Paragraph(safe(f"Invoice {note.invoice} of {note.month}: {note.reason}"), TEXT),
+            money_text(-note.net),
+            money_text(note.net - note.amount),
             money_text(-note.amount),
         ]
         for note in statement.notes
@@ -101,7 +101,8 @@ def _of_currency(statement: Statement, added: CurrencySum) -> Iterator[Flowable]
         yield _table(INVOICES, invoices, f"Invoices of {statement.month}", [money_text(each) for each in sums])
     if notes:
         yield Paragraph(f"Credit notes in {currency}", HEADING)
-        yield _table(NOTES, notes, f"Credit notes in {statement.month}", ["", "", money_text(-added.credited)])
+        given = (added.credited_tax - added.credited, -added.credited_tax, -added.credited)
+        yield _table(NOTES, notes, f"Credit notes in {statement.month}", [money_text(each) for each in given])
     yield Spacer(1, 3 * mm)
     yield sum_line(f"Invoices less credit notes of {statement.month}", currency, added.total)
 

@@ -303,7 +303,10 @@ class PlanForm(ConsoleForm):
 
     def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["plan"].choices = [(plan.name, f"{worded(plan.title)} · {plan.currency}") for plan in plans]  # type: ignore[attr-defined]
+        by_currency: dict[str, list[tuple[str, str]]] = {}
+        for plan in plans:
+            by_currency.setdefault(plan.currency, []).append((plan.name, worded(plan.title)))
+        self.fields["plan"].choices = list(by_currency.items())  # type: ignore[attr-defined]
 
 
 class DeletionForm(ConsoleForm):

@@ -19,6 +19,7 @@ from controlplane.alarms.rules import FIGURES
 from controlplane.alarms.sources import SIZE_WORDS, sizes_changed
 from controlplane.billing.exports.document import CHARGED, TITLES, unit_name
 from controlplane.billing.pricing.sharing import user_kind
+from controlplane.billing.pricing.taxes import tax_name
 from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
@@ -272,6 +273,12 @@ def in_words_unit(unit: str) -> str:
 def item_title(item: str) -> str:
     """A bill's item in words."""
     return str(worded(TITLES.get(item, item)))
+
+
+@register.filter
+def tax_of_line(line: Mapping[str, str]) -> str:
+    """``VAT, 6 %``: which tax a line of a bill is."""
+    return tax_name(line["plan"], Decimal(line["unit_price"]))
 
 
 @register.filter

@@ -124,7 +124,7 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         **_frame(instance, span, "bill"),
         "bill": found,
         "number": number,
-        "notes": notes,
+        "notes": billing.with_taxes(notes),
         "credited": (credited := total_of(note.amount for note in notes)),
         "after_credit": found.invoice.total - credited if found.invoice else None,
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),

@@ -41,6 +41,13 @@ def focus(_request: HttpRequest, caller: Caller, note: str) -> HttpResponse:
     return note_focus_answer(organisation=caller.organisation, number=note)
 
 
+@require_safe
+@staff_page
+def pdf_of_operators(_request: HttpRequest, owner_id: str, note: str) -> HttpResponse:
+    """Any organisation's credit note as a PDF."""
+    return note_pdf_answer(organisation=organisation_any(owner_id), number=note)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
 def of_operators(request: HttpRequest) -> HttpResponse:
@@ -74,7 +81,7 @@ def of_operators(request: HttpRequest) -> HttpResponse:
         "asked": asked,
         "invoice": invoice,
         "number": number_text(invoice.number),
-        "notes": notes,
+        "notes": billing.with_taxes(notes),
         "credited": credited,
         "left": left,
         "form": form,

@@ -35,11 +35,10 @@ SEALED = SealedNote(
 )
 
 
-def document(**changes) -> CreditNoteDocument:
+def document(taxes=(), **changes) -> CreditNoteDocument:
     sealed = replace(SEALED, **changes)
-    return credit_note_document(
-        sealed, Names("Sluice", "Fruit and more", "orders"), instance="ins-abcdefgh", month="2026-05"
-    )
+    names = Names("Sluice", "Fruit and more", "orders")
+    return credit_note_document(sealed, names, instance="ins-abcdefgh", month="2026-05", taxes=taxes)
 
 
 def row(of: CreditNoteDocument) -> dict[str, str]:
@@ -89,8 +88,11 @@ def test_any_reason_fits_in(reason):
     assert "".join(reason.split()) in text(credit_note_pdf(document(reason=reason)))
 
 
-def test_what_the_font_lacks_is_said():
-    assert "\N{LOZENGE}standsforacharacter" in text(credit_note_pdf(document(reason="端口不可用")))
+def test_a_reason_in_chinese_can_be_read_and_what_the_fonts_lack_is_said():
+    found = text(credit_note_pdf(document(reason="三号机房断电: 退还半天 <half a day>")))
+    assert "三号机房断电:退还半天<halfaday>" in found
+    assert "\N{LOZENGE}" not in found
+    assert "\N{LOZENGE}standsforacharacter" in text(credit_note_pdf(document(reason="\N{PILE OF POO}")))
 
 
 @pytest.mark.parametrize(

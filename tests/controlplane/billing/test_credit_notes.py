@@ -371,6 +371,25 @@ class TestRest:
         assert {each["field"] for each in found["errors"]} == {"amount", "reason"}
         assert notes(chained) == []
 
+    def test_an_operator_reads_what_is_left_and_what_was_given_back(self, operator, chained):  # noqa: F811
+        total = Invoice.objects.for_organisation(chained).get(number=1).total
+        found = operator.api.get(self.path(chained)).json()
+        assert found == {
+            "invoice": FIRST_OF_ALL, "currency": "CNY", "total": f"{total}", "credited": "0.00", "left": f"{total}",
+            "credit_notes": [],
+        }  # fmt: skip
+        written = operator.api.post(self.path(chained), {"amount": "12.50", "reason": "the port was down"}, headers=KEY)
+        note(chained, invoice=THIRD)
+        found = operator.api.get(self.path(chained)).json()
+        assert (found["credited"], found["left"]) == ("12.50", f"{total - Decimal('12.50')}")
+        assert found["credit_notes"] == [written.json()]
+        problem(operator.api.get(self.path(chained, "inv-00000009")), 404, "not_found")
+
+    def test_a_tenant_reads_its_own_elsewhere(self, alice, charlie, chained):  # noqa: F811
+        found = problem(alice.api.get(self.path(chained)), 403, "forbidden")
+        assert "/api/v1/credit-notes" in found["detail"]
+        problem(charlie.api.get(self.path(chained)), 404, "not_found")
+
     def test_a_tenant_writes_none(self, alice, bob, charlie, chained):  # noqa: F811
         body = {"amount": "1.00", "reason": "please"}
         for person in (alice, bob):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import astuple
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from controlplane.billing.exports.document import Names
 from controlplane.billing.exports.statement import StatedInvoice, Statement
 from controlplane.billing.exports.statement_pdf import statement_pdf
 from controlplane.billing.models import Invoice
+from controlplane.billing.pricing.credited_taxes import CreditedTax
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.services import tax_set
 from controlplane.instances.models import Instance
@@ -49,10 +51,12 @@ def invoice(
     )
 
 
-def credit(number: int, amount: str, *, currency: str = "CNY", reason: str = "the port was down") -> CreditNoteDocument:
+def credit(number: int, amount: str, *, currency: str = "CNY", tax: str = "0.00") -> CreditNoteDocument:
+    taxes = (CreditedTax(2, "VAT", Decimal(6), Decimal(tax)),)
     return CreditNoteDocument(
         f"crn-{number:08}", Names("Sluice", "Acme", "orders"), "org-1", "ins-00000001", "inv-00000001", "0" * 64, "2026-10",
-        NOVEMBER, NOVEMBER, NOVEMBER, NOVEMBER, currency, Decimal(amount), reason, NOVEMBER, "0" * 64, "0" * 64,
+        NOVEMBER, NOVEMBER, NOVEMBER, NOVEMBER, currency, Decimal(amount), taxes, "the port was down", NOVEMBER,
+        "0" * 64, "0" * 64,
     )  # fmt: skip
 
 
@@ -64,14 +68,11 @@ def of(invoices=(), notes=(), **others) -> Statement:
 
 class TestSums:
     def test_they_are_by_currency_and_a_note_counts_in_its_own(self):
-        found = of(
-            [invoice(1, "106.00", tax="6.00"), invoice(2, "10.00", currency="USD")], [credit(1, "3.00", currency="USD")]
-        )
-        assert [
-            (each.currency, each.net, each.tax, each.invoiced, each.credited, each.total) for each in found.sums
-        ] == [
-            ("CNY", Decimal("100.00"), Decimal("6.00"), Decimal("106.00"), Decimal("0.00"), Decimal("106.00")),
-            ("USD", Decimal("10.00"), Decimal("0.00"), Decimal("10.00"), Decimal("3.00"), Decimal("7.00")),
+        notes = [credit(1, "3.00", currency="USD", tax="0.17")]
+        found = of([invoice(1, "106.00", tax="6.00"), invoice(2, "10.00", currency="USD")], notes)
+        assert [(*map(str, astuple(each)), str(each.total)) for each in found.sums] == [
+            ("CNY", "100.00", "6.00", "106.00", "0.00", "0.00", "106.00"),
+            ("USD", "10.00", "0.00", "10.00", "3.00", "0.17", "7.00"),
         ]
 
     def test_a_month_with_notes_alone_is_below_nothing(self):
@@ -81,9 +82,11 @@ class TestSums:
 
 class TestPdf:
     def test_it_names_every_document_and_the_sums(self):
-        said = text_of(statement_pdf(of([invoice(1, "1106.00", tax="6.00"), invoice(2, "1.00")], [credit(1, "3.00")])))
+        said = text_of(
+            statement_pdf(of([invoice(1, "1106.00", tax="6.00"), invoice(2, "1.00")], [credit(1, "3.00", tax="0.17")]))
+        )
         for words in (
-            "Statement2026-11", "inv-00000001", "inv-00000002", "1,106.00", "crn-00000001", "theportwasdown", "-3.00",
+            "Statement2026-11", "inv-00000001", "inv-00000002", "1,106.00", "crn-00000001", "theportwasdown", "-2.83-0.17-3.00",
             "Invoiceslesscreditnotesof2026-11CNY1,104.00",
         ):  # fmt: skip
             assert words in said, words
@@ -134,10 +137,14 @@ def test_tax_stands_apart(alice, chained):  # noqa: F811
     tax_set(organisation=chained, month=Month(2026, 6), name="VAT", percent=Decimal(6), actor="a", clock=At(before))
     for each in Instance.objects.for_organisation(chained).order_by("pk"):
         closing.invoice_close(instance=each, month=Month(2026, 6), now=datetime(2026, 7, 2, tzinfo=UTC))
-    (added,) = statement(alice, "2026-06").json()["totals"]
+    note(chained, "106.00", invoice="inv-00000005", clock=At(datetime(2026, 6, 30, tzinfo=UTC)))
+    found = statement(alice, "2026-06").json()
+    (added,) = found["totals"]
     net, tax = Decimal(added["net"]), Decimal(added["tax"])
     assert Decimal("0.05") < tax / net < Decimal("0.07")
     assert net + tax == Decimal(added["invoiced"])
+    assert (added["credited"], added["credited_tax"]) == ("106.00", "6.00")
+    assert [(each["amount"], each["tax"]) for each in found["credit_notes"]] == [("106.00", "6.00")]
 
 
 def test_the_focus_file_has_the_rows_of_each_document_under_one_head(alice, chained):  # noqa: F811
@@ -209,7 +216,7 @@ def test_a_document_that_is_not_what_was_sealed_is_not_added_up(alice, chained, 
     assert statement(alice, APRIL, path).status_code == 200
 
 
-def test_queries_do_not_grow_with_the_invoices(alice, chained):  # noqa: F811
+def test_queries_do_not_grow_with_the_notes(alice, chained):  # noqa: F811
     with CaptureQueriesContext(
         connection,
     ) as queries:

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.accounts.models import User
 from controlplane.billing import closing
 from controlplane.billing.models import Invoice, TaxRate
 from controlplane.billing.pricing import documents
@@ -122,6 +123,12 @@ class TestThePapers:
         assert "3,490.89" in words
 
 
+@pytest.fixture
+def operator(db) -> str:
+    """Somebody who works for the service."""
+    return User.objects.create_user("opal@example.com", "a long pass phrase", is_staff=True).email
+
+
 @pytest.mark.django_db
 class TestSettingIt:
     """`manage.py taxes`."""
@@ -178,20 +185,39 @@ class TestSettingIt:
             assert [each.field for each in refused.value.errors] == ["name", "percent"]
         assert TaxRate.objects.unscoped("a test").count() == 0
 
-    def test_the_command_sets_and_lists_and_an_organisations_is_in_its_trail(self, alice):
+    def test_the_command_sets_and_lists_and_an_organisations_is_in_its_trail(self, alice, operator):
         said = io.StringIO()
         call_command("taxes", stdout=said)
-        call_command("taxes", "set", "VAT", "6", "--from", "2999-01", "--actor", "o@x", stdout=said)
+        call_command("taxes", "set", "VAT", "6", "--from", "2999-01", "--actor", operator, stdout=said)
         own = ["--organisation", alice.organisation.pk]
-        call_command("taxes", "set", "GST", "0", "--from", "2999-02", "--actor", "o@x", *own, stdout=said)
+        call_command("taxes", "set", "GST", "0", "--from", "2999-02", "--actor", operator, *own, stdout=said)
         call_command("taxes", stdout=said)
         lines = said.getvalue().splitlines()
         assert lines[0] == "no tax was set: invoices have none"
-        assert {"everybody: VAT 6 % from 2999-01 on, by o@x"} < {*lines}
-        assert f"{alice.organisation.name} ({alice.organisation.pk}): GST 0 % from 2999-02 on, by o@x" in lines
-        entry = AuditEntry.objects.unscoped("a test").get(action="tax.set")
-        assert (entry.organisation_id, entry.actor) == (alice.organisation.pk, "o@x")
+        assert {f"everybody: VAT 6 % from 2999-01 on, by {operator}"} < {*lines}
+        assert f"{alice.organisation.name} ({alice.organisation.pk}): GST 0 % from 2999-02 on, by {operator}" in lines
+        entry = AuditEntry.objects.unscoped("a test").get(action="tax.set", target="GST")
+        assert (entry.organisation_id, entry.actor) == (alice.organisation.pk, operator)
         unknown = ["x", "6", "--from", "2999-01", "--organisation", "org-none"]
         for words in (["x", "6", "--from", "2999"], ["x", "six", "--from", "2999-01"], unknown):
             with pytest.raises(CommandError):
-                call_command("taxes", "set", *words, "--actor", "o@x")
+                call_command("taxes", "set", *words, "--actor", operator)
+
+    def test_everybodys_is_in_the_trail_of_each_organisation(self, alice, charlie):
+        self.set(None, "6")
+        self.set(alice.organisation, "13")
+        entries = AuditEntry.objects.unscoped("a test").filter(action="tax.set").order_by("pk")
+        everybody = {"month": "2026-05", "name": "VAT", "percent": "6", "of": "everybody"}
+        assert [each.detail for each in entries.filter(organisation=charlie.organisation)] == [everybody]
+        assert [each.detail["percent"] for each in entries.filter(organisation=alice.organisation)] == ["6", "13"]
+        assert {(each.actor, each.target) for each in entries} == {("o@x", "VAT")}
+
+    @pytest.mark.parametrize("actor", ["nobody@example.com", "alice", "", "gone@example.com"])
+    def test_who_says_so_is_an_operator_of_the_service(self, alice, operator, actor):
+        User.objects.create_user("gone@example.com", "a long pass phrase", is_staff=True, is_active=False)
+        for said in (actor, alice.user.email):
+            with pytest.raises(CommandError, match="no operator"):
+                call_command("taxes", "set", "VAT", "6", "--from", "2999-01", "--actor", said)
+        assert TaxRate.objects.unscoped("a test").count() == 0
+        call_command("taxes", "set", "VAT", "6", "--from", "2999-01", "--actor", f" {operator.upper()}")
+        assert TaxRate.objects.unscoped("a test").get().actor == operator

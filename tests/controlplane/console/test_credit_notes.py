@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.billing import closing
 from controlplane.billing.crediting import credit_note_write
-from controlplane.billing.models import CreditNote, Invoice
+from controlplane.billing.models import CreditNote, Invoice, TaxRate
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import SpecChange
 
@@ -71,6 +71,33 @@ def test_an_operator_sees_what_is_left_and_gives_back_a_part(at_staff, invoice, 
     assert again.status_code == 422
     assert "look again" in text_of(again)
     assert len(notes()) == 1
+
+
+def test_operators_have_the_file_of_a_note(at_staff, at_alice, alice, invoice, address):
+    sent = {"amount": "12.50", "reason": "the port was down", "left": str(invoice.total)}
+    at_staff.post(address, sent)
+    file = f"/fleet/organisations/{invoice.organisation_id}/credit-notes/crn-00000001/pdf"
+    assert file in at_staff.get(address).content.decode()
+    answer = at_staff.get(file)
+    assert answer.content.startswith(b"%PDF")
+    assert answer["Content-Disposition"] == 'attachment; filename="crn-00000001.pdf"'
+    assert at_staff.get(file.replace("00000001/pdf", "00000009/pdf")).status_code == 404
+    assert at_staff.get(file.replace(invoice.organisation_id, "org-00000000")).status_code == 404
+    assert at_alice.client.get(file).status_code == 404
+
+
+def test_the_tax_in_a_note_is_shown_to_both(at_staff, at_alice, instance):
+    since = datetime(2025, 2, 1, tzinfo=UTC)
+    TaxRate(month="2025-03", name="VAT", rate=Decimal("0.06"), actor="o@x", at=since).save(force_insert=True)
+    SpecChange.objects.unscoped("a test").filter(instance=instance).update(at=datetime(2025, 3, 1, tzinfo=UTC))
+    closing.invoice_close(instance=instance, month=Month(2025, 3), now=datetime(2025, 4, 2, tzinfo=UTC))
+    written = Invoice.objects.unscoped("a test").get(instance=instance)
+    address = f"{PAGE}?{urlencode({'organisation': written.organisation_id, 'invoice': 'inv-00000001'})}"
+    sent = {"amount": "10.60", "reason": "the port was down", "left": str(written.total)}
+    assert at_staff.post(address, sent).status_code == 302
+    said = "10.60 with VAT, 6 %: 0.60"
+    assert said in text_of(at_staff.get(address))
+    assert said in text_of(at_alice.get(f"instances/{instance.pk}/bill?month=2025-03"))
 
 
 @pytest.mark.parametrize(

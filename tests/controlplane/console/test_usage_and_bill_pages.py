@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
 from controlplane.billing import closing, services
+from controlplane.billing.models import TaxRate
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import Instance, SpecChange
@@ -147,6 +149,22 @@ def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob, monkeyp
     at_alice.post("plan", {"plan": "gold", "when": "now"})
     text = text_of(at_bob.get("bills"))
     assert "Price plan: Pro, by the hour, paid in CNY. From 2026-05-20 10:00 UTC on: By traffic, paid in CNY." in text
+
+
+def test_plans_stand_below_their_currency_which_is_not_said_twice(at_alice):
+    page = at_alice.get("bills").content.decode()
+    [choices] = re.findall(r'<select name="plan".*?</select>', page, re.DOTALL)
+    assert re.findall(r'<optgroup label="([^"]+)"', choices) == ["CNY", "USD"]
+    assert re.findall(r'<option value="[^"]+"[^>]*>([^<]+)<', choices) == [
+        "Pro, by the hour", "By traffic", "Pro, by the hour, in USD", "By traffic, in USD",
+    ]  # fmt: skip
+
+
+def test_a_taxed_bill_says_which_tax_it_is_and_of_what(at_alice, used):
+    since = datetime(2025, 2, 1, tzinfo=UTC)
+    TaxRate(month="2025-03", name="VAT", rate=Decimal("0.06"), actor="o@x", at=since).save(force_insert=True)
+    text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+    assert re.search(r"Tax VAT, 6 % 2025-03-01 00:00 . 2025-04-01 00:00 [0-9.\s]+ before tax 0\.06 ", text)
 
 
 def test_who_has_seen_another_plan_looks_again(at_alice, monkeypatch):

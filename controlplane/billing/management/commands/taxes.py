@@ -16,6 +16,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from controlplane.accounts.selectors import operator_named
 from controlplane.billing.pricing import documents
 from controlplane.billing.selectors import tax_list
 from controlplane.billing.services import tax_set
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         setting.add_argument("percent", help="such as 6 or 13.5; 0: exempt")
         setting.add_argument("--from", dest="month", required=True, help="the first month, such as 2027-01")
         setting.add_argument("--organisation", help="of this one alone, by its id; without it: of everybody")
-        setting.add_argument("--actor", required=True, help="who says so, for the audit trail")
+        setting.add_argument("--actor", required=True, help="the operator who says so, for the audit trail: an email")
 
     def handle(self, *args: Any, action: str | None, **options: Any) -> None:
         """Raises CommandError with a sentence."""
@@ -66,9 +67,8 @@ class Command(BaseCommand):
             if organisation is None:
                 raise CommandError(f"no organisation {options['organisation']}")
         try:
-            row = tax_set(
-                organisation=organisation, month=month, name=options["name"], percent=percent, actor=options["actor"]
-            )
+            actor = operator_named(options["actor"]).email
+            row = tax_set(organisation=organisation, month=month, name=options["name"], percent=percent, actor=actor)
         except SluiceError as error:
             raise CommandError(error.detail) from error
         self.stdout.write(str(row))
