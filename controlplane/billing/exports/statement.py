@@ -62,7 +62,8 @@ class Statement:
     @property
     def sums(self) -> tuple[CurrencySum, ...]:
         """By currency; none where there is no document."""
-        return tuple(map(self._sum, sorted({each.currency for each in (*self.invoices, *self.notes)})))
+        currencies = {each.currency for each in self.invoices} | {each.currency for each in self.notes}
+        return tuple(map(self._sum, sorted(currencies)))
 
     def _sum(self, currency: str) -> CurrencySum:
         invoices = [each for each in self.invoices if each.currency == currency]
