@@ -109,7 +109,7 @@ def _of_currency(statement: Statement, added: CurrencySum) -> Iterator[Flowable]
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]], name: str, sums: Sequence[str]) -> LongTable:
     first = [Paragraph(head, STRONG if place < 2 else STRONG_RIGHT) for place, head in enumerate(heads)]
-    last = [Paragraph(name, STRONG), "", *(Paragraph(text, STRONG_RIGHT) for text in sums)]
+    last = ["", Paragraph(name, STRONG), *(Paragraph(text, STRONG_RIGHT) for text in sums)]
     table = LongTable([first, *rows, last], colWidths=WIDTHS, repeatRows=1)
     table.setStyle(TABLE)
     return table
