@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import F, Q
 
 from controlplane.billing import waiting
 from controlplane.billing.chain import NOTE_PREFIX, Sealed, number_of, number_text
@@ -233,8 +233,9 @@ def _tax_in(rates: Sequence[TaxRate], month: Month) -> Tax | None:
 
 
 def tax_list() -> QuerySet[TaxRate]:
-    """All that were ever set: for operators."""
-    return TaxRate.objects.unscoped(_TAXES).select_related("organisation").order_by("organisation_id", "month")
+    """All that were ever set, everybody's first: for operators."""
+    order = (F("organisation").asc(nulls_first=True), "month")
+    return TaxRate.objects.unscoped(_TAXES).select_related("organisation").order_by(*order)
 
 
 def missed_days(instance: Instance, month: Month) -> MissedDays:

@@ -145,7 +145,7 @@ ASKED = {
     "bandwidth_mib_per_s": ("--bandwidth", r"[0-9]{1,9}(\.[0-9]{1,9})?"),
     "storage_gib": ("--storage", r"[0-9]{1,9}(\.[0-9]{1,9})?"),
     "partitions": ("--partitions", r"[0-9]{1,9}"),
-    "plan": ("--plan", r"[a-z0-9_]{1,40}"),
+    "plan": ("--plan", r"[a-z][a-z0-9_-]{0,39}"),
 }
 """What the page *What if* asks: the option of each field, and what it may hold."""
 WHAT_IF_EXAMPLE = " --bandwidth 20"

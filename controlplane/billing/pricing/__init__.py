@@ -8,6 +8,7 @@ elastic             what was carried above the bought bandwidth
 credits             what is given back where the bought bandwidth could not be had
 currencies          no bill adds up two of them
 taxes               the tax on all of it
+credited_taxes      how much of it is in what a credit note gives back
 forecast            what a month will have cost at its end
 what_if             what it would have cost at another size or under another plan
 sharing             a bill by topic, to the cent

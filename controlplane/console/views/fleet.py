@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.billing.pricing.documents import month_of
-from controlplane.billing.selectors import invoice_failures, waivers
+from controlplane.billing.pricing.taxes import tax_name
+from controlplane.billing.selectors import invoice_failures, tax_list, waivers
 from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 ALLOCATIONS = 10
 """Instances on a page of allocations: each has two directions, and each of these its brokers."""
+MOST_TAXES = 50
 
 
 @require_safe
@@ -121,6 +123,7 @@ def invoices(request: HttpRequest) -> HttpResponse:
         "listing": listing(request, rows),
         "failures": invoice_failures(),
         "waivers": waivers()[:20],
+        "taxes": [(row, tax_name(row.name, row.rate)) for row in tax_list()[:MOST_TAXES]],
         "counted_until": metering.complete_to_everywhere(),
         "form": form,
     }

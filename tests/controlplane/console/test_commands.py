@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
+from controlplane.billing.pricing.plans import NAMES
 from controlplane.cli.app import app
 from controlplane.console import urls
 from controlplane.console.commandline import COMMANDS, OF_A_MONTH, command_of
@@ -91,7 +92,9 @@ def test_what_if_asks_what_the_page_asked():
         30,
         "pro",
     ]
-    for nothing in ({}, {"bandwidth_mib_per_s": "; ls", "plan": "$HOME"}):
+    for plan in NAMES:
+        assert parsed(command_of("instance_what_if", IDS, {"ask": "1", "plan": plan}))["plan"] == plan
+    for nothing in ({}, {"bandwidth_mib_per_s": "; ls", "plan": "$HOME"}, {"plan": "--help"}):
         assert parsed(command_of("instance_what_if", IDS, nothing))["bandwidth"] == 20
 
 

@@ -13,6 +13,7 @@ from controlplane.billing import closing
 from controlplane.billing.crediting import credit_note_write
 from controlplane.billing.models import CreditNote, Invoice, TaxRate
 from controlplane.billing.pricing.rating import Month
+from controlplane.billing.services import tax_set
 from controlplane.instances.models import SpecChange
 
 from .conftest import text_of
@@ -127,6 +128,17 @@ def test_what_is_not_there_is_said_beside_its_field(at_staff, invoice, organisat
     page = at_staff.get(f"{PAGE}?{urlencode(named)}")
     assert page.status_code == 422
     assert said.lower() in text_of(page).lower()
+
+
+def test_operators_read_which_taxes_were_set_by_whom(at_staff, alice):
+    assert "Taxes" not in text_of(at_staff.get("/fleet/invoices"))
+    about = {"percent": Decimal(6), "actor": "opal@example.com"}
+    tax_set(organisation=None, month=Month(2999, 1), name="VAT", **about)
+    tax_set(organisation=alice.organisation, month=Month(2999, 2), name="GST", **about | {"percent": Decimal(0)})
+    said = text_of(at_staff.get("/fleet/invoices"))
+    assert "Taxes" in said
+    assert "Everybody VAT, 6 % 2999-01 opal@example.com just now" in said
+    assert f"{alice.organisation.name} {alice.organisation.pk} GST, 0 % 2999-02 opal@example.com just now" in said
 
 
 def test_the_invoices_page_leads_there(at_staff):
