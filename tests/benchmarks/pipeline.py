@@ -159,7 +159,7 @@ def reconcile(spark: SparkSession, settings: Settings, part: Slice) -> dict[str,
 def quota_report(spark: SparkSession, settings: Settings, part: Slice) -> dict[str, Any]:
     """One day of the report."""
     from controlplane.metering.pipeline.jobs.quota_report import report
-    from controlplane.metering.pipeline.quota_tables import StagingError
+    from controlplane.metering.pipeline.tables import StagingError
 
     minutes = _minutes_made(settings, part)
     with contextlib.suppress(StagingError):  # the same; a day without minutes has no report

@@ -29,7 +29,7 @@ from controlplane.metering.models import (
     UsageMaximum,
 )
 from controlplane.metering.pipeline import folded
-from controlplane.metering.pipeline.tables import INSTANCES
+from controlplane.metering.pipeline.maxima import INSTANCES
 from tests.support.usage import hours_told, instances_raise, usage_complete
 
 from .conftest import raised, row

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controlplane.metering.models import UsageMaximum
+from controlplane.metering.models import Cap, UsageMaximum
 from controlplane.metering.pipeline.recompute import hours_sql, instance_hours_sql, since_sql
-from controlplane.metering.pipeline.tables import capped
 from controlplane.metering.selectors import usage_records
 from quota.contracts.usage import COUNTERS, INSTANCE_COUNTERS
 
@@ -97,8 +96,13 @@ def test_any_range_is_recomputed_as_a_part_of_the_whole(written, first, length):
 @given(streams(), st.sampled_from(["b1", "b2", "b3"]), st.sampled_from(["orders", "clicks"]), st.integers(0, 10**13))
 def test_what_operators_have_capped_is_capped_here_as_well(written, boot, topic, most):
     UsageMaximum.objects.all().delete()
+    Cap.objects.all().delete()
     cap = (most, None, most)
-    raised([capped(each, cap) if each[1:3] == (boot, topic) else each for each in written])
+    Cap.objects.create(
+        instance=METERED.pk, boot=boot, topic=topic, **dict(zip(COUNTERS, cap, strict=True)), reason="torn", set_by="a",
+        set_at=datetime.fromisoformat(FIRST),
+    )  # fmt: skip
+    raised(written)
     raw = Raw()
     raw.append(written)
     raw.cap(METERED.pk, boot, topic, *cap)
