@@ -444,9 +444,10 @@ def invoice_exported(*, organisation: Organisation, number: str) -> InvoiceDocum
 
 
 def sealed_of(invoice: Invoice) -> Sealed:
-    """What was sealed. Raises Conflict where the row is not that any more."""
+    """What was sealed. Raises Conflict where the row is not that any more, or its lines do not add up to its total."""
     sealed = invoice.sealed()
-    if sealed.hash() != invoice.hash:
+    adds_up = total_of(Decimal(line["amount"]) for line in sealed.lines) == sealed.total
+    if sealed.hash() != invoice.hash or not adds_up:
         number = number_text(invoice.number)
         raise Conflict(f"{number} is not the invoice that was sealed: compute it once more", code="invoice_damaged")
     return sealed
@@ -517,12 +518,13 @@ def credit_note_exported(*, organisation: Organisation, number: str) -> CreditNo
 
 
 def note_documents_of(notes: Sequence[CreditNote], organisation: Organisation) -> list[CreditNoteDocument]:
-    """Of credit notes of the organisation. Raises Conflict where one is not what was sealed."""
+    """Of credit notes of the organisation. Raises Conflict where one, or the invoice of one, is not what was sealed."""
     return [_note_document(note, organisation, taxes) for note, taxes in with_taxes(notes)]
 
 
 def _note_document(note: CreditNote, organisation: Organisation, taxes: tuple[CreditedTax, ...]) -> CreditNoteDocument:
     names = Names(settings.ENVIRONMENT.seller, organisation.name, note.invoice.instance.name)
+    sealed_of(note.invoice)  # what of the note is tax is computed from it
     sealed = note.sealed()
     if sealed.hash() != note.hash:
         number = note.number_text

@@ -69,7 +69,10 @@ class StatementSerializer(serializers.Serializer[Any]):
 
     month = serializers.CharField()
     complete = serializers.BooleanField(help_text="nothing can come any more")
-    to_come = serializers.IntegerField(help_text="invoices that are not written yet, as far as is known")
+    to_come = serializers.IntegerField(help_text="invoices that are owed and not written yet, as far as is known")
+    may_come = serializers.IntegerField(
+        help_text="instances that were gone before, and may bring an invoice that adjusts an earlier month"
+    )
     totals = StatedSumSerializer(many=True, help_text="by currency")
     invoices = StatedInvoiceSerializer(many=True)
     credit_notes = StatedNoteSerializer(many=True)
@@ -117,6 +120,7 @@ def _shown(found: Statement) -> dict[str, Any]:
         "month": found.month,
         "complete": found.is_complete,
         "to_come": found.to_come,
+        "may_come": found.may_come,
         "totals": [
             {
                 "currency": each.currency,

@@ -12,7 +12,7 @@ from controlplane.billing.chain import number_text
 from controlplane.billing.exports.statement import StatedInvoice, Statement
 from controlplane.billing.pricing.money import total_of
 from controlplane.billing.pricing.rating import TAX
-from controlplane.billing.waiting import CLOSE_AFTER, to_come
+from controlplane.billing.waiting import CLOSE_AFTER, adjusting_to_come, to_come
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ AT_ONCE = 50
 def statement_get(*, organisation: Organisation, month: Month, clock: Clock = SYSTEM_CLOCK) -> Statement:
     """As of now. Raises Conflict where a document is not what was sealed."""
     now = clock.now()
+    # Before the invoices are read: one that is written meanwhile is counted twice rather than never.
     missing = to_come(organisation=organisation, month=month, now=now)
+    adjusting = adjusting_to_come(organisation=organisation, month=month, now=now)
     invoices = _invoices(organisation, month).defer("inputs")
     notes = selectors.note_documents_of(_notes(organisation, month), organisation)
     return Statement(
@@ -46,7 +48,8 @@ def statement_get(*, organisation: Organisation, month: Month, clock: Clock = SY
         invoices=tuple(map(_stated, invoices)),
         notes=tuple(notes),
         to_come=missing,
-        is_complete=not missing and now >= month.end + CLOSE_AFTER,
+        may_come=adjusting,
+        is_complete=not missing and not adjusting and now >= month.end + CLOSE_AFTER,
     )
 
 
@@ -66,7 +69,7 @@ def _notes(organisation: Organisation, month: Month) -> list[CreditNote]:
     """Those written in the month, whatever month they correct: a statement of a month that is over stays as it is."""
     rows = selectors.credit_note_list(organisation=organisation)
     rows = rows.filter(created_at__gte=month.start, created_at__lt=month.end).select_related("invoice__instance")
-    return list(rows.defer("invoice__inputs", "invoice__lines").order_by("number"))
+    return list(rows.defer("invoice__inputs").order_by("number"))
 
 
 def _stated(invoice: Invoice) -> StatedInvoice:

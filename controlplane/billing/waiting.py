@@ -87,24 +87,33 @@ def uninvoiced(month: Month, cluster: str) -> QuerySet[Instance]:
 
 def gone(month: Month) -> QuerySet[Instance]:
     """Instances that were gone before a month and have invoices that late usage may still adjust, by one of that month."""
-    invoices = Invoice.objects.unscoped(_REASON)
-    settled = Settled.objects.unscoped(_REASON).filter(month=str(month))
+    of_it = Invoice.objects.unscoped(_REASON).filter(instance=OuterRef("pk"))
+    settled = Settled.objects.unscoped(_REASON).filter(instance=OuterRef("pk"), month=str(month))
     rows = (
         Instance.objects.unscoped(_REASON).select_related("organisation", "cluster").filter(deleted_at__lt=month.start)
     )
-    rows = rows.filter(pk__in=invoices.filter(month__gte=str(month.before(ADJUSTED_FOR))).values("instance_id"))
-    rows = rows.exclude(pk__in=invoices.filter(month=str(month)).values("instance_id"))
-    return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")
+    rows = rows.filter(Exists(of_it.filter(month__gte=str(month.before(ADJUSTED_FOR)))))
+    return rows.exclude(Exists(of_it.filter(month=str(month)))).exclude(Exists(settled)).order_by("pk")
 
 
 def to_come(*, organisation: Organisation, month: Month, now: datetime) -> int:
-    """How many invoices of a month are not written yet: what is known of now, since a month that goes on may bring more.
+    """How many invoices of a month are owed and not written: as is known now, since a month that goes on may bring more.
 
-    Of instances that were gone before the month, one may come only while it is the newest month that is due.
+    Of months before LOOK_BACK none is written any more.
     """
-    count = Instance.objects.for_organisation(organisation).filter(_lacks(month)).count()
-    newest = months_due(now)[-1]
-    return count + gone(month).filter(organisation=organisation).count() if month == newest else count
+    if str(month) < str(months_due(now)[0]):
+        return 0
+    return Instance.objects.for_organisation(organisation).filter(_lacks(month)).count()
+
+
+def adjusting_to_come(*, organisation: Organisation, month: Month, now: datetime) -> int:
+    """How many instances that were gone before the month may bring an invoice of it, which adjusts an earlier one.
+
+    Only while no later month is due: the closer then goes by that.
+    """
+    if str(month) < str(months_due(now)[-1]):
+        return 0
+    return gone(month).filter(organisation=organisation).count()
 
 
 def uninvoiced_ever(cluster: str, now: datetime) -> int:

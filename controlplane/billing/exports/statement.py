@@ -30,7 +30,7 @@ class StatedInvoice:
 
 @dataclass(frozen=True, slots=True)
 class CurrencySum:
-    """Of the documents in one currency. `total` is what is left to pay of the month: negative where more is given back."""
+    """Of the documents in one currency. `total`: invoices less credit notes, negative where more is given back."""
 
     currency: str
     net: Decimal
@@ -57,6 +57,7 @@ class Statement:
     invoices: tuple[StatedInvoice, ...]
     notes: tuple[CreditNoteDocument, ...]  # what one corrects may be of an earlier month
     to_come: int  # instances that were there in the month, as far as is known, and have no invoice yet
+    may_come: int  # instances that were gone before, and may bring an invoice that adjusts an earlier one
     is_complete: bool
 
     @property

@@ -1,4 +1,4 @@
-"""A statement as a PDF: sums first, then a line for each invoice and each credit note. Pure, and the same bytes on any day."""
+"""A statement as a PDF: a line for each invoice and each credit note, with their sums. Pure, and the same bytes on any day."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from controlplane.billing.exports.statement import CurrencySum, Statement
 
 INVOICES = ("Invoice", "Instance", "Without tax", "Tax", "Total")
 NOTES = ("Credit note", "Reason", "Without tax", "Tax", "Given back")
-WIDTHS = (26 * mm, 72 * mm, 28 * mm, 26 * mm, 28 * mm)
+WIDTHS = (26 * mm, 57 * mm, 33 * mm, 31 * mm, 33 * mm)
 
 
 def statement_pdf(statement: Statement) -> bytes:
@@ -65,10 +65,12 @@ def _parts(statement: Statement) -> Iterator[Flowable]:
 
 
 def _to_come(statement: Statement) -> str:
-    if not statement.to_come:
-        return "This month can still bring invoices and credit notes."
-    invoices = "1 invoice is" if statement.to_come == 1 else f"{statement.to_come:,} invoices are"
-    return f"Not complete: {invoices} still to come."
+    if statement.to_come:
+        invoices = "1 invoice is" if statement.to_come == 1 else f"{statement.to_come:,} invoices are"
+        return f"Not complete: {invoices} still to come."
+    if statement.may_come:
+        return "Not complete: an invoice that adjusts an earlier month may still come."
+    return "This month can still bring invoices and credit notes."
 
 
 def _of_currency(statement: Statement, added: CurrencySum) -> Iterator[Flowable]:

@@ -46,6 +46,8 @@ def credited_taxes(
 def _credited(
     lines: Sequence[Mapping[str, Any]], total: Decimal, before: Decimal, amount: Decimal
 ) -> Iterator[CreditedTax]:
+    if not total:  # no note is written of such an invoice: the row was damaged since
+        return
     for number, line in enumerate(lines, start=1):
         if line["item"] == TAX:
             tax = Decimal(line["amount"])

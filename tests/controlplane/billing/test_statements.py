@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import astuple
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -30,7 +30,8 @@ from tests.support.clocks import StandingClock as At
 from .test_credit_notes import note
 from .test_invoice_chain import anything_goes, chained  # noqa: F401  # fixtures
 
-APRIL, MAY = "2026-04", "2026-05"
+APRIL, MAY, JUNE = "2026-04", "2026-05", Month(2026, 6)
+DUE = datetime(2026, 7, 1, 6, tzinfo=UTC)  # June is
 NOVEMBER = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -52,7 +53,7 @@ def invoice(
 
 
 def credit(number: int, amount: str, *, currency: str = "CNY", tax: str = "0.00") -> CreditNoteDocument:
-    taxes = (CreditedTax(2, "VAT", Decimal(6), Decimal(tax)),)
+    taxes = (CreditedTax(2, "VAT", Decimal("0.06"), Decimal(tax)),)
     return CreditNoteDocument(
         f"crn-{number:08}", Names("Sluice", "Acme", "orders"), "org-1", "ins-00000001", "inv-00000001", "0" * 64, "2026-10",
         NOVEMBER, NOVEMBER, NOVEMBER, NOVEMBER, currency, Decimal(amount), taxes, "the port was down", NOVEMBER,
@@ -62,7 +63,13 @@ def credit(number: int, amount: str, *, currency: str = "CNY", tax: str = "0.00"
 
 def of(invoices=(), notes=(), **others) -> Statement:
     about = {"seller": "Sluice", "organisation_id": "org-1", "organisation": "Acme", "month": "2026-11"}
-    about |= {"start": NOVEMBER, "end": datetime(2026, 12, 1, tzinfo=UTC), "to_come": 0, "is_complete": True}
+    about |= {
+        "start": NOVEMBER,
+        "end": datetime(2026, 12, 1, tzinfo=UTC),
+        "to_come": 0,
+        "may_come": 0,
+        "is_complete": True,
+    }
     return Statement(**about | others, invoices=tuple(invoices), notes=tuple(notes))
 
 
@@ -93,17 +100,26 @@ class TestPdf:
         assert "complete" not in said
 
     @pytest.mark.parametrize(
-        ("to_come", "words"),
+        ("to_come", "may_come", "words"),
         [
-            (0, "Thismonthcanstillbringinvoicesandcreditnotes."),
-            (1, "Notcomplete:1invoiceisstilltocome."),
-            (1200, "Notcomplete:1,200invoicesarestilltocome."),
+            (0, 0, "Thismonthcanstillbringinvoicesandcreditnotes."),
+            (0, 1, "Notcomplete:aninvoicethatadjustsanearliermonthmaystillcome."),
+            (1, 1, "Notcomplete:1invoiceisstilltocome."),
+            (1200, 0, "Notcomplete:1,200invoicesarestilltocome."),
         ],
     )
-    def test_it_says_that_it_is_not_complete(self, to_come, words):
-        said = text_of(statement_pdf(of(to_come=to_come, is_complete=False)))
+    def test_it_says_that_it_is_not_complete(self, to_come, may_come, words):
+        said = text_of(statement_pdf(of(to_come=to_come, may_come=may_come, is_complete=False)))
         assert words in said
         assert "Noinvoiceof2026-11,andnocreditnoteinit." in said
+
+    def test_large_sums_stay_on_a_line(self):
+        content = statement_pdf(
+            of([invoice(1, "99999999.99", tax="9999999.99")], [credit(1, "99999999.99", tax="9999999.99")])
+        )
+        lines = PdfReader(io.BytesIO(content)).pages[0].extract_text().splitlines()
+        assert sum(line.count("99,999,999.99") for line in lines) == 4
+        assert sum(line.count("9,999,999.99") for line in lines) == 8, "four of these are in those"
 
     def test_markup_in_names_is_text_and_many_invoices_take_many_pages(self):
         content = statement_pdf(of([invoice(number, "1.00", name="<b>&amp;" + "x" * 200) for number in range(1, 301)]))
@@ -135,9 +151,10 @@ def test_it_has_the_invoices_of_the_month_and_the_notes_written_in_it(alice, cha
 def test_tax_stands_apart(alice, chained):  # noqa: F811
     before = datetime(2026, 5, 1, tzinfo=UTC)
     tax_set(organisation=chained, month=Month(2026, 6), name="VAT", percent=Decimal(6), actor="a", clock=At(before))
-    for each in Instance.objects.for_organisation(chained).order_by("pk"):
+    for each in Instance.objects.for_organisation(chained):
         closing.invoice_close(instance=each, month=Month(2026, 6), now=datetime(2026, 7, 2, tzinfo=UTC))
-    note(chained, "106.00", invoice="inv-00000005", clock=At(datetime(2026, 6, 30, tzinfo=UTC)))
+    (largest, *_) = sorted(statement(alice, "2026-06").json()["invoices"], key=lambda each: -Decimal(each["total"]))
+    note(chained, "106.00", invoice=largest["number"], clock=At(datetime(2026, 6, 30, tzinfo=UTC)))
     found = statement(alice, "2026-06").json()
     (added,) = found["totals"]
     net, tax = Decimal(added["net"]), Decimal(added["tax"])
@@ -183,17 +200,46 @@ def test_it_is_complete_once_every_invoice_is_there_six_hours_after_the_end(alic
     assert state(2026, 7, 1, 6) == (True, 0)
 
 
-def test_one_that_was_gone_before_may_bring_an_invoice_until_it_is_settled(alice, chained):  # noqa: F811
+@pytest.fixture
+def gone(chained):  # noqa: F811
+    """The first of the two instances was deleted in May; the second has its invoice of June."""
     first, second = Instance.objects.for_organisation(chained).order_by("pk")
     Instance.objects.unscoped("a test").filter(pk=first.pk).update(deleted_at=datetime(2026, 5, 20, tzinfo=UTC))
     first.refresh_from_db()
-    june, now = Month(2026, 6), datetime(2026, 7, 1, 6, tzinfo=UTC)
-    closing.invoice_close(instance=second, month=june, now=now)
-    assert statements.statement_get(organisation=chained, month=june, clock=At(now)).to_come == 1
-    raised([row(first.id, "2026-05-02T01", 5 * 10**12)])
-    assert closing.invoice_close(instance=first, month=june, now=now)
-    found = statements.statement_get(organisation=chained, month=june, clock=At(now))
-    assert (found.is_complete, len(found.invoices)) == (True, 2)
+    closing.invoice_close(instance=second, month=JUNE, now=DUE)
+    return first
+
+
+def missing(organisation, now=DUE, month=JUNE) -> tuple[bool, int, int]:
+    found = statements.statement_get(organisation=organisation, month=month, clock=At(now))
+    return found.is_complete, found.to_come, found.may_come
+
+
+def test_one_that_was_gone_before_may_bring_an_invoice_which_adjusts(chained, gone):  # noqa: F811
+    assert missing(chained) == (False, 0, 1)
+    raised([row(gone.id, "2026-05-02T01", 5 * 10**12)])
+    assert closing.invoice_close(instance=gone, month=JUNE, now=DUE)
+    assert missing(chained) == (True, 0, 0)
+
+
+def test_one_that_was_gone_before_and_owes_nothing_is_waited_for_until_that_is_known(chained, gone):  # noqa: F811
+    assert not closing.invoice_close(instance=gone, month=JUNE, now=DUE)
+    assert missing(chained) == (True, 0, 0)
+
+
+def test_one_that_was_gone_before_brings_nothing_any_more_when_the_next_month_is_due(chained, gone):  # noqa: F811
+    assert missing(chained, datetime(2026, 8, 1, 5, 59, tzinfo=UTC)) == (False, 0, 1)
+    assert missing(chained, datetime(2026, 8, 1, 6, tzinfo=UTC)) == (True, 0, 0)
+
+
+def test_what_is_gone_elsewhere_is_nothing_to_others(charlie, gone):
+    assert missing(charlie.organisation) == (True, 0, 0)
+
+
+def test_a_month_that_is_closed_no_more_waits_for_nothing(chained):  # noqa: F811
+    closed_until = datetime(2028, 7, 1, 6, tzinfo=UTC)  # months_due looks back two years
+    assert missing(chained, closed_until - timedelta(minutes=1)) == (False, 2, 0)
+    assert missing(chained, closed_until) == (True, 0, 0)
 
 
 def test_another_organisation_has_nothing_of_it(charlie, chained):  # noqa: F811
@@ -214,6 +260,33 @@ def test_a_document_that_is_not_what_was_sealed_is_not_added_up(alice, chained, 
     Invoice.objects.for_organisation(chained).filter(number=3).update(total=Decimal(1))
     problem(statement(alice, MAY, path), 409, "invoice_damaged")
     assert statement(alice, APRIL, path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["", "/pdf", "/focus.csv"])
+def test_nor_is_one_that_was_sealed_and_does_not_add_up(alice, chained, anything_goes, path):  # noqa: F811
+    invoice = Invoice.objects.for_organisation(chained).get(number=3)
+    invoice.total += 1
+    changed = {"total": invoice.total, "hash": invoice.sealed().hash()}
+    Invoice.objects.for_organisation(chained).filter(number=3).update(**changed)
+    problem(statement(alice, MAY, path), 409, "invoice_damaged")
+
+
+@pytest.mark.parametrize("total", [0, 5])
+@pytest.mark.parametrize(
+    "path", ["statement?month=2026-05", "statement/pdf?month=2026-05", "credit-notes/crn-00000001/pdf"]
+)
+def test_nor_is_a_note_on_an_invoice_of_another_month_that_is_not(
+    alice,
+    chained,
+    anything_goes,
+    path,
+    total,  # noqa: F811
+):
+    """How much of the note is tax is computed from its invoice."""
+    note(chained, "1.00", clock=At(datetime(2026, 5, 20, tzinfo=UTC)))
+    Invoice.objects.for_organisation(chained).filter(number=1).update(total=Decimal(total))
+    problem(alice.api.get(f"/api/v1/{path}"), 409, "invoice_damaged")
+    assert [each["tax"] for each in alice.api.get("/api/v1/credit-notes").json()["items"]] == ["0.00"]
 
 
 def test_queries_do_not_grow_with_the_notes(alice, chained):  # noqa: F811

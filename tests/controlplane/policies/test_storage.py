@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.accounts.models import User
 from controlplane.admission import prepaid
 from controlplane.billing.pricing.rating import Month
-from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.clock import SYSTEM_CLOCK, SystemClock
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances.models import Instance, SpecChange
 from controlplane.policies import storage
@@ -22,6 +22,13 @@ from tests.controlplane.test_instances_api import URL
 
 from .conftest import REASON
 from .test_retention import Killed, subjects
+
+
+@pytest.fixture(autouse=True)
+def before_the_last_days_of_a_month(monkeypatch):
+    """What a step costs until the month's end is next to nothing on its last days, so on those it is five days earlier."""
+    late = timedelta(days=5 if datetime.now(UTC).day > 24 else 0)
+    monkeypatch.setattr(SystemClock, "now", lambda _self: datetime.now(UTC) - late)
 
 
 @pytest.fixture
