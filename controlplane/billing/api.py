@@ -279,7 +279,7 @@ class CreditNotesApi(APIView):
         notes = selectors.credit_note_list(organisation=caller_of(request).organisation).select_related("invoice")
 
         def fetch(after: Any, limit: int) -> list[CreditNote]:
-            rows = notes.defer("invoice__inputs", "invoice__lines").order_by("number")
+            rows = notes.defer("invoice__inputs").order_by("number")
             return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
 
         page, following = pagination.fetched_page(request, fetch, key=lambda note: (note.number,), shape=(int,))
@@ -333,12 +333,7 @@ class InvoiceCreditNotesApi(APIView):
         """What is left of an invoice, and the credit notes by which the rest was given back."""
         organisation = organisation_asked(request, organisation_id, self.refusal)
         invoice = selectors.invoice_get(organisation=organisation, number=number)
-        notes = list(
-            selectors.credit_note_list(organisation=organisation)
-            .filter(invoice=invoice)
-            .select_related("invoice")
-            .order_by("number")
-        )
+        notes = selectors.credit_notes_of([invoice])[invoice.pk]
         credited = total_of(note.amount for note in notes)
         return Response(
             {
@@ -577,8 +572,7 @@ def _invoice(invoice: Invoice, notes: Sequence[CreditNote]) -> dict[str, Any]:
 
 
 def _notes(notes: Sequence[CreditNote]) -> list[dict[str, Any]]:
-    taxes = selectors.credit_note_taxes(notes)
-    return [_note(note, taxes[note.pk]) for note in notes]
+    return [_note(note, taxes) for note, taxes in selectors.with_taxes(notes)]
 
 
 def _note(note: CreditNote, taxes: Sequence[CreditedTax]) -> dict[str, Any]:

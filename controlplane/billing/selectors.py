@@ -476,10 +476,12 @@ def credit_note_get(*, organisation: Organisation, number: str) -> CreditNote:
 
 
 def credit_notes_of(invoices: Sequence[Invoice]) -> dict[int, list[CreditNote]]:
-    """Those of several invoices, by the invoices' keys, each in order; with one query."""
+    """Those of several invoices, by the invoices' keys, each in order and with its invoice; with one query."""
     rows = CreditNote.objects.unscoped("the caller found the invoices in their organisation")
-    found: dict[int, list[CreditNote]] = {invoice.pk: [] for invoice in invoices}
-    for note in rows.filter(invoice_id__in=found).order_by("number"):
+    by_key = {invoice.pk: invoice for invoice in invoices}
+    found: dict[int, list[CreditNote]] = {key: [] for key in by_key}
+    for note in rows.filter(invoice_id__in=by_key).order_by("number"):
+        note.invoice = by_key[note.invoice_id]
         found[note.invoice_id].append(note)
     return found
 
@@ -489,25 +491,15 @@ def credited_of(invoice: Invoice) -> Decimal:
     return total_of(note.amount for note in credit_notes_of([invoice])[invoice.pk])
 
 
-def credit_note_taxes(notes: Sequence[CreditNote]) -> dict[int, tuple[CreditedTax, ...]]:
-    """How much of each tax is in each of several notes, by their keys; with two queries."""
-    invoices = list(
-        Invoice.objects.unscoped("the caller found the notes in their organisation")
-        .filter(pk__in={note.invoice_id for note in notes})
-        .only("total", "lines")
-    )
-    of_each, found = credit_notes_of(invoices), {}
-    for invoice in invoices:
-        before = Decimal(0)
-        for note in of_each[invoice.pk]:
-            found[note.pk] = credited_taxes(invoice.lines, invoice.total, before, note.amount)
-            before += note.amount
-    return found
-
-
 def with_taxes(notes: Sequence[CreditNote]) -> list[tuple[CreditNote, tuple[CreditedTax, ...]]]:
-    """Notes, each with how much of each tax is in it."""
-    taxes = credit_note_taxes(notes)
+    """Notes, which have their invoices with them, each with how much of each tax is in it; with one query."""
+    invoices = {note.invoice_id: note.invoice for note in notes}
+    taxes: dict[int, tuple[CreditedTax, ...]] = {}
+    for key, of_invoice in credit_notes_of(list(invoices.values())).items():
+        before = Decimal(0)
+        for note in of_invoice:
+            taxes[note.pk] = credited_taxes(invoices[key].lines, invoices[key].total, before, note.amount)
+            before += note.amount
     return [(note, taxes[note.pk]) for note in notes]
 
 

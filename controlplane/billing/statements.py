@@ -80,7 +80,6 @@ def _stated(invoice: Invoice) -> StatedInvoice:
         instance_id=sealed.instance,
         instance=invoice.instance.name,
         currency=sealed.currency,
-        net=sealed.total - tax,
         tax=tax,
         total=sealed.total,
         issued=sealed.created_at,

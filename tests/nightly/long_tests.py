@@ -33,7 +33,7 @@ _SLOWEST = 20
 
 
 @dataclass(eq=False)  # pytest keeps plugins in sets
-class Night:
+class Chosen:
     """A plugin of pytest: chooses, and remembers what became of what it has chosen."""
 
     seed: int
@@ -103,10 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--of-each", type=int, default=20, help="how many of those")
     parser.add_argument("paths", nargs="*", help="of tests; default: all")
     options = parser.parse_args(arguments)
-    night, began = Night(options.seed, options.of_each), time.monotonic()
-    status = pytest.main(["-m", "long", "-p", "no:cacheprovider", "-v", *options.paths], plugins=[night])
+    chosen, began = Chosen(options.seed, options.of_each), time.monotonic()
+    status = pytest.main(["-m", "long", "-p", "no:cacheprovider", "-v", *options.paths], plugins=[chosen])
     REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(night.document(time.monotonic() - began), indent=1) + "\n")
+    REPORT.write_text(json.dumps(chosen.document(time.monotonic() - began), indent=1) + "\n")
     return int(status)
 
 

@@ -16,16 +16,20 @@ from controlplane.billing.pricing.money import total_of
 
 @dataclass(frozen=True, slots=True)
 class StatedInvoice:
-    """An invoice in a line. `net` and `tax` add up to `total`; each may be negative."""
+    """An invoice in a line. Amounts may be negative."""
 
     number: str  # "inv-00000017"
     instance_id: str
     instance: str  # its name of today
     currency: str
-    net: Decimal
-    tax: Decimal
+    tax: Decimal  # in `total`
     total: Decimal
     issued: datetime  # UTC
+
+    @property
+    def net(self) -> Decimal:
+        """Without its tax."""
+        return self.total - self.tax
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,15 @@ class CurrencySum:
     """Of the documents in one currency. `total`: invoices less credit notes, negative where more is given back."""
 
     currency: str
-    net: Decimal
-    tax: Decimal
+    tax: Decimal  # in `invoiced`
     invoiced: Decimal
     credited: Decimal
     credited_tax: Decimal  # in `credited`
+
+    @property
+    def net(self) -> Decimal:
+        """Of the invoices, without tax."""
+        return self.invoiced - self.tax
 
     @property
     def total(self) -> Decimal:
@@ -71,7 +79,6 @@ class Statement:
         notes = [each for each in self.notes if each.currency == currency]
         return CurrencySum(
             currency,
-            net=total_of(each.net for each in invoices),
             tax=total_of(each.tax for each in invoices),
             invoiced=total_of(each.total for each in invoices),
             credited=total_of(each.amount for each in notes),
