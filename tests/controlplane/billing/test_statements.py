@@ -200,8 +200,8 @@ def test_it_is_complete_once_every_invoice_is_there_six_hours_after_the_end(alic
 
 @pytest.fixture
 def gone(chained):  # noqa: F811
-    """The first of the two instances was deleted in May; the second has its invoice of June."""
-    first, second = Instance.objects.for_organisation(chained).order_by("pk")
+    """The one that was never open was deleted in May; the other one has its invoice of June."""
+    second, first = Instance.objects.for_organisation(chained).order_by("name")  # "events" is open
     Instance.objects.unscoped("a test").filter(pk=first.pk).update(deleted_at=datetime(2026, 5, 20, tzinfo=UTC))
     first.refresh_from_db()
     closing.invoice_close(instance=second, month=JUNE, now=DUE)
