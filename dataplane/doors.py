@@ -291,6 +291,10 @@ class Loop(Protocol):
         """Something else than a connection has used the loop for an account."""
         ...
 
+    def will_write(self, account: str, size: int) -> None:
+        """So many bytes that did not come in this turn are written at its end: who they are of is charged for its end."""
+        ...
+
     def worked_s(self, account: str) -> float:
         """Seconds of the loop that were used for an account since it was made; 0: there is none."""
         ...

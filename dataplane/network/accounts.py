@@ -86,10 +86,10 @@ class Account:
         "loop_bucket",
         "name",
         "queue",
-        "received_bytes",
         "spent_s",
         "too_large",
         "too_large_told",
+        "turn_bytes",
         "waiting",
     )
 
@@ -104,7 +104,7 @@ class Account:
         self.lately_at = 0.0
         self.spent_s = 0.0  # of the loop, since the beginning
         self.loop_bucket: TokenBucket | None = None  # what is spent is charged to it, in microseconds
-        self.received_bytes = 0  # in this turn
+        self.turn_bytes = 0  # that came in this turn, or are written at its end
         self.waiting = 0  # connections that are not read from because of a limit: then others are read frame by frame
         self.budget_bytes = ACCOUNT_BYTES if name else INTERNAL_BYTES
         self.held_bytes = 0
@@ -169,7 +169,7 @@ class Accounts:
         self.internal = self.of(INTERNAL)
         self._nobody = Account("gone")  # whose account is forgotten
         self.tenants_held_bytes = 0
-        self._receivers: list[Account] = []  # of this turn
+        self._bringers: list[Account] = []  # of this turn
         self._calls: dict[Account, int] = {}  # at once, in this turn
         self._used: dict[Account, float] = {}  # of this turn
         self._charged_s = 0.0  # to all, since the beginning
@@ -222,11 +222,11 @@ class Accounts:
         """Whether a turn is owed to somebody."""
         return bool(self._active)
 
-    def received(self, account: Account, size: int) -> None:
-        """So many bytes came in this turn: the end of the turn is charged by them."""
-        if not account.received_bytes:
-            self._receivers.append(account)
-        account.received_bytes += size
+    def brought(self, account: Account, size: int) -> None:
+        """So many bytes came in this turn, or in an earlier one and are written now: its end is charged by them."""
+        if not account.turn_bytes:
+            self._bringers.append(account)
+        account.turn_bytes += size
 
     def charge(self, account: Account, seconds: float) -> None:
         """The loop has worked for this account."""
@@ -238,12 +238,12 @@ class Accounts:
         self._charged_s += seconds
 
     def charge_turn_end(self, seconds: float) -> None:
-        """What the end of the turn took (writing above all), by what each account sent."""
-        receivers, self._receivers = self._receivers, []
-        total = sum(account.received_bytes for account in receivers)
-        for account in receivers:
-            self.charge(account, seconds * account.received_bytes / total)
-            account.received_bytes = 0
+        """What the end of the turn took (writing above all), by what each account brought."""
+        bringers, self._bringers = self._bringers, []
+        total = sum(account.turn_bytes for account in bringers)
+        for account in bringers:
+            self.charge(account, seconds * account.turn_bytes / total)
+            account.turn_bytes = 0
 
     def may_run(self, account: Account) -> bool:
         """Whether something may be called for an account at once; counted until the turn ends."""

@@ -201,7 +201,7 @@ class SocketConnection(Sender):
         if received == 0:
             self._gone("closed by the peer")
             return
-        self._loop.accounts.received(self._account, received)
+        self._loop.accounts.brought(self._account, received)
         self.received_bytes += received
         if partial is not None:
             if not partial.received(received - rest, self._hold):
@@ -230,7 +230,7 @@ class SocketConnection(Sender):
         missing = 4 + size - len(self._head)
         received = self._socket.recv_into(self._loop.arena.space()[:missing])  # what was seen is there
         data = self._loop.arena.take(received)
-        self._loop.accounts.received(self._account, received)
+        self._loop.accounts.brought(self._account, received)
         self.received_bytes += received
         if self._head:
             data = memoryview(bytearray(self._head) + data)

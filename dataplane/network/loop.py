@@ -369,6 +369,10 @@ class EpollLoop:
         """Something else than a connection has used the loop."""
         self.accounts.charge(self.accounts.known(account), seconds)
 
+    def will_write(self, account: str, size: int) -> None:
+        """What came in an earlier turn is written at the end of this one."""
+        self.accounts.brought(self.accounts.known(account), size)
+
     def worked_s(self, account: str) -> float:
         """Since it was made; 0: there is none."""
         return self.accounts.spent_s(account)

@@ -21,6 +21,7 @@ from dataplane.config import Settings
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import MAX_ELEMENTS
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest, MetadataRequest
+from dataplane.protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from dataplane.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -124,6 +125,7 @@ class World:
         self.server.kill(1)
         self.server.restart(1)
         wait_for(lambda: _leads(self.victim, VICTIM), 120, "the broker to lead again")
+        wait_for(lambda: _serves(self.victim, VICTIM), 120, "the victim to be served again")  # it leads thousands
 
     @property
     def pid(self) -> int:
@@ -269,6 +271,13 @@ def _create(
 def _members(address: Address) -> int:
     with Wire(address) as wire:
         return len(wire.call(MetadataRequest(topics=()), 5).brokers)
+
+
+def _serves(address: Address, topic: str) -> bool:
+    """Whether the leader knows that it is one: what metadata say of it may come first."""
+    partitions = tuple(ListOffsetsPartition(index, timestamp=-1) for index in (0, 1))
+    with Wire(address) as wire:
+        return _is_well(wire.call(ListOffsetsRequest(-1, topics=(ListOffsetsTopic(topic, partitions),)), 5))
 
 
 def _leads(address: Address, topic: str) -> bool:

@@ -294,6 +294,9 @@ class VirtualLoop:
     def worked_for(self, account: str, seconds: float) -> None:
         """As `charge_to`."""
 
+    def will_write(self, account: str, size: int) -> None:
+        """Likewise."""
+
     def worked_s(self, account: str) -> float:
         """Nothing takes time here."""
         return 0.0

@@ -396,6 +396,8 @@ class _Pending:
             return
         if not appended.duplicate:
             self._ctx.talk(partition.topic).produced += len(records)
+            if self._ctx.is_long or made is not None:  # it may have come in an earlier turn
+                self._ctx.broker.doors.loop.will_write(self._ctx.session.account, len(records))
         if made is not None and not appended.duplicate:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)

@@ -41,7 +41,10 @@ class Shared(NamedTuple):
     background: Background
     descriptors: Descriptors
     now_ms: Callable[[], int]  # by the wall's clock
-    removals: Unhurried  # of what nobody refers to any more
+    unhurried: Unhurried
+    """What segments that have ended leave to be done, and removals. One queue: what waits for a file to be synced refers to it. If a
+    removed file's last reference were that one, the loop would take the file apart, 80 ms for 16 MiB.
+    """
 
 
 class Staged:

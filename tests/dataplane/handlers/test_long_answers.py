@@ -604,6 +604,20 @@ def test_not_all_batches_of_a_request_are_taken_in_one_turn(world: World, monkey
     assert max(Counter(turns).values()) <= STEPS_PER_SLICE * (STEP_US // _PARTITION_US + 1)
 
 
+@pytest.mark.parametrize(("batches", "told"), [(600, 600), (1, 0)])
+def test_who_sent_a_long_request_pays_for_the_ends_of_the_turns_that_write_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int, told: int
+) -> None:
+    """It came in an earlier turn. Whoever happens to receive something in these turns is not charged for it."""
+    written: Counter[str] = Counter()
+    monkeypatch.setattr(world.broker.doors.loop, "will_write", lambda who, size: written.update({who: size}))
+    batch = build_batch([Record(b"k", b"v")], now_ms=1)
+    data = (produce.PartitionProduceData(0, batch),) * batches
+    request = produce.ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(produce.TopicProduceData("orders", data),))
+    assert {row.error_code for row in call(world, request, 9).responses[0].partition_responses} == {0}
+    assert written == Counter({KEY: told * len(batch)} if told else {})
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 def test_batches_for_many_partitions(world: World, acks: int) -> None:
     """On the wire, since the turns commit what is staged in them."""

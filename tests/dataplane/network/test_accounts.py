@@ -260,8 +260,8 @@ def test_what_is_spent_is_charged_in_microseconds(accounts, clock):
 
 def test_the_end_of_a_turn_is_paid_by_who_sent(accounts):
     a, b = accounts.of("a"), accounts.of("b")
-    accounts.received(a, 3_000)
-    accounts.received(b, 1_000)
+    accounts.brought(a, 3_000)
+    accounts.brought(b, 1_000)
     accounts.charge_turn_end(0.004)
     assert (a.deficit_s, b.deficit_s) == (pytest.approx(-0.003), pytest.approx(-0.001))
     accounts.charge_turn_end(0.004)
@@ -271,7 +271,7 @@ def test_the_end_of_a_turn_is_paid_by_who_sent(accounts):
 def test_a_turn_that_ends_while_one_is_served_is_paid_once_and_by_who_sent(accounts, clock):
     """The arena is full where one more byte comes, whoever sends it."""
     large, small = accounts.of("large"), accounts.of("small")
-    accounts.received(large, 4_000_000)
+    accounts.brought(large, 4_000_000)
 
     def is_served():
         clock.now += 0.000_1
