@@ -42,8 +42,8 @@ class Shared(NamedTuple):
     descriptors: Descriptors
     now_ms: Callable[[], int]  # by the wall's clock
     unhurried: Unhurried
-    """What segments that have ended leave to be done, and removals. One queue: what waits for a file to be synced refers to it. If a
-    removed file's last reference were that one, the loop would take the file apart, 80 ms for 16 MiB.
+    """What segments that have ended leave to be done, and removals. One queue: what waits for a file to be synced refers to it;
+    where that is a removed file's last reference, the loop takes the file apart, 80 ms for 16 MiB.
     """
 
 
