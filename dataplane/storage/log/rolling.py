@@ -104,12 +104,12 @@ def roll(log: Log, base_offset: int) -> None:
         return settle
 
     def is_void() -> bool:
-        return presence.has_ended or truncations != log.truncations or sealed not in log.segments
+        return presence.has_ended or log.segments[log.segment_index(sealed.base_offset)] is not sealed
 
     def settled(future: Future[None]) -> None:
         if isinstance(future.error, OSError):
             log.fail(future.error)
-        elif future.error is None and not is_void():
+        elif future.error is None and truncations == log.truncations and not is_void():
             log.recovery_point = max(log.recovery_point, base_offset)
             sealed.release()
             sealed.close()

@@ -17,7 +17,7 @@ from django.test import Client
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import second_factor, totp
 from controlplane.accounts.identity.door import notes_answer
-from controlplane.accounts.models import RecoveryCode, SecondFactor, Session
+from controlplane.accounts.models import RecoveryCode, SecondFactor, Session, User
 from controlplane.accounts.selectors import caller_in
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.ckafka_api.dispatch import call_of
@@ -283,6 +283,9 @@ def test_new_recovery_codes_end_those_of_before(app):
 
 def test_an_operator_switches_it_off_for_somebody_who_has_lost_it(app):
     told = io.StringIO()
+    with pytest.raises(CommandError, match="no operator"):
+        call_command("second_factor_off", "dora@example.com", by="opal@example.com", reason="showed her passport")
+    User.objects.create_user("opal@example.com", "a long pass phrase", is_staff=True)
     call_command(
         "second_factor_off", "dora@example.com", by="opal@example.com", reason="showed her passport", stdout=told
     )

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from controlplane.accounts.models import User
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.metering import services
@@ -90,8 +91,13 @@ def test_what_names_nothing_changes_nothing(damaged, changes, error):
 
 
 def test_operators_set_it_by_a_command(damaged, capsys):
-    call_command("usage_cap", damaged.id, "b1", "orders", "--produced-bytes", "1200", "--reason", "torn file")
+    words = ("--produced-bytes", "1200", "--reason", "torn file", "--by", "opal@example.com")
+    with pytest.raises(CommandError, match="no operator"):
+        call_command("usage_cap", damaged.id, "b1", "orders", *words)
+    User.objects.create_user("opal@example.com", "a long pass phrase", is_staff=True)
+    call_command("usage_cap", damaged.id, "b1", "orders", *words)
+    assert Cap.objects.get().set_by == "opal@example.com"
     assert capsys.readouterr().out.startswith("2 rows lowered")
     assert produced(damaged) == [1_000, 200, 70]
     with pytest.raises(CommandError, match="no usage"):
-        call_command("usage_cap", damaged.id, "b9", "orders", "--produced-bytes", "1200", "--reason", "torn file")
+        call_command("usage_cap", damaged.id, "b9", "orders", *words)

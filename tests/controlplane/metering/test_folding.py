@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
+from controlplane.accounts.models import User
 from controlplane.billing.closing import invoice_close
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.selectors import late_usage
@@ -276,7 +277,10 @@ class TestAfterwards:
         assert services.usage_cap(boot="b1", topic="orders", **about) == 3
         assert services.usage_cap(boot="b0", topic="orders", **about) == 0
         told = io.StringIO()
-        call_command("usage_cap", usage.id, "b0", "orders", "--produced-bytes", "9", "--reason", "r", stdout=told)
+        by = User.objects.create_user("opal@example.com", "a long pass phrase", is_staff=True).email
+        call_command(
+            "usage_cap", usage.id, "b0", "orders", "--produced-bytes", "9", "--reason", "r", by=by, stdout=told
+        )
         assert "hours before 2026-05-03 follow when the job reconcile has run again" in told.getvalue()
         with pytest.raises(NotFound, match="no usage of that instance, boot and topic"):
             services.usage_cap(boot="b1", topic="never", **about)

@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.accounts.identity import second_factor, sessions
 from controlplane.accounts.models import User
-from controlplane.core.errors import Conflict
+from controlplane.accounts.selectors import operator_named
+from controlplane.core.errors import SluiceError
 
 
 class Command(BaseCommand):
@@ -18,7 +19,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The account, who decides it, and why."""
         parser.add_argument("email")
-        parser.add_argument("--by", required=True, help="the operator who decides it, as the audit log is to name them")
+        parser.add_argument("--by", required=True, help="the operator who decides it, for the audit log: an email")
         parser.add_argument("--reason", required=True, help="how it was made sure that it is the person")
 
     def handle(self, **options: Any) -> None:
@@ -27,8 +28,9 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"there is no account {options['email']}")
         try:
-            second_factor.second_factor_remove(user=user, actor=options["by"], reason=options["reason"])
-        except Conflict as error:
+            actor = operator_named(options["by"]).email
+            second_factor.second_factor_remove(user=user, actor=actor, reason=options["reason"])
+        except SluiceError as error:
             raise CommandError(error.detail) from error
         sessions.sessions_end(user=user, but=None)
         self.stdout.write(f"{user.email} signs in by the password alone now. All their sessions have ended.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import BaseCommand, CommandError
 
+from controlplane.accounts.selectors import operator_named
 from controlplane.billing import closing, services
 from controlplane.billing.models import CreditNote, Invoice
 from controlplane.billing.pricing import documents
@@ -38,7 +39,7 @@ class Command(BaseCommand):
         waive.add_argument("month", help="such as 2026-05")
         waive.add_argument("--instance", help="this instance's only")
         waive.add_argument("--cluster", default="", help="only of instances on this cluster")
-        waive.add_argument("--actor", required=True, help="who says so, for the audit trail: an email")
+        waive.add_argument("--actor", required=True, help="the operator who says so, for the audit trail: an email")
         waive.add_argument("--reason", required=True, help="why, for the audit trail")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
@@ -74,7 +75,7 @@ class Command(BaseCommand):
                 month=month,
                 instance_id=options["instance"],
                 cluster=options["cluster"],
-                actor=options["actor"],
+                actor=operator_named(options["actor"]).email,
                 reason=options["reason"],
             )
         except SluiceError as error:

@@ -1,6 +1,6 @@
-"""`manage.py usage_cap ins-k3v9x2qa 5f0c… orders --produced-bytes 81234567 --reason "…"`: usage that cannot be true.
+"""`manage.py usage_cap ins-k3v9x2qa 5f0c… orders --produced-bytes 81234567 --by opal@example.com --reason "…"`.
 
-The page of usage records shows boots and counters; the cap is the last one that can be true.
+Usage that cannot be true. The page of usage records shows boots and counters; the cap is the last one that can be true.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from controlplane.accounts.selectors import operator_named
 from controlplane.core.errors import SluiceError
 from controlplane.metering import folding, services
 from quota.contracts.usage import COUNTERS
@@ -27,14 +28,14 @@ class Command(BaseCommand):
         for name in COUNTERS:
             parser.add_argument(f"--{name.replace('_', '-')}", type=int, help="since the boot")
         parser.add_argument("--reason", required=True)
-        parser.add_argument("--by", default="operator", help="who says so")
+        parser.add_argument("--by", required=True, help="the operator who says so: an email")
 
     def handle(self, **options: Any) -> None:
         caps = {name: options[name] for name in COUNTERS if options[name] is not None}
         try:
             lowered = services.usage_cap(
                 instance_id=options["instance"], boot=options["boot"], topic=options["topic"], caps=caps,
-                reason=options["reason"], actor=options["by"],
+                reason=options["reason"], actor=operator_named(options["by"]).email,
             )  # fmt: skip
         except SluiceError as error:
             raise CommandError(str(error)) from error
