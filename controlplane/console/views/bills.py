@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Q
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from controlplane.billing import costs
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
 SUMS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 RECORD_ROWS = 100
+PLAN_CHOICE = ("plan", "when")
 
 
 @require_safe
@@ -326,7 +329,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "month": now.strftime(MONTH),
         "month_before": str(month.before(1)),
         "waiting": months,
-        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.present.name, "seen": plan.text}),
+        "form": PlanForm(
+            plans=_choosable(now), initial={"plan": plan.present.name, **_refused(request), "seen": plan.text}
+        ),
         "plan": plan.present,
         "next_plan": plan.following and (billing.plan_named(plan.following.plan, plan.following.at), plan.following.at),
     }
@@ -339,7 +344,12 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Another price plan, from the next full hour or the next month."""
     form = PlanForm(request.POST, plans=_choosable(SYSTEM_CLOCK.now()))
-    if form.is_valid():
+    page = reverse("console:bills", args=[caller.organisation.id])
+    if not form.is_valid():
+        messages.error(
+            request, "Choose one of the plans that are listed, and when it takes effect. Nothing was changed."
+        )
+    else:
         chosen, when, seen = (form.cleaned_data[name] for name in ("plan", "when", "seen"))
         try:
             choice = plan_choose(
@@ -347,6 +357,7 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
             )
         except SluiceError as error:
             messages.error(request, sentence(error.detail))
+            page = f"{page}?{urlencode({name: form.cleaned_data[name] for name in PLAN_CHOICE})}"
         else:
             title = billing.plan_named(chosen, choice.at).title
             now = SYSTEM_CLOCK.now()
@@ -354,7 +365,12 @@ def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
                 messages.success(request, f"The plan stays “{title}”: no change is to come.")
             else:
                 messages.success(request, f"The plan is “{title}” from {choice.at:%Y-%m-%d %H:%M} UTC on.")
-    return redirect("console:bills", caller.organisation.id)
+    return redirect(page)
+
+
+def _refused(request: HttpRequest) -> dict[str, str]:
+    """What was chosen and refused stays chosen."""
+    return {name: request.GET[name] for name in PLAN_CHOICE if name in request.GET}
 
 
 def _choosable(now: datetime) -> tuple[Plan, ...]:

@@ -167,6 +167,19 @@ def test_a_taxed_bill_says_which_tax_it_is_and_of_what(at_alice, used):
     assert re.search(r"Tax VAT, 6 % 2025-03-01 00:00 . 2025-04-01 00:00 [0-9.\s]+ before tax 0\.06 ", text)
 
 
+def chosen(page) -> dict[str, str]:
+    """What the form of plans has, by name."""
+    selects = re.finditer(r'<select name="(plan|when)".*?</select>', page.content.decode(), re.DOTALL)
+    found = {select[1]: re.search(r'value="([^"]+)" selected', select[0]) for select in selects}
+    return {name: option[1] for name, option in found.items() if option}
+
+
+def test_a_plan_that_is_not_on_sale_is_refused_with_a_sentence(at_alice):
+    answer = at_alice.post("plan", {"plan": "gold", "when": "now"}, follow=True)
+    assert "Choose one of the plans that are listed, and when it takes effect. Nothing was changed." in text_of(answer)
+    assert chosen(answer)["plan"] == "pro"
+
+
 def test_who_has_seen_another_plan_looks_again(at_alice, monkeypatch):
     """A page that was opened before would take back, unseen, what was chosen since."""
     monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2026, 5, 20, 9, 30, tzinfo=UTC))
@@ -179,6 +192,9 @@ def test_who_has_seen_another_plan_looks_again(at_alice, monkeypatch):
     answer = at_alice.post("plan", {"plan": "pro", "when": "now", "seen": before}, follow=True)
     assert "The plan was changed since you opened the page: look again. Nothing was changed now." in text_of(answer)
     assert "From 2026-06-01 00:00 UTC on: By traffic, paid in CNY." in text_of(answer)
+    assert chosen(answer) == {"plan": "pro", "when": "now"}
+    answer = at_alice.post("plan", {"plan": "traffic", "when": "next_month", "seen": before}, follow=True)
+    assert chosen(answer) == {"plan": "traffic", "when": "next_month"}, "what was refused stays chosen"
     answer = at_alice.post("plan", {"plan": "pro", "when": "now", "seen": seen()}, follow=True)
     assert "The plan stays “Pro, by the hour”: no change is to come." in text_of(answer)
     assert "UTC on:" not in text_of(answer)
