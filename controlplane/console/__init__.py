@@ -12,7 +12,8 @@
     contents                         what stands in a message: text, a JSON tree, hex
     flow shares                      what flows against what was bought, and how limits are shared out
     over_time charts                 a history as charts; a chart as SVG
-    calendar snippets                months, days and hours in addresses; what to paste into a client
+    calendar                         months, days and hours in addresses
+    connecting snippets              what to paste into a client of an instance's route; its text for each client
     palette                          going to a page by a part of its name
     commandline                      what a person types to do the same by `sluice`
 

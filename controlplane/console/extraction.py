@@ -79,6 +79,7 @@ NOT_SPOKEN = {
         "icons",
         "known_browser",
         "load_words",
+        "management",
         "middleware",
         "proof",
         "snippets",
@@ -87,7 +88,7 @@ NOT_SPOKEN = {
     ),
     *("api_docs", "catalogue"),
 }
-"""Of them, modules that say nothing, or nothing that is translated."""
+"""Of them, modules and packages that say nothing, or nothing that is translated."""
 REFUSING = (
     *("access", "accounts", "admission", "alarms", "billing", "budgets", "certificates", "clusters", "connections"),
     *(
@@ -226,7 +227,7 @@ def of_python() -> Iterator[Text]:
     """What modules say, and services refuse with."""
     for entry in SPOKEN:
         for path in _modules(ROOT / entry):
-            if path.stem not in NOT_SPOKEN and "management" not in _folders(path):
+            if not NOT_SPOKEN & {path.stem, *_folders(path)}:
                 yield from _texts(path, ast.parse(path.read_text()))
     for app in REFUSING:
         for path in _modules(ROOT / "controlplane" / app):

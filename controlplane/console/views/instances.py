@@ -19,6 +19,7 @@ from controlplane.billing import selectors as billing
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.clusters.services import cluster_list
 from controlplane.console.advice import said
+from controlplane.console.connecting import guide
 from controlplane.console.flow import directions, flow_of, transactions_of
 from controlplane.console.forms.instances import (
     InstanceChangeForm,
@@ -30,7 +31,6 @@ from controlplane.console.forms.instances import (
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
-from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, SluiceError
@@ -157,9 +157,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "config": config_of(instance.config),
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),
-        "snippets": snippets(bootstrap, security=routes[0].security, mechanisms=routes[0].mechanisms)
-        if bootstrap
-        else [],
+        "snippets": guide(instance, routes[0], bootstrap),
         "firing": alarms_firing(instance),
         "policy_problem": problem_get(instance),
         "paid_until": prepaid.paid_until(instance),

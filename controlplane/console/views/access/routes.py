@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from controlplane.console.connecting import guide
 from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
 from controlplane.console.page import tenant_page
-from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import RouteState
 from controlplane.instances.selectors import instance_get
 from controlplane.routes import selectors, services
-from quota.contracts.instance import ClientCertificates
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
-    from controlplane.instances.models import Route
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -67,7 +65,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
         "form": form,
         "route": route,
         "failed": route.state == RouteState.FAILED,
-        "snippets": _snippets(route),
+        "snippets": guide(instance, route, route.bootstrap),  # type: ignore[attr-defined]
         "is_tls": route.security.endswith("ssl"),
         "certificate": certificate_of(instance, route_id) if route.security.endswith("ssl") else None,
     }
@@ -90,9 +88,3 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, route_id: st
             return redirect("console:operation", caller.organisation.id, operation.id)
     context = {"instance": instance, "tab": "access", "form": form, "route": route}
     return render(request, "console/route_remove.html", context, status=422 if form.errors else 200)
-
-
-def _snippets(route: Route) -> list[Any]:
-    bootstrap = route.bootstrap  # type: ignore[attr-defined]
-    shows = route.client_certificates == ClientCertificates.REQUIRED
-    return snippets(bootstrap, security=route.security, mechanisms=route.mechanisms, shows=shows) if bootstrap else []

@@ -1,0 +1,72 @@
+"""librdkafka: confluent-kafka and kcat. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from controlplane.console.snippets.way import (
+    AUTHORITY,
+    BEARER,
+    CERTIFICATE,
+    CLIENT,
+    KEY,
+    PASSWORD,
+    SECRET,
+    TOKENS,
+    USER,
+)
+
+if TYPE_CHECKING:
+    from controlplane.console.snippets.way import Way
+
+_PYTHON = """\
+# pip install confluent-kafka
+from confluent_kafka import Producer
+
+producer = Producer({config})
+producer.produce("{topic}", b"hello")
+producer.flush()
+"""
+
+_KCAT = """\
+# what there is
+kcat -b {bootstrap}{security} -L
+# write a record
+echo hello | kcat -b {bootstrap}{security} -t {topic} -P
+# read from the beginning, and go on reading
+kcat -b {bootstrap}{security} -t {topic} -C -o beginning
+"""
+
+
+def python(way: Way) -> str:
+    """A producer by confluent-kafka."""
+    return _PYTHON.format(config=_dict({"bootstrap.servers": way.bootstrap, **_properties(way)}), topic=way.topic)
+
+
+def kcat(way: Way) -> str:
+    """Commands of a shell."""
+    security = "".join(f" -X {name}={value}" for name, value in _properties(way).items())
+    return _KCAT.format(bootstrap=way.bootstrap, topic=way.topic, security=security)
+
+
+def _properties(way: Way) -> dict[str, str]:
+    """None where nobody logs in and there is no TLS."""
+    if way.security == "plaintext":
+        return {}
+    found = {"security.protocol": way.security}
+    if way.mechanism == BEARER:
+        found |= {"sasl.mechanism": way.mechanism, "sasl.oauthbearer.method": "oidc"}
+        found |= {"sasl.oauthbearer.token.endpoint.url": TOKENS}
+        found |= {"sasl.oauthbearer.client.id": CLIENT, "sasl.oauthbearer.client.secret": SECRET}
+    elif way.mechanism:
+        found |= {"sasl.mechanism": way.mechanism, "sasl.username": USER, "sasl.password": PASSWORD}
+    if way.shows:
+        found |= {"ssl.certificate.location": CERTIFICATE, "ssl.key.location": KEY}
+    return found | ({"ssl.ca.location": AUTHORITY} if way.is_tls else {})
+
+
+def _dict(config: dict[str, str]) -> str:
+    if len(config) == 1:
+        return json.dumps(config)
+    return "{\n" + "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in config.items()) + "}"

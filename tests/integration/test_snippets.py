@@ -1,0 +1,184 @@
+"""What the console says to paste into a client does what it says: run as it stands against a live instance, by each way to come.
+
+A reader replaces USER, PASSWORD and TOKEN, and puts files beside it by the names that it calls them. Where librdkafka and Java
+log in by tokens, they ask an address for them: `test_logging_in_by_token.py` has one. Of Spring Boot no program runs here: what
+its properties hand to Kafka's client is what Kafka's own producer is given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane.console.snippets import CLIENTS, snippets
+from tests.clients.clients import PROGRAMS
+from tests.clients.instance import Served
+from tests.clients.rows import ROWS, Row
+from tests.conformance import fixtures
+from tests.support import apache_kafka
+from tests.support.apache_kafka import NotAvailableError
+
+pytestmark = pytest.mark.integration
+
+FEW = [
+    row
+    for row in ROWS
+    if row.name in {"plaintext", "ssl", "mtls", "sasl_plaintext SCRAM-SHA-256", "sasl_ssl PLAIN"}
+    or row.name in {"sasl_ssl SCRAM-SHA-512", "sasl_ssl OAUTHBEARER"}
+]
+"""Each security, and each mechanism."""
+NO_TOKEN_OF_OURS = {"python", "kcat", "java", "spring", "tools"}
+TIMEOUT_S = 90
+FILES = {"ca": "ca.pem", "certificate": "client.crt", "key": "client.key", "keystore": "client.pem"}
+
+
+@pytest.fixture(scope="module")
+def served(running_cluster, tmp_path_factory):
+    made = Served(running_cluster.tenant, tmp_path_factory.mktemp("certificates"))
+    yield made
+    running_cluster.forget(made.tenant)
+
+
+def pasted(served: Served, row: Row, client: str, topic: str, folder: Path) -> str:
+    """A snippet in which a reader has replaced what there is to replace; its files are in the folder."""
+    access = served.access(row, "right")
+    mechanisms = [row.mechanism] if row.mechanism else []
+    found = snippets(
+        access["bootstrap"], topic, security=row.security, mechanisms=mechanisms, shows=row.shows_certificate
+    )
+    text = {each.key: each.text for each in found}[client]
+    for word, name in (("USER", "user"), ("PASSWORD", "password"), ("TOKEN", "password")):
+        text = re.sub(rf"\b{word}\b", access[name], text)
+    for name, file in FILES.items():
+        if access[name]:
+            shutil.copy(access[name], folder / file)
+    return text
+
+
+def run(command: list[str], folder: Path, **environment: str) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def line_of(text: str, word: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(word)]
+    return line
+
+
+def by_python(text: str, folder: Path) -> None:
+    (folder / "snippet.py").write_text(text)
+    run([sys.executable, "-W", "ignore", "snippet.py"], folder)
+
+
+def by_kcat(text: str, folder: Path) -> None:
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed (apt-get install kcat)")
+    run(["sh", "-c", line_of(text, "echo hello")], folder)
+
+
+def by_node(text: str, folder: Path) -> None:
+    (folder / "snippet.js").write_text(text)
+    run(["node", "snippet.js"], folder, NODE_PATH=str(fixtures.kafkajs() / "node_modules"))
+
+
+def by_go(program: str):
+    def build_and_run(text: str, folder: Path) -> None:
+        (folder / "main.go").write_text(text + "\n")
+        assert subprocess.run(["gofmt", "-l", "main.go"], cwd=folder, capture_output=True, check=True).stdout == b""
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(PROGRAMS / program / name, folder)
+        fixtures.go_program(PROGRAMS / program)  # what it needs is here from now on
+        run(["go", "build", "-mod=readonly", "-buildvcs=false", "-o", "snippet", "."], folder)
+        run(["./snippet"], folder)
+
+    return build_and_run
+
+
+def console_producer(folder: Path) -> None:
+    """As in the folder of Kafka."""
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "kafka-console-producer.sh"
+    java = f'exec java -Xmx128M -XX:TieredStopAtLevel=1 -cp "{apache_kafka.jars()}/*" kafka.tools.ConsoleProducer "$@"'
+    script.write_text(f"#!/bin/sh\n{java}\n")
+    script.chmod(0o755)
+
+
+def by_tools(text: str, folder: Path) -> None:
+    console_producer(folder)
+    run(["sh", "-c", text.partition("# read")[0]], folder)
+
+
+def by_properties(text: str, folder: Path) -> None:
+    """Java's, and what Spring Boot hands to Kafka's client."""
+    console_producer(folder)
+    lines = [line.removeprefix("spring.kafka.properties.") for line in text.splitlines()]
+    properties = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+    addresses = properties.get("bootstrap.servers") or properties["spring.kafka.bootstrap-servers"]
+    topic = folder.name
+    kept = {
+        name: value for name, value in properties.items() if name.startswith(("security.", "sasl.", "ssl.", "acks"))
+    }
+    (folder / "client.properties").write_text("".join(f"{name}={value}\n" for name, value in kept.items()))
+    command = f"bin/kafka-console-producer.sh --bootstrap-server {addresses} --producer.config client.properties"
+    run(["sh", "-c", f"echo hello | {command} --topic {topic}"], folder)
+
+
+HOW = {
+    "python": by_python,
+    "kafka-python": by_python,
+    "aiokafka": by_python,
+    "kcat": by_kcat,
+    "java": by_properties,
+    "spring": by_properties,
+    "tools": by_tools,
+    "node": by_node,
+    "franz-go": by_go("franz_go"),
+    "sarama": by_go("sarama"),
+}
+HERE = ("python", "kafka-python", "aiokafka", "kcat")
+"""Whose clients are installed with the tests; those of the others are fetched and built first."""
+
+
+def check(served: Served, row: Row, client: str, tmp_path: Path) -> None:
+    if row.mechanism == "OAUTHBEARER" and client in NO_TOKEN_OF_OURS:
+        pytest.skip("it asks an address for its token")
+    topic = f"orders-{client}-{row.name.replace(' ', '-')}".lower()
+    served.make_topic(topic)
+    folder = tmp_path / topic
+    folder.mkdir()
+    HOW[client](pasted(served, row, client, topic, folder), folder)
+    assert [value for records in served.log(topic).values() for _, value in records] == [b"hello"]
+
+
+def test_there_is_a_way_to_run_each_of_them():
+    assert set(HOW) == {key for key, _, _ in CLIENTS}
+
+
+@pytest.mark.parametrize("row", FEW, ids=[row.name for row in FEW])
+@pytest.mark.parametrize("client", HERE)
+def test_it_writes_a_record(served, row, client, tmp_path):
+    check(served, row, client, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+@pytest.mark.parametrize("client", sorted(set(HOW) - set(HERE)))
+def test_it_writes_a_record_by_a_client_that_is_fetched_first(served, row, client, tmp_path):
+    try:
+        check(served, row, client, tmp_path)
+    except NotAvailableError as problem:
+        pytest.skip(str(problem))
