@@ -68,10 +68,10 @@ def test_from_signing_up_to_deleting(open_page, console):
     page.get_by_role("button", name="Copy bootstrap servers").click()
     expect(page.get_by_role("button", name="Copied bootstrap servers")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == bootstrap
-    page.get_by_role("radio", name="kafka-python").focus()
+    page.get_by_role("radio", name="aiokafka").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_text("security.protocol=PLAINTEXT")).to_be_visible()
-    expect(page.locator("#snippet-kafka-python")).to_be_hidden()
+    expect(page.locator("#snippet-aiokafka")).to_be_hidden()
     expect(page.locator("#snippet-python")).to_be_hidden()
 
     # Flow by broker, drawn while one looks.

@@ -28,7 +28,7 @@ CLIENTS = (
     ("aiokafka", "aiokafka", python.aiokafka),
     ("java", "Java properties", jvm.java),
     ("spring", "Spring Boot", jvm.spring),
-    ("tools", "Kafka's tools", jvm.tools),
+    ("tools", "Kafka CLI", jvm.tools),
     ("kcat", "kcat", native.kcat),
     ("node", "Node.js", node.kafkajs),
     ("franz-go", "Go, franz-go", go.franz_go),
