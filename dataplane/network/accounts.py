@@ -264,6 +264,9 @@ class Accounts:
                 most, longest_s = account, seconds
         self._used.clear()
         self._calls.clear()
+        for account in self._bringers:  # of a turn at whose end nothing was written: the next one is not theirs
+            account.turn_bytes = 0
+        self._bringers.clear()
         return most
 
     def may_send(self, account: Account) -> bool:

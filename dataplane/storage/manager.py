@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dataplane.tasks import Future
 
 DOOMED = ".delete"
-_RESTING = 1_000
+_RESTING_REMOVALS = 1_000
 """With more waiting, room on the disk matters more than going unnoticed."""
 
 
@@ -65,8 +65,9 @@ class LogManager:
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         descriptors = Descriptors(config.settings.log_open_segments_max, background, later)
-        self._unhurried = Unhurried(background, later, _RESTING)
-        self._shared = Shared(files, background, descriptors, clock.now_ms, self._unhurried)
+        of_segments = Unhurried(background, later, _RESTING_REMOVALS)
+        self._shared = Shared(files, background, descriptors, clock.now_ms, of_segments)
+        self._removals = Unhurried(background, later, _RESTING_REMOVALS)  # of whole directories, which take longer
         self._settling = Unhurried(background, later)
         self.producer_budgets = ProducerBudgets(config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(
@@ -321,7 +322,7 @@ class LogManager:
             self._files.sync_directory(home)  # else the old name could come back, with half of the content
             self._files.remove_tree(path)
 
-        self._unhurried.run(remove)
+        self._removals.run(remove)
 
     # --- periodic work; the owner calls it ----------------------------------------------------------------------------
 

@@ -2,8 +2,7 @@
 
 A piece is a few system calls, after each of which its thread takes the interpreter from the loop, or one that keeps a processor
 for milliseconds, as removing a large file does. One now and then is not felt. Thousands of new replicas made the loop's turns
-three times as long, and 250 segments, removed by all threads of the background together, held others up for 50 ms. A request that
-began a new segment in each of a hundred partitions had four threads take the interpreter 30 times in a turn.
+three times as long, and 250 segments, removed by all threads of the background together, held others up for 50 ms.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from dataplane.tasks import Future, without_traceback
+from dataplane.tasks import Future
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +38,7 @@ class Unhurried:
 
     def __init__(self, background: Background, later: Later | None = None, rests_up_to: int | None = None) -> None:
         self._background, self._later, self._rests_up_to = background, later, rests_up_to
-        self._waiting: deque[tuple[Callable[[], Work], Callable[[], bool], Future[None]]] = deque()
+        self._waiting: deque[tuple[Work, Callable[[], bool], Future[None]]] = deque()
         self._is_busy = False  # or at rest
 
     def run(self, work: Work, is_void: Callable[[], bool] = _never) -> Future[None]:
@@ -47,21 +46,17 @@ class Unhurried:
 
         `is_void`: whether it need not be done, asked when its turn comes.
         """
-        return self.run_made(lambda: work, is_void)
-
-    def run_made(self, make: Callable[[], Work], is_void: Callable[[], bool] = _never) -> Future[None]:
-        """The same of work that is made, on the loop, when its turn comes: until then it holds nothing."""
         future: Future[None] = Future()
-        self._waiting.append((make, is_void, future))
+        self._waiting.append((work, is_void, future))
         self._next()
         return future
 
     def _next(self) -> None:
         let_go = 0
         while self._waiting and not self._is_busy:
-            make, is_void, future = self._waiting.popleft()
+            work, is_void, future = self._waiting.popleft()
             if not is_void():
-                self._do(make, future)
+                self._do(work, future)
                 continue
             future.resolve(None)
             let_go += 1
@@ -69,7 +64,7 @@ class Unhurried:
                 self._is_busy = True
                 self._rest()
 
-    def _do(self, make: Callable[[], Work], future: Future[None]) -> None:
+    def _do(self, work: Work, future: Future[None]) -> None:
         def done(found: Future[None]) -> None:
             self._rest()
             if found.error is None:
@@ -77,11 +72,6 @@ class Unhurried:
             else:
                 future.fail(found.error)
 
-        try:
-            work = make()
-        except Exception as error:  # noqa: BLE001 - whoever waits for it is told, and the others have their turn
-            future.fail(without_traceback(error))
-            return
         under_way = self._background.run(work)
         self._is_busy = True
         under_way.then(done)

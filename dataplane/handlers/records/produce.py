@@ -171,6 +171,7 @@ class _Pending:
         self._open = 1  # one for `start` itself
         self._unprepared = 1  # likewise
         self._is_blocked = False
+        self._began_in = ctx.broker.doors.loop.turn_number
         self._turn_bytes = 0
         self._to_verify: list[_Batch] = []
         self._staged: Future[None] = Future()
@@ -396,8 +397,9 @@ class _Pending:
             return
         if not appended.duplicate:
             self._ctx.talk(partition.topic).produced += len(records)
-            if self._ctx.is_long or made is not None:  # it may have come in an earlier turn
-                self._ctx.broker.doors.loop.will_write(self._ctx.session.account, len(records))
+            loop = self._ctx.broker.doors.loop
+            if loop.turn_number != self._began_in:  # else what came in this turn is counted already
+                loop.will_write(self._ctx.session.account, len(records))
         if made is not None and not appended.duplicate:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)

@@ -62,7 +62,7 @@ def replace_segments(log: Log, new: NewSegment) -> bool:
         for path in doomed:
             files.remove(path)
 
-    log.shared.unhurried.run(give_back)
+    log.shared.removals.run(give_back)
     return True
 
 

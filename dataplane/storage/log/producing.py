@@ -81,11 +81,11 @@ def snapshot(log: Log) -> tuple[str, bytes]:
 
 def snapshot_in_background(log: Log) -> None:
     """Whether it succeeds does not matter much: it is a short cut for the next start."""
-    offset, truncations, files, unhurried = log.end_offset, log.truncations, log.shared.files, log.shared.unhurried
+    offset, truncations, (files, background, *_) = log.end_offset, log.truncations, log.shared
     path, content = snapshot(log)
 
     def written(future: Future[None]) -> None:
-        if future.error is not None or log.presence.has_ended:
+        if future.error is not None:
             return
         if truncations == log.truncations:
             known = log.producer_state.snapshots
@@ -95,13 +95,13 @@ def snapshot_in_background(log: Log) -> None:
             except OSError as error:  # there is nobody to raise it to
                 log.fail(error)
         else:
-            unhurried.run(lambda: files.remove(path))
+            background.run(lambda: files.remove(path))
 
     def write() -> None:
         if truncations == log.truncations:  # else it is of another log, and would be believed by the next start
             files.write_file(path, content)
 
-    unhurried.run(lambda: log.presence.run(write), lambda: log.presence.has_ended).then(written)
+    background.run(lambda: log.presence.run(write)).then(written)
 
 
 def forget_snapshots(log: Log, offsets: list[int]) -> None:

@@ -63,4 +63,4 @@ def remove(log: Log, segments: list[Segment]) -> None:
         segment.remove_indexes()
         if files.exists(segment.path + LOG):
             files.rename(segment.path + LOG, doomed)
-            log.shared.unhurried.run(partial(files.remove, doomed))
+            log.shared.removals.run(partial(files.remove, doomed))

@@ -12,8 +12,6 @@ from dataplane.storage.segments.index import entries_that_fit
 from dataplane.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dataplane.storage.log.state import Log
     from dataplane.tasks import Future
 
@@ -82,7 +80,7 @@ def begin_time(log: Log) -> None:
 
 
 def roll(log: Log, base_offset: int) -> None:
-    """Begin a new segment. The old one goes to disk in the background, some time; then recovery need not look at it."""
+    """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
     sealed = log.active
     sync = syncer(log)
     new_active(log, base_offset)
@@ -92,26 +90,18 @@ def roll(log: Log, base_offset: int) -> None:
         _ = log.active.file
     except OSError as error:
         raise log.fail(error) from error
-    truncations, presence = log.truncations, log.presence
+    save_indexes, truncations, presence = sealed.index_saver(), log.truncations, log.presence
 
-    def settling() -> Callable[[], None]:
-        save_indexes = sealed.index_saver()
-
-        def settle() -> None:
-            sync()
-            presence.run(save_indexes)
-
-        return settle
-
-    def is_void() -> bool:
-        return presence.has_ended or log.segments[log.segment_index(sealed.base_offset)] is not sealed
+    def settle() -> None:
+        sync()
+        presence.run(save_indexes)
 
     def settled(future: Future[None]) -> None:
         if isinstance(future.error, OSError):
             log.fail(future.error)
-        elif future.error is None and truncations == log.truncations and not is_void():
+        elif future.error is None and truncations == log.truncations:
             log.recovery_point = max(log.recovery_point, base_offset)
             sealed.release()
             sealed.close()
 
-    log.shared.unhurried.run_made(settling, is_void).then(settled)
+    log.shared.background.run(settle).then(settled)

@@ -41,10 +41,7 @@ class Shared(NamedTuple):
     background: Background
     descriptors: Descriptors
     now_ms: Callable[[], int]  # by the wall's clock
-    unhurried: Unhurried
-    """What segments that have ended leave to be done, and removals. One queue: what waits for a file to be synced refers to it;
-    where that is a removed file's last reference, the loop takes the file apart, 80 ms for 16 MiB.
-    """
+    removals: Unhurried  # of what nobody refers to any more
 
 
 class Staged:

@@ -604,18 +604,32 @@ def test_not_all_batches_of_a_request_are_taken_in_one_turn(world: World, monkey
     assert max(Counter(turns).values()) <= STEPS_PER_SLICE * (STEP_US // _PARTITION_US + 1)
 
 
-@pytest.mark.parametrize(("batches", "told"), [(600, 600), (1, 0)])
+@pytest.mark.parametrize("batches", [600, 1])
 def test_who_sent_a_long_request_pays_for_the_ends_of_the_turns_that_write_it(
-    world: World, monkeypatch: pytest.MonkeyPatch, batches: int, told: int
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
     """It came in an earlier turn. Whoever happens to receive something in these turns is not charged for it."""
-    written: Counter[str] = Counter()
-    monkeypatch.setattr(world.broker.doors.loop, "will_write", lambda who, size: written.update({who: size}))
+    appending, loop = world.broker.replicas.appending, world.broker.doors.loop
+    written: Counter[tuple[int, str]] = Counter()
+    turns: Counter[int] = Counter()
+    append = type(appending).append
+
+    def spy(self: Any, *of: Any, **how: Any) -> Any:
+        turns[loop.turn_number] += 1
+        return append(self, *of, **how)
+
+    def will_write(who: str, size: int) -> None:
+        written[loop.turn_number, who] += size
+
+    monkeypatch.setattr(type(appending), "append", spy)
+    monkeypatch.setattr(loop, "will_write", will_write)
     batch = build_batch([Record(b"k", b"v")], now_ms=1)
     data = (produce.PartitionProduceData(0, batch),) * batches
     request = produce.ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(produce.TopicProduceData("orders", data),))
     assert {row.error_code for row in call(world, request, 9).responses[0].partition_responses} == {0}
-    assert written == Counter({KEY: told * len(batch)} if told else {})
+    _, *later = sorted(turns)
+    assert (len(later) > 1) == (batches > 1)
+    assert written == {(turn, KEY): turns[turn] * len(batch) for turn in later}
 
 
 @pytest.mark.parametrize("acks", [1, -1])

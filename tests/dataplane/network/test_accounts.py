@@ -268,6 +268,16 @@ def test_the_end_of_a_turn_is_paid_by_who_sent(accounts):
     assert a.deficit_s == pytest.approx(-0.003), "and only for their own turn"
 
 
+def test_who_sent_in_a_turn_that_writes_nothing_does_not_pay_for_the_next(accounts, clock):
+    large, small = accounts.of("large"), accounts.of("small")
+    accounts.brought(large, 4_000_000)
+    accounts.end_turn(clock.now)
+    accounts.brought(small, 1_000)
+    accounts.charge_turn_end(0.001)
+    accounts.end_turn(clock.now)
+    assert (large.spent_s, small.spent_s) == (0, pytest.approx(0.001))
+
+
 def test_a_turn_that_ends_while_one_is_served_is_paid_once_and_by_who_sent(accounts, clock):
     """The arena is full where one more byte comes, whoever sends it."""
     large, small = accounts.of("large"), accounts.of("small")

@@ -247,6 +247,5 @@ def test_a_disk_that_does_not_remove_an_old_snapshot_fails_the_log_and_raises_at
             raise OSError(errno.EIO, "Input/output error", path)
 
     files.fault = refuse
-    background.held = False
     background.release()
     assert log.failed

@@ -6,10 +6,8 @@ import pytest
 
 from dataplane.records.batch import Record, build_batch
 from dataplane.storage.config import FOREVER, LogConfig
-from dataplane.storage.log import appending, closing, cutting, removing, rolling
-from dataplane.storage.segments.descriptors import Descriptors
+from dataplane.storage.log import appending, closing, removing, rolling
 from tests.dataplane.storage.support import (
-    DIRECTORY,
     append,
     copy_of,
     latest_timestamp,
@@ -19,7 +17,6 @@ from tests.dataplane.storage.support import (
     records_in,
     stage,
 )
-from tests.support.memory_files import ImmediateBackground
 
 DAY = 86_400_000
 DAILY = LogConfig(segment_ms=DAY)
@@ -35,58 +32,6 @@ class Clock:
 
 def bases(log) -> list[int]:
     return [segment.base_offset for segment in log.segments]
-
-
-ROLLS = LogConfig(segment_bytes=100)
-
-
-def begun(files, background, *, segments: int = 4):
-    """A log in as many segments, whose background has done nothing yet."""
-    background.held = True
-    log = open_log(files, background, config=ROLLS, descriptors=Descriptors(100, background))
-    for number in range(segments):
-        append(log, str(number))
-    assert bases(log) == list(range(segments))
-    return log
-
-
-def indexes(files) -> list[str]:
-    return [name for name in files.list(DIRECTORY) if name.endswith(".index")]
-
-
-def test_what_segments_leave_to_be_done_is_done_one_after_the_other():
-    """A request that ends a segment in each of a hundred partitions would have all threads at work beside the loop."""
-    files, background = new_files(), ImmediateBackground()
-    log = begun(files, background)
-    background.release()
-    assert (indexes(files), log.recovery_point) == ([f"{0:020}.index"], 1)
-    background.held = False
-    background.release()
-    assert (len(indexes(files)), log.recovery_point) == (3, 3)
-
-
-@pytest.mark.parametrize("end", [cutting.truncate, removing.set_start_offset], ids=["cut", "removed"])
-def test_of_a_segment_that_has_gone_meanwhile_nothing_is_written(end):
-    files, background = new_files(), ImmediateBackground()
-    log = begun(files, background)
-    background.release()
-    end(log, {cutting.truncate: 1, removing.set_start_offset: 3}[end])
-    before = log.recovery_point
-    background.held = False
-    background.release()
-    assert {name for name in indexes(files) if name > f"{0:020}.index"} == set()
-    assert log.recovery_point == before
-
-
-def test_a_log_that_is_closed_meanwhile_has_written_what_had_not_begun_and_nothing_comes_later():
-    files, background = new_files(), ImmediateBackground()
-    log = begun(files, background)
-    closing.close(log)
-    assert indexes(files) == [f"{number:020}.index" for number in (1, 2, 3)]  # a start makes the first one again
-    written = {name: files.read_file(f"{DIRECTORY}/{name}") for name in files.list(DIRECTORY)}
-    background.held = False
-    background.release()
-    assert {name: files.read_file(f"{DIRECTORY}/{name}") for name in files.list(DIRECTORY)} == written
 
 
 def untimed() -> bytearray:

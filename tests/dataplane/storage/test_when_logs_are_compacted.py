@@ -14,7 +14,6 @@ from dataplane.storage.cleaner.batches import Rules
 from dataplane.storage.cleaner.work import CleaningPlan, OldSegment, clean
 from dataplane.storage.config import LogConfig
 from dataplane.storage.log import appending, compacting, cutting, lookup, reading, removing
-from dataplane.storage.unhurried import Unhurried
 from tests.dataplane.storage.cleaning import COMPACT, Cleaning, Clock, cleaning, table
 from tests.dataplane.storage.support import (
     DIRECTORY,
@@ -96,7 +95,7 @@ def test_max_compaction_lag_ends_a_segment_early():
 def test_what_is_not_on_disk_waits():
     of = filled(count=4)
     of.background.held = True
-    of.log.shared = of.log.shared._replace(unhurried=Unhurried(of.background))
+    of.log.shared = of.log.shared._replace(background=of.background)
     for _ in range(40):
         put(of, "k")
     assert compacting.dirt_in(of.log, of.log.end_offset, of.clock.ms).segments == ()

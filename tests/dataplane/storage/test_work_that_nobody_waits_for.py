@@ -103,36 +103,6 @@ def test_one_that_fails_says_so_and_the_next_are_done(steps):
     assert done == [1]
 
 
-def test_work_is_made_when_its_turn_comes_and_not_where_it_is_void(steps):
-    queue, made = Unhurried(steps, steps.call_later), []
-
-    def make(name):
-        made.append(name)
-        return lambda: made.append(f"{name} done")
-
-    queue.run(lambda: None)
-    queue.run_made(lambda: make("void"), lambda: True)
-    queue.run_made(lambda: make("it"))
-    assert made == []
-    steps.work()
-    steps.rest()
-    assert made == ["it"]
-    steps.work()
-    assert made == ["it", "it done"]
-
-
-def test_work_that_cannot_be_made_fails_and_the_next_is_done(steps):
-    queue, done = Unhurried(steps, steps.call_later), []
-    queue.run(lambda: None)
-    failed = queue.run_made(lambda: 1 / 0)
-    queue.run(lambda: done.append(1))
-    steps.work()
-    steps.rest()
-    assert isinstance(failed.error, ZeroDivisionError)
-    steps.work()
-    assert done == [1]
-
-
 def test_where_very_many_wait_there_are_no_rests(steps):
     queue = Unhurried(steps, steps.call_later, rests_up_to=2)
     for _ in range(5):
