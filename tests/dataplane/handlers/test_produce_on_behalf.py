@@ -49,6 +49,7 @@ def produced(identity: Identity, client_id: str, topic: str) -> tuple[Gate, tupl
     gate, instance = Gate(), Instance(SPEC)
     broker = SimpleNamespace(
         gate=gate,
+        doors=SimpleNamespace(loop=SimpleNamespace(turn_number=1)),
         registry=SimpleNamespace(by_key={KEY: instance}.get),
         replicas=SimpleNamespace(
             registry=SimpleNamespace(leader=lambda _topic, _index: ErrorCode.NOT_LEADER_OR_FOLLOWER)
