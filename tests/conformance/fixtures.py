@@ -79,12 +79,16 @@ def shim() -> Path:
             "kafka-run-class.sh": "",
         }
         for name, main_class in classes.items():
-            script = folder / "bin" / name
-            java = f'exec java -Xmx128M -XX:TieredStopAtLevel=1 -cp "$CLASSPATH:{jars}/*" {main_class} "$@"'
-            script.write_text(f"#!/bin/sh\n{java}\n")
-            script.chmod(0o755)
+            tool(folder / "bin" / name, main_class, jars)
 
     return _once("kafka-path", fill)
+
+
+def tool(script: Path, main_class: str, jars: Path) -> None:
+    """Make one of Kafka's scripts, which runs a class of its jars."""
+    java = f'exec java -Xmx128M -XX:TieredStopAtLevel=1 -cp "$CLASSPATH:{jars}/*" {main_class} "$@"'
+    script.write_text(f"#!/bin/sh\n{java}\n")
+    script.chmod(0o755)
 
 
 def java_classes(source: Path) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.console.snippets import CLIENTS, snippets
+from controlplane.console.snippets.way import AUTHORITY, BOTH, CERTIFICATE, KEY, PASSWORD, TOKEN, USER
 from tests.clients.clients import PROGRAMS
 from tests.clients.instance import Served
 from tests.clients.rows import ROWS, Row
@@ -26,16 +27,13 @@ from tests.support.apache_kafka import NotAvailableError
 
 pytestmark = pytest.mark.integration
 
-FEW = [
-    row
-    for row in ROWS
-    if row.name in {"plaintext", "ssl", "mtls", "sasl_plaintext SCRAM-SHA-256", "sasl_ssl PLAIN"}
-    or row.name in {"sasl_ssl SCRAM-SHA-512", "sasl_ssl OAUTHBEARER"}
-]
+FEW = [row for row in ROWS if row.security != "sasl_plaintext" or row.mechanism == "SCRAM-SHA-256"]
 """Each security, and each mechanism."""
 NO_TOKEN_OF_OURS = {"python", "kcat", "java", "spring", "tools"}
 TIMEOUT_S = 90
-FILES = {"ca": "ca.pem", "certificate": "client.crt", "key": "client.key", "keystore": "client.pem"}
+WORDS = {USER: "user", PASSWORD: "password", TOKEN: "password"}
+FILES = {AUTHORITY: "ca", CERTIFICATE: "certificate", KEY: "key", BOTH: "keystore"}
+"""What stands in a snippet, and what it is of whom it is for."""
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +51,9 @@ def pasted(served: Served, row: Row, client: str, topic: str, folder: Path) -> s
         access["bootstrap"], topic, security=row.security, mechanisms=mechanisms, shows=row.shows_certificate
     )
     text = {each.key: each.text for each in found}[client]
-    for word, name in (("USER", "user"), ("PASSWORD", "password"), ("TOKEN", "password")):
+    for word, name in WORDS.items():
         text = re.sub(rf"\b{word}\b", access[name], text)
-    for name, file in FILES.items():
+    for file, name in FILES.items():
         if access[name]:
             shutil.copy(access[name], folder / file)
     return text
@@ -111,10 +109,7 @@ def by_go(program: str):
 def console_producer(folder: Path) -> None:
     """As in the folder of Kafka."""
     (folder / "bin").mkdir()
-    script = folder / "bin" / "kafka-console-producer.sh"
-    java = f'exec java -Xmx128M -XX:TieredStopAtLevel=1 -cp "{apache_kafka.jars()}/*" kafka.tools.ConsoleProducer "$@"'
-    script.write_text(f"#!/bin/sh\n{java}\n")
-    script.chmod(0o755)
+    fixtures.tool(folder / "bin" / "kafka-console-producer.sh", "kafka.tools.ConsoleProducer", apache_kafka.jars())
 
 
 def by_tools(text: str, folder: Path) -> None:

@@ -398,7 +398,9 @@ class _Pending:
         if not appended.duplicate:
             self._ctx.talk(partition.topic).produced += len(records)
             loop = self._ctx.broker.doors.loop
-            if loop.turn_number != self._began_in:  # else what came in this turn is counted already
+            if (
+                self._ctx.is_long or loop.turn_number != self._began_in
+            ):  # else it came in this turn, and is counted already
                 loop.will_write(self._ctx.session.account, len(records))
         if made is not None and not appended.duplicate:
             appended = appended._replace(log_append_time=made.log_append_time)
