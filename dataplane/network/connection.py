@@ -201,11 +201,13 @@ class SocketConnection(Sender):
         if received == 0:
             self._gone("closed by the peer")
             return
-        self._loop.accounts.brought(self._account, received)
         self.received_bytes += received
-        if partial is not None:
+        if partial is None:
+            self._loop.accounts.brought(self._account, received)
+        else:
             if not partial.received(received - rest, self._hold):
-                return
+                return  # and nothing of it is written at the end of this turn
+            self._loop.accounts.brought(self._account, partial.size + rest)
             self._partial = None
             partial.free(self._hold)
             self._deliver(partial.memory)

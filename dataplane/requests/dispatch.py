@@ -280,7 +280,7 @@ class ClientConnection:
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:
             again = memoryview(bytearray(frame))  # a batch is changed in place
-            self.turnstile.keep_until_paid(debt, len(again), lambda: self.frame(again))
+            self.turnstile.keep_until_paid(debt, len(again), lambda: self._again(again, header.api_key))
             return
         ctx = self._context(row, header, len(frame), is_long=False)
         if header.api_key == PRODUCE:
@@ -296,6 +296,12 @@ class ClientConnection:
         self._take(row, ctx, reply, slot)
         if introduction is not None and (header.api_key == ApiKey.SASL_AUTHENTICATE or not session.is_internal):
             introduction.look_after(reply)
+
+    def _again(self, frame: memoryview, api_key: int) -> None:
+        """What was kept until it was paid: it came in another turn, and is written in this one unless it has to be kept again."""
+        self.frame(frame)
+        if api_key == PRODUCE and not self.answers.is_parked:
+            self.broker.doors.loop.will_write(self.session.account, len(frame))
 
     def _serve_long(self, row: Handler, header: RequestHeader, frame: memoryview, slot: Slot | None) -> None:
         ctx = self._context(row, header, len(frame), is_long=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.storage.log.flushing import flush
 from dataplane.storage.log.producing import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from dataplane.storage.log.state import Log
+
+    Write = Callable[[str, bytes], None]
 
 
 def prepare_close(log: Log) -> bool:
@@ -23,16 +26,14 @@ def prepare_close(log: Log) -> bool:
     try:
         is_founding = log.founding is not None and log.founding.put_beside()
         # What a power cut may damage must be behind the recovery point: there the next start believes no index.
-        for path, content in _unsaved_indexes(log, below=log.recovery_point):
-            files.write_file(path, content)
-        rest = [*_unsaved_indexes(log, below=log.end_offset), *_unsaved_snapshot(log)]
-        for path, content in rest:
-            files.put_file(path, content)
+        _save_indexes(log, files.write_file, below=log.recovery_point)
+        has_put = _save_indexes(log, files.put_file, below=log.end_offset)
+        has_put = _save_snapshot(log, files.put_file) or has_put
         if not log.epochs.is_saved():
             log.epochs.put_beside()
     except OSError as error:
         raise log.fail(error) from error
-    return bool(rest) or is_founding or not _is_on_disk(log)
+    return has_put or is_founding or not _is_on_disk(log)
 
 
 def take_places(log: Log) -> bool:
@@ -51,8 +52,8 @@ def close(log: Log) -> None:
             _settle(log)
             if not _is_on_disk(log):
                 flush(log)
-            for path, content in [*_unsaved_indexes(log, below=log.end_offset), *_unsaved_snapshot(log)]:
-                log.shared.files.write_file(path, content)
+            _save_indexes(log, log.shared.files.write_file, below=log.end_offset)
+            _save_snapshot(log, log.shared.files.write_file)
     except OSError as error:
         raise log.fail(error) from error
     finally:
@@ -79,14 +80,20 @@ def _settle(log: Log) -> None:
         log.founding.settle()
 
 
-def _unsaved_indexes(log: Log, *, below: int) -> Iterator[tuple[str, bytes]]:
-    for segment, end in [(segment, log.segment_end(index)) for index, segment in enumerate(log.segments)]:
-        if end <= below and segment.has_unsaved_index():
-            yield from segment.packed_indexes()
+def _save_indexes(log: Log, write: Write, *, below: int) -> bool:
+    """Of the segments that end there; False where all are saved."""
+    has_written = False
+    for index, segment in enumerate(log.segments):
+        if log.segment_end(index) <= below and segment.has_unsaved_index():
+            segment.index_saver(write)()
+            has_written = True
+    return has_written
 
 
-def _unsaved_snapshot(log: Log) -> Iterator[tuple[str, bytes]]:
+def _save_snapshot(log: Log, write: Write) -> bool:
     known = log.producer_state.snapshots
-    if log.end_offset not in known and log.end_offset > log.segments[0].base_offset:
-        yield snapshot(log)
-        known.append(log.end_offset)
+    if log.end_offset in known or log.end_offset == log.segments[0].base_offset:
+        return False
+    log.presence.run(partial(write, *snapshot(log)))  # the same one may be written in the background now
+    known.append(log.end_offset)
+    return True

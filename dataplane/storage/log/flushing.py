@@ -1,10 +1,12 @@
 """To disk: what is committed.
 
-The recovery point moves when the segments below it are on disk, and the epochs that begin there (see `epochs`).
+The recovery point moves when the segments below it are on disk, and the epochs that begin there (see `epochs`), and no index
+file is there that says less of aborted transactions than they do: the next start reads no batch below it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ def syncer(log: Log) -> Callable[[], None]:
     index = len(log.segments) - 1
     while index >= 0 and log.segment_end(index) > log.recovery_point:
         work.append(log.segments[index].file.sync)
+        settle_removal = log.segments[index].removal_settler()  # else a start would believe what is out of date
+        if settle_removal is not None:
+            work.append(partial(log.presence.run, settle_removal))
         index -= 1
     if not log.epochs.is_saved():
         work.append(log.epochs.saver())

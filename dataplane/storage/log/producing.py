@@ -84,22 +84,25 @@ def snapshot_in_background(log: Log) -> None:
     offset, truncations, (files, background, *_) = log.end_offset, log.truncations, log.shared
     path, content = snapshot(log)
 
-    def written(future: Future[None]) -> None:
-        if future.error is not None:
+    def written(future: Future[bool | None]) -> None:
+        if future.error is not None or not future.result():
             return
-        if truncations == log.truncations:
-            known = log.producer_state.snapshots
+        if truncations != log.truncations:
+            background.run(lambda: log.presence.run(lambda: files.remove(path)))
+            return
+        known = log.producer_state.snapshots
+        if offset not in known:  # a log that is closed meanwhile has written it
             known.append(offset)
-            try:
-                forget_snapshots(log, snapshots.superfluous(known, log.recovery_point))
-            except OSError as error:  # there is nobody to raise it to
-                log.fail(error)
-        else:
-            background.run(lambda: files.remove(path))
+        try:
+            forget_snapshots(log, snapshots.superfluous(known, log.recovery_point))
+        except OSError as error:  # there is nobody to raise it to
+            log.fail(error)
 
-    def write() -> None:
-        if truncations == log.truncations:  # else it is of another log, and would be believed by the next start
-            files.write_file(path, content)
+    def write() -> bool:
+        if truncations != log.truncations:  # it is of another log, and would be believed by the next start
+            return False
+        files.write_file(path, content)
+        return True
 
     background.run(lambda: log.presence.run(write)).then(written)
 

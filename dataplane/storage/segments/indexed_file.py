@@ -13,6 +13,7 @@ What indexes have in memory only is written when the segment is sealed, closed o
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.doors import NotInMemoryError
@@ -28,6 +29,7 @@ from dataplane.storage.segments.batch_file import (
     note_of,
 )
 from dataplane.storage.segments.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex
+from dataplane.storage.segments.saving import Saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,10 +52,10 @@ class IndexedFile(BatchFile):
         "_max_timestamp",
         "_max_timestamp_offset",
         "_saved_size",
+        "_saves",
         "_since_entry",
         "_tail_lasts",
         "_tail_positions",
-        "_void_saves",
         "has_aborted",
         "tail_start",
     )
@@ -61,7 +63,7 @@ class IndexedFile(BatchFile):
     def __init__(self, files: Files, directory: str, base_offset: int) -> None:
         super().__init__(files, directory, base_offset)
         self._index: SparseIndex | None = None
-        self._void_saves = 0  # what was packed before this many changes under the files must not be written any more
+        self._saves: Saves | None = None  # made when something is saved: of most segments nothing is
         self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
         self.has_aborted = False  # a transaction
         self._aborted: AbortedIndex | None = None  # None where there is none, or where only the file has them
@@ -264,19 +266,29 @@ class IndexedFile(BatchFile):
             found.insert(0, (self.path + ABORTED_INDEX, self._aborted.pack()))  # first: see `aborted`
         return found
 
-    def index_saver(self) -> Callable[[], None]:
-        """The same as work for the background, which may come after the log was cut or removed: then it does nothing."""
-        contents, files, number = self.packed_indexes(), self._files, self._void_saves
+    def index_saver(self, write: Callable[[str, bytes], None] | None = None) -> Callable[[], None]:
+        """The same as work, which may come after the log was cut or removed: then it does nothing. It raises OSError.
 
-        def save() -> None:
-            if number == self._void_saves:
-                for path, content in contents:
-                    files.write_file(path, content)
-                if number != self._void_saves:  # while we wrote: without its files an index is built from the log
-                    for path, _ in contents:
-                        files.remove(path)
+        `write`: how; durably if nothing is said.
+        """
+        save = self._made_saves().saver(self.packed_indexes(), write or self._files.write_file, self._files.remove)
 
-        return save
+        def bring() -> None:
+            save()
+
+        return bring
+
+    def removal_settler(self) -> Callable[[], None] | None:
+        """Work for the background after which no power cut brings index files back that were removed; None: there are none."""
+        saves = self._saves
+        if saves is None or saves.void == saves.void_on_disk:
+            return None
+        return partial(saves.settle, saves.void, partial(self._files.sync_directory, self.path.rpartition("/")[0]))
+
+    def _made_saves(self) -> Saves:
+        if self._saves is None:
+            self._saves = Saves()
+        return self._saves
 
     def index_not_saved(self) -> None:
         """The files could not be written."""
@@ -293,7 +305,8 @@ class IndexedFile(BatchFile):
 
     def remove_indexes(self) -> None:
         """Remove the files: the log is about to change under them. What was aborted must be in memory, or go as well."""
-        self._void_saves += 1
+        if self._saves is not None:
+            self._saves.void += 1
         for kind in (INDEX, TIME_INDEX, ABORTED_INDEX):
             self._files.remove(self.path + kind)
         if self._aborted is not None:
@@ -302,8 +315,15 @@ class IndexedFile(BatchFile):
     # --- aborted transactions -----------------------------------------------------------------------------------------
 
     def note_aborted(self, found: AbortedTransaction) -> None:
-        """Its marker is in the file, behind all others. Raises OSError, AbortedIndexError."""
+        """Its marker is in the file, behind all others. Raises OSError, AbortedIndexError.
+
+        Index files of what was there before go: a start after a kill that finds them believes that nothing else was aborted.
+        """
         index = self.aborted() if self.has_aborted else AbortedIndex()
+        if self._saved_size:
+            self._made_saves()  # which counts that they went
+            self.remove_indexes()
+            self._saved_size = 0
         index.add(found)
         self.has_aborted, self._aborted = True, index
 

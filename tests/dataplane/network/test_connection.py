@@ -546,3 +546,24 @@ def test_a_protocol_is_told_when_all_that_was_here_is_handed_out_a_large_frame_t
     frames = [each for each in seen if each != b"settled"]
     assert frames == [b"s", b"l", b"t"]
     assert all(seen[seen.index(each) + 1] == b"settled" for each in frames)
+
+
+@pytest.mark.parametrize("follows", [b"", b"next"])
+@pytest.mark.parametrize("kib", [60, 1024, 3072])
+def test_a_frame_counts_in_the_turn_in_which_it_is_whole(server, kib, follows):
+    """What is written at a turn's end is charged by what came in it: nothing of a frame is before it has come."""
+    one = server()
+    brought, accounts = [], one.loop.accounts
+    count = accounts.brought
+    accounts.brought = lambda account, size: (brought.append(size), count(account, size))
+    frame = bytes(kib * 1024)
+    one.answer = lambda frame: one.loop.at_turn_end(lambda: None) or [b"!"]
+    with one.connect() as client:
+        client.sendall(framed(frame)[:50_000])
+        wait_until(lambda: one.protocols and one.protocols[0].connection.received_bytes == 50_000)
+        client.sendall(framed(frame)[50_000:-9])
+        wait_until(lambda: one.protocols[0].connection.received_bytes == len(frame) + 4 - 9)
+        assert sum(brought) == 50_000
+        client.sendall(frame[-9:] + (framed(follows) if follows else b""))
+        assert read_exactly(client, 1 + bool(follows)) in (b"!", b"!!")
+    assert sum(brought) - 50_000 == len(frame) + (len(framed(follows)) if follows else 0)

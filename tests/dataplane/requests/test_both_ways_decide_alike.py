@@ -530,3 +530,18 @@ def test_what_comes_after_a_request_that_a_rule_kept_begins_when_it_comes():
     assert world.ask(produce_frame())
     times = world.instance.figures.take().of("Produce").times("total")
     assert (times.count, times.sum_us < 1_000_000) == (1, True)
+
+
+def test_records_that_a_rule_kept_are_charged_for_the_end_of_the_turn_that_writes_them(monkeypatch):
+    world = World()
+    rule = ThrottleRule("slow", RuleKind.TOPIC, 100, None, topics=(NAME,))
+    world.change(rules=world.instance.spec.rules.changed([rule]))
+    told, loop = [], world.broker.doors.loop
+    monkeypatch.setattr(loop, "will_write", lambda account, size: told.append((account, size)))
+    for _ in range(20):
+        if not world.ask(produce_frame()):
+            break
+    assert world.client.answers.is_parked
+    assert told == []
+    world.cluster.run(60)
+    assert told == [(world.client.session.account, len(produce_frame()))]

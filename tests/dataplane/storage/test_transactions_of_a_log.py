@@ -6,6 +6,7 @@ they have to leave out of any range.
 
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -119,6 +120,14 @@ class TransactionMachine(RuleBasedStateMachine):
         segment = data.draw(st.sampled_from(self.log.segments[:-1] or self.log.segments))
         segment.release()
 
+    @rule(data=st.data())
+    def descriptors_of_a_segment_are_wanted(self, data):
+        """It may be the active one, which is written to again: as much of its indexes as there is goes to its files."""
+        segment = data.draw(st.sampled_from(self.log.segments))
+        segment.release()
+        if segment.has_unsaved_index():
+            self.background.run(segment.index_saver())
+
     @rule()
     def close_and_open(self):
         self.background.held = False
@@ -208,6 +217,50 @@ def test_records_that_are_deleted_do_not_end_a_transaction():
     producing.expire_producers(log, 10**16, 1)
     assert log.transactions.stable_end(2, log.start_offset) == 2
     assert producing.producers_of(log).may_continue(7, 0)
+
+
+@pytest.mark.parametrize("knows_of_one", [False, True])
+def test_what_was_aborted_is_known_after_a_kill_to_a_start_that_trusts_its_segment(knows_of_one):
+    """A flush says how far that is, the segment ends there, and the process dies before its indexes are written."""
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=CONFIG)
+
+    def abort(producer):
+        first = stage(log, batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True))
+        how = {"producer_id": producer, "producer_epoch": 0, "coordinator_epoch": 0, "now_ms": 1}
+        last = stage(log, build_marker(Marker.ABORT, **how))
+        appending.commit(log)
+        return AbortedTransaction(producer, first, last, last + 1)
+
+    expected = [abort(7)] if knows_of_one else []
+    stage(log, batch_of("v"))
+    appending.commit(log)
+    log.active.index_saver()()  # another segment needed its descriptors
+    expected.append(abort(8))
+    flushing.flush(log)
+    background.held = True
+    stage(log, batch_of("v" * 450))
+    appending.commit(log)
+    assert len(log.segments) == 2
+    again = open_log(files, config=CONFIG, clean=False, recovery_point=log.recovery_point)
+    assert aborting.aborted_between(again, 0, again.end_offset) == expected
+
+
+def test_indexes_that_know_of_too_little_are_gone_from_the_disk_before_a_start_trusts_their_segment():
+    files = new_files()
+    log = open_log(files, config=CONFIG)
+    done = []
+    files.fault = lambda operation, path: done.append(operation) if operation in ("remove", "sync_directory") else None
+    for what in ("data", "indexes", "abort", "nothing", "abort"):
+        stage(log, batch_of("v", producer_id=7, producer_epoch=0, base_sequence=len(log.segments), transactional=True))
+        if what == "abort":
+            stage(log, build_marker(Marker.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=1))
+        appending.commit(log)
+        if what == "indexes":
+            log.active.index_saver()()  # another segment needed its descriptors
+        done.append(what)
+        flushing.flush(log)
+    assert done == ["data", "indexes", *["remove"] * 3, "abort", "sync_directory", "nothing", "abort"]
 
 
 def test_an_index_that_is_lost_is_made_again():
