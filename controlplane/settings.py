@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "controlplane.instances",
     "controlplane.routes",
     "controlplane.topics",
+    "controlplane.schemas",
     "controlplane.token_issuers",
     "controlplane.admission",
     "controlplane.metering",
@@ -295,6 +296,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "look at what is paid in advance": {"task": "admission.prepaid_look", "schedule": 60.0, "options": {"expires": 60}},
     "tidy notes of topics": {"task": "topics.notes_tidy", "schedule": 600.0, "options": {"expires": 600}},
+    "tidy schemas of topics": {"task": "schemas.tidy", "schedule": 600.0, "options": {"expires": 600}},
     "end grace periods": {"task": "instances.grace_periods_end", "schedule": 60.0, "options": {"expires": 60}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

@@ -34,6 +34,7 @@ from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
+from controlplane.schemas import api as schemas
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
 from controlplane.topic_insights import api as topic_insights
@@ -60,6 +61,12 @@ class NameConverter(StringConverter):
     regex = r"[\s\S]+"
 
 
+class PartConverter(StringConverter):
+    """What of a message a schema is about."""
+
+    regex = "key|value"
+
+
 class ClusterConverter(StringConverter):
     """Names of physical clusters, as clusters/registering.py takes them."""
 
@@ -69,6 +76,7 @@ class ClusterConverter(StringConverter):
 register_converter(ClusterConverter, "cluster")
 register_converter(IdConverter, "id")
 register_converter(NameConverter, "name")
+register_converter(PartConverter, "part")
 register_converter(RouteConverter, "route")
 
 V1 = "api/v1"
@@ -209,6 +217,8 @@ urlpatterns = [
     path(f"{INSTANCE}/topic-configs", topics.TopicsConfigsApi.as_view()),
     path(f"{TOPIC}/messages", messages.MessagesApi.as_view()),
     path(f"{TOPIC}/messages/<int:partition>/<int:offset>", messages.MessageApi.as_view()),
+    path(f"{TOPIC}/schemas", schemas.MessageSchemasApi.as_view()),
+    path(f"{TOPIC}/schemas/<part:part>", schemas.MessageSchemaApi.as_view()),
     path(f"{TOPIC}/delete-records", messages.RecordsDeletionApi.as_view()),
     path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
     path(f"{GROUP}/history", history.GroupHistoryApi.as_view()),

@@ -94,6 +94,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "topic_messages": ("message list", _I, "topic"),
     "topic_message": ("message show", _I, "topic", "partition", "offset"),
     "topic_message_new": ("message produce --key my-key --value my-text", _I, "topic"),
+    "topic_schema": ("message schema set --format avro --file my-schema.avsc", _I, "topic", "part"),
     "topic_records_delete": ("message delete --before 0:end --dry-run", _I, "topic"),
     "groups": ("group list", _I),
     "group": ("group show", _I, "group"),

@@ -82,7 +82,17 @@ def tree(content: bytes) -> list[Node] | None:
         return None
     try:
         found: Json = json.loads(content, object_pairs_hook=_Members)
-        nodes = []
+    except (ValueError, RecursionError):
+        return None
+    return tree_of(found)
+
+
+def tree_of(found: object) -> list[Node] | None:
+    """The same of JSON that is there already; None: it is no object or array, or too large."""
+    if not isinstance(found, dict | list):
+        return None
+    nodes = []
+    try:
         for node in _walk("", found, 0):
             nodes.append(node)
             if len(nodes) > MOST_NODES:
@@ -90,6 +100,16 @@ def tree(content: bytes) -> list[Node] | None:
     except (ValueError, RecursionError):
         return None
     return nodes
+
+
+def json_text(found: object) -> str:
+    """On lines, as long as text may be."""
+    return json.dumps(found, indent=2, ensure_ascii=False)[:LONGEST_TEXT]
+
+
+def json_preview(found: object) -> str:
+    """In one line."""
+    return _in_one_line(json.dumps(found, ensure_ascii=False))
 
 
 def hex_rows(content: bytes) -> list[HexRow]:
@@ -105,6 +125,8 @@ class _Members(list):  # type: ignore[type-arg]  # of pairs, in their order
 def _walk(name: str, found: object, depth: int) -> Iterator[Node]:
     if depth > DEEPEST:
         raise ValueError("deeper than anybody reads")
+    if isinstance(found, dict):
+        found = _Members(found.items())
     if not isinstance(found, list):
         yield _scalar(name, found)
         return

@@ -104,7 +104,7 @@ REFUSING = (
         "policies",
         "quotas",
     ),
-    *("rebalancing", "routes", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
+    *("rebalancing", "routes", "schemas", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
     *("transactions", "what_if"),
     # Of the programs that load and copy: what they end with stands in the row of a run. What names options of theirs is in
     # `wording.NAMES`, in words of the page.
@@ -125,6 +125,7 @@ REFUSALS = {
     "NoBucketError",
     "SchemaError",
     "TopicAwayError",
+    "UndecodableError",
 }
 REFUSALS |= {
     "CapacityExhausted",

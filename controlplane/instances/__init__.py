@@ -9,4 +9,5 @@ lifecycle             its end: isolated, restored, destroyed, by its tenant or b
 telling letters       whom mails about an instance go to, and what they say (the second is pure)
 provisioning          the steps of creating, updating, isolating, restoring and deleting
 history               sizes over time, for the bill
+leftovers             rows about topics that are gone
 """

@@ -6,13 +6,17 @@ stay whole. How long each field is, is said beside it in any case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controlplane.kafka.message_door import Message
+    from controlplane.schemas.decoding import Part
+    from controlplane.schemas.values import Decoded
+
+    ByParts = Mapping[Part, Decoded]
 
 MOST_HEADERS = 100
 """That a page shows of one message; headers have no limit of their own."""
@@ -34,6 +38,7 @@ class Shown:
     header_count: int
     is_cut: bool = False
     is_masked: bool = False
+    decoded: ByParts = field(default_factory=dict)  # what has a schema, by it; of the whole
     load_id: str = ""  # of the load whose table it is from; empty: from the topic
 
     @property

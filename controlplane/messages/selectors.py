@@ -30,16 +30,21 @@ from controlplane.messages.cursors import MOST_PARTITIONS
 from controlplane.messages.expired import lake_of, telling
 from controlplane.messages.looking import Direction, Filter, Look, Position
 from controlplane.messages.sources import Both
+from controlplane.schemas.decoding import Part
+from controlplane.schemas.selectors import decoders_of
+from controlplane.schemas.values import Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.group_door import Span
-    from controlplane.kafka.message_door import Reader
+    from controlplane.kafka.message_door import Message, Reader
     from controlplane.messages.cutting import Shown
     from controlplane.messages.expired import Lake
     from controlplane.messages.looking import Looked
+    from controlplane.schemas.decoding import Decoder
+    from controlplane.schemas.values import Decoded
     from controlplane.tenants.models import Organisation
 
 DEFAULT_LIMIT, MOST = 20, pagination.MOST
@@ -168,7 +173,8 @@ def messages_page(
         debts.keep(instance.id, reader.wait_s)
     if not look.has_moved and not looked.is_over:
         raise ClusterUnavailable("the brokers did not send messages in time")
-    return _page(looked, spans, chosen, partitions, lake, may_read=may_read)
+    decoders = decoders_of(instance, topic) if may_read else {}
+    return _page(looked, spans, chosen, partitions, lake, decoders, may_read=may_read)
 
 
 def message_get(
@@ -211,7 +217,12 @@ def message_get(
             raise ClusterUnavailable("the broker did not send the message in time")
     if not taken.messages:
         raise missing
-    shown = cutting.whole(taken.messages[0]) if may_read else cutting.masked(taken.messages[0])
+    message = taken.messages[0]
+    if may_read:
+        decoded = _decoded(message, decoders_of(instance, topic), Allowance())
+        shown = replace(cutting.whole(message), decoded=decoded)
+    else:
+        shown = cutting.masked(message)
     return shown if lake is None else replace(shown, load_id=lake.load_id)
 
 
@@ -328,6 +339,7 @@ def _page(
     chosen: Sequence[int],
     partitions: int,
     lake: Lake | None,
+    decoders: Mapping[Part, Decoder],
     *,
     may_read: bool,
 ) -> MessagesPage:
@@ -344,6 +356,10 @@ def _page(
     shown = (
         cutting.page(looked.messages, PAGE_BYTES) if may_read else [cutting.masked(each) for each in looked.messages]
     )
+    if decoders:
+        allowance = Allowance()
+        pairs = zip(shown, looked.messages, strict=True)
+        shown = [replace(each, decoded=_decoded(message, decoders, allowance)) for each, message in pairs]
     if lake is not None:
         shown = [replace(each, load_id=lake.load_id) if each.offset < lake.below.end else each for each in shown]
     return MessagesPage(
@@ -359,6 +375,12 @@ def _page(
         has_more=not looked.is_over,
         is_masked=not may_read,
     )
+
+
+def _decoded(message: Message, decoders: Mapping[Part, Decoder], allowance: Allowance) -> dict[Part, Decoded]:
+    contents = {Part.KEY: message.key, Part.VALUE: message.value}
+    found = {part: decoder.decode(contents[part], allowance) for part, decoder in decoders.items()}
+    return {part: each for part, each in found.items() if each is not None}
 
 
 def _held(span: Span) -> str:

@@ -28,9 +28,12 @@ from controlplane.messages.selectors import (
     Wanted,
 )
 from controlplane.messages.services import MOST_HEADERS, TO_THE_END
+from controlplane.schemas.decoding import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from controlplane.messages.cutting import ByParts
 
 TOPIC, LAKE = "topic", "lake"
 MOST_PARTITION, MOST_TIME = 2**31 - 1, 2**53
@@ -174,6 +177,43 @@ class MessagesAskedSerializer(StrictSerializer):
         )
 
 
+@extend_schema_field({"nullable": True, "description": "any JSON; null where there is a problem"})
+class AnyJsonField(serializers.Field):  # type: ignore[type-arg]
+    """JSON as it is."""
+
+    def to_representation(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+
+class DecodedSerializer(serializers.Serializer[Any]):
+    """A key or a value by its schema."""
+
+    value = AnyJsonField()
+    problem = serializers.CharField(allow_null=True, help_text="why it could not be read by its schema; null: it could")
+
+
+class DecodedPartsSerializer(serializers.Serializer[Any]):
+    """What has a schema."""
+
+    key = serializers.SerializerMethodField("key_of", help_text="null: keys have no schema, or there is none")
+    value = serializers.SerializerMethodField("value_of", help_text="null: values have no schema, or there is none")
+
+    @extend_schema_field(DecodedSerializer(allow_null=True))
+    def key_of(self, found: ByParts) -> Any:
+        """The key."""
+        return _part_of(found, Part.KEY)
+
+    @extend_schema_field(DecodedSerializer(allow_null=True))
+    def value_of(self, found: ByParts) -> Any:
+        """The value."""
+        return _part_of(found, Part.VALUE)
+
+
+def _part_of(found: ByParts, part: Part) -> Any:
+    return DecodedSerializer(found[part]).data if part in found else None
+
+
 class MessageSerializer(serializers.Serializer[Any]):
     """A message. Where its content is masked or cut, the lengths are of the whole."""
 
@@ -191,6 +231,7 @@ class MessageSerializer(serializers.Serializer[Any]):
         source="is_cut", help_text="key, value or headers are not whole: read it by its offset"
     )
     masked = serializers.BooleanField(source="is_masked", help_text="your role may not read what stands in messages")
+    decoded = DecodedPartsSerializer(help_text="by the topic's schemas, which are set at `…/schemas/key` and `…/value`")
     source = serializers.SerializerMethodField(
         help_text="lake: it has expired in the topic, and is read from a load's table"
     )
@@ -351,6 +392,7 @@ _ITEM = {
     "header_count": 1,
     "cut": False,
     "masked": False,
+    "decoded": {"key": None, "value": None},
     "source": "topic",
     "load": None,
 }

@@ -7,31 +7,27 @@ heard here: their notes are shown no more at that moment, and `tidy` removes the
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import FieldProblem, Invalid, Unavailable
-from controlplane.instances.models import Instance, InstanceState
-from controlplane.kafka import topics
+from controlplane.core.errors import FieldProblem, Invalid
+from controlplane.instances import leftovers
 from controlplane.topics.models import TopicNote
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from django.db.models import QuerySet
 
-LOG = logging.getLogger(__name__)
+    from controlplane.instances.models import Instance
+
 LONGEST_NOTE = 2000
 MOST_TAGS, LONGEST_TAG = 10, 40
-SETTLED = timedelta(minutes=10)
-"""A broker that has just come up may still tell the id of the topic before; what was written later than this ago is let be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,34 +153,8 @@ def notes_forget(instance: Instance, rows: Collection[int]) -> None:
 
 
 def tidy(*, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Remove notes of topics and instances that are gone; how many those were. A cluster that is away is passed over."""
-    rows = TopicNote.objects.unscoped("notes of everyone's topics are tidied")
-    gone, _ = rows.filter(instance__state=InstanceState.DELETED).delete()
-    noted = Instance.objects.unscoped("the same").filter(pk__in=rows.values("instance")).select_related("cluster")
-    for instance in noted:
-        old = list(rows.filter(instance=instance, updated_at__lt=clock.now() - SETTLED))
-        try:
-            there = _there(instance, {row.name for row in old})
-        except Unavailable as error:
-            LOG.warning("notes of %s are not looked through: %s", instance.pk, error)
-            continue
-        stale = [row.pk for row in old if there.get(row.name, "") != row.topic_id and _is_sure(there, row)]
-        gone += rows.filter(pk__in=stale).delete()[0] if stale else 0
-    return gone
-
-
-def _there(instance: Instance, names: Iterable[str]) -> dict[str, str]:
-    """Ids by name. ZooKeeper says which topics there are: a broker that has just come up may not know them yet."""
-    cluster = instance.cluster.address
-    listed = set(topics.names_listed(cluster, [instance.pk])[instance.pk])
-    known = sorted(set(names) & listed)
-    found = topics.ids(cluster, instance.pk, known) if known else {}
-    return {name: found.get(name, "") for name in known}
-
-
-def _is_sure(there: dict[str, str], row: TopicNote) -> bool:
-    """A topic that is there and whose id nobody tells now may be the one that was written about."""
-    return row.name not in there or bool(there[row.name])
+    """Remove notes of topics and instances that are gone; how many those were."""
+    return leftovers.tidy(TopicNote.objects.unscoped("notes of everyone's topics are tidied"), "notes", clock=clock)
 
 
 def _rows(instance: Instance) -> QuerySet[TopicNote]:

@@ -16,6 +16,7 @@ from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.spec import config_of
 from controlplane.kafka import topics
+from controlplane.schemas.services import schemas_forget, schemas_named
 from controlplane.topics.notes import NOTHING, note_changed, note_of, note_write, notes_forget, notes_named
 from controlplane.topics.selectors import TopicView, topic_get
 from quota.contracts.namespace import AUDIT_TOPIC, topic_name_problem
@@ -121,13 +122,14 @@ def when_deleted(forget: Callable[[Instance, str, datetime], None]) -> None:
 
 
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
-    """Delete a topic, its data, its whitelist and its note. Raises NotFound, Conflict, ClusterUnavailable."""
+    """Delete a topic, its data, its whitelist, its note and its schemas. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     _check_whose(name)
-    notes, began = notes_named(instance, name), SYSTEM_CLOCK.now()
+    notes, schemas, began = notes_named(instance, name), schemas_named(instance, name), SYSTEM_CLOCK.now()
     topics.delete(instance.cluster.address, instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
     notes_forget(instance, notes)
+    schemas_forget(instance, schemas)
     for forget in _FORGETS:
         forget(instance, name, began)
     if name in instance.topic_whitelists:

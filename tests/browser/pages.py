@@ -112,6 +112,8 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-figures": f"{one}/topics/orders/figures",
         "topic-configs": f"{one}/topics/orders/configs",
         "topic-note": f"{one}/topics/orders/note",
+        "topic-schema": f"{one}/topics/orders/schemas/value",
+        "topic-schema-of-keys": f"{one}/topics/orders/schemas/key",
         "topics-tagged": f"{one}/topics?tag=billing",
         "topics-configure": f"{one}/topic-configs",
         "topics-configure-none-fits": f"{one}/topic-configs?q=nothing",

@@ -247,6 +247,8 @@ def prepare(world: World) -> None:
     from controlplane.core import operations
     from controlplane.instances import lifecycle
     from controlplane.instances import services as instances
+    from controlplane.schemas import services as schemas
+    from controlplane.schemas.decoding import Format, Part
     from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
     from controlplane.tenants.models import Role
@@ -294,6 +296,15 @@ def prepare(world: World) -> None:
         name="orders",
         note="Every order as the shop takes it.\n\nAsk the billing team before changing anything here.",
         tags=["billing", "production"],
+    )
+    schemas.schema_set(
+        organisation=harbour,
+        actor="alice@example.com",
+        instance_id=made[1].id,
+        topic="orders",
+        part=Part.VALUE,
+        format=Format.AVRO,
+        definition='{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}',
     )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
     accounts.api_key_create(

@@ -73,6 +73,10 @@ BODIES = {
     ("post", "instances/<id:instance_id>/topics/<str:topic>/messages"): {"value": None},
     ("post", "instances/<id:instance_id>/topics/<str:topic>/delete-records"): {"before": {"0": 0}},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>/note"): {"note": "mine"},
+    ("put", "instances/<id:instance_id>/topics/<str:topic>/schemas/<part:part>"): {
+        "format": "avro",
+        "definition": '"long"',
+    },
     ("post", "instances/<id:instance_id>/topic-configs"): {"topics": ["orders"], "config": {"retention.ms": "5"}},
     ("post", "instances/<id:instance_id>/groups"): {"name": "new", "topics": ["orders"]},
     ("post", "instances/<id:instance_id>/groups/<name:group>/offsets"): {"strategy": "earliest", "topic": "orders"},
@@ -182,6 +186,8 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     event_row(alarm)
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
+    schema = {"format": "avro", "definition": '"string"'}
+    assert alice.api.put(f"/api/v1/instances/{instance.id}/topics/orders/schemas/value", schema).status_code == 200
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
     admin.transactions.hang((f"{key}.orders", 0), at=0)
@@ -191,6 +197,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<id:number>": "inv-00000001",
         "<id:note>": note_row(alice.organisation).number_text,
         "<str:topic>": "orders",
+        "<part:part>": "value",
         "<int:partition>": "0",
         "<int:offset>": "0",
         "<id:rule_id>": rule_id,

@@ -165,6 +165,7 @@ def pages(alice, at_staff, first, rule_id):
         "owner_id": alice.organisation.id,
         "instance_id": first,
         "topic": "topic-007",
+        "part": "value",
         "partition": 0,
         "offset": 0,
         "group": READERS,

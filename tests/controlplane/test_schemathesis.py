@@ -53,6 +53,8 @@ SCHEMA.config.generation.update(allow_extra_parameters=False, with_security_para
 
 RULED = {
     "cursor": "only `next` of a page before is one",
+    "definition": "a schema in its format",
+    "message": "of Protobuf, and one that the schema has",
     "schema": "types that Spark has, as DDL or JSON",
     "cidrs": "no host bits beyond the prefix, at most 512 blocks",
     "addresses": "the same, and at least one",
@@ -185,6 +187,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "number": "inv-00000001",
         "note": note_row(alice.organisation).number_text,
         "topic": "orders",
+        "part": "value",
         "partition": 0,
         "broker": 1,
         "job": "quota_report",

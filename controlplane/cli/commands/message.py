@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
+from controlplane.cli.commands import schema
 from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Topic, Yes
 from controlplane.cli.session import of
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 app = Commands("Messages of a topic. What they take counts against the instance's bandwidth.")
+app.add_typer(schema.app, name="schema")
 LISTED = columns("partition", "offset", "timestamp_ms", "key", "value", "value_bytes")
 END = "end"
 TO_THE_END = -1
@@ -147,9 +150,16 @@ def _place(typed: str) -> tuple[str, int]:
 
 
 def _readable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """For people: text instead of base64, and bytes that are no text in hex."""
+    """For people: JSON where a schema gives it, else text instead of base64, and bytes that are no text in hex."""
     headers = [[name, _decoded(value)] for name, value in message["headers"]]
-    return {**message, "key": _decoded(message["key"]), "value": _decoded(message["value"]), "headers": headers}
+    return {**message, "key": _part(message, "key"), "value": _part(message, "value"), "headers": headers}
+
+
+def _part(message: Mapping[str, Any], name: str) -> str | None:
+    by_schema = message["decoded"][name]
+    if by_schema is not None and by_schema["problem"] is None:
+        return json.dumps(by_schema["value"], ensure_ascii=False)
+    return _decoded(message[name])
 
 
 def _decoded(field: str | None) -> str | None:

@@ -19,6 +19,7 @@ from controlplane.instances.selectors import instance_get
 from controlplane.messages import cursors, selectors, services
 from controlplane.messages.looking import Direction, Position
 from controlplane.messages.selectors import Start, Wanted
+from controlplane.schemas.decoding import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,6 +147,8 @@ def shown(
         "key_rows": contents.hex_rows(message.key or b""),
         "headers": [(name, contents.preview(text)) for name, text in message.headers],
         "tree": contents.tree(value),
+        "key_decoded": _decoded(message, Part.KEY),
+        "value_decoded": _decoded(message, Part.VALUE),
         "text": contents.text_of(value[: contents.LONGEST_TEXT], is_cut=len(value) > contents.LONGEST_TEXT),
         "is_longer": len(value) > contents.LONGEST_TEXT,
         "hex_rows": contents.hex_rows(value),
@@ -239,9 +242,25 @@ def _row(message: Shown) -> Row:
     return Row(
         message,
         _moment(message.timestamp_ms),
-        contents.preview(message.key, max(0, message.key_bytes)),
-        contents.preview(message.value, max(0, message.value_bytes)),
+        _preview(message, Part.KEY, message.key, message.key_bytes),
+        _preview(message, Part.VALUE, message.value, message.value_bytes),
     )
+
+
+def _preview(message: Shown, part: Part, content: bytes | None, size: int) -> Preview:
+    decoded = message.decoded.get(part)
+    if decoded is None or decoded.problem is not None:
+        return contents.preview(content, max(0, size))
+    return contents.Preview(contents.json_preview(decoded.value))
+
+
+def _decoded(message: Shown, part: Part) -> dict[str, Any] | None:
+    """What a schema makes of it; None: there is no schema, or nothing to be read by it."""
+    found = message.decoded.get(part)
+    if found is None:
+        return None
+    text = None if found.problem is not None else contents.json_text(found.value)
+    return {"problem": found.problem, "tree": contents.tree_of(found.value), "text": text}
 
 
 def _moment(timestamp_ms: int | None) -> datetime | None:

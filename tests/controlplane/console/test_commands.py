@@ -29,6 +29,7 @@ HERE_ONLY = {"palette"}
 IDS = {
     "instance_id": "ins-abcdefgh",
     "topic": "orders",
+    "part": "value",
     "group": "readers",
     "member": "reader-1",
     "transactional_id": "copier",

@@ -50,6 +50,7 @@ def test_a_message_is_told_with_all_that_it_has(alice, address, orders):
             "masked": False,
             "source": "topic",
             "load": None,
+            "decoded": {"key": None, "value": None},
         }
     ]
     assert (body["next"], body["masked"]) == (None, False)
