@@ -68,6 +68,7 @@ BY_ADDRESS = (
     ("credit-notes", BILLING),
     ("statement", BILLING),
     (f"{_TOPIC}/messages", MESSAGES),
+    (f"{_TOPIC}/schemas", MESSAGES),
     (f"{_TOPIC}/delete-records", MESSAGES),
     (f"{_TOPIC}/whitelist", ACCESS),
     (f"{_INSTANCE}/topics", TOPICS),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from controlplane.messages.cutting import Shown
     from controlplane.messages.expired import Lake
     from controlplane.messages.looking import Looked
-    from controlplane.schemas.decoding import Decoder
+    from controlplane.schemas.decoding import Decoder, Unusable
     from controlplane.schemas.values import Decoded
     from controlplane.tenants.models import Organisation
 
@@ -339,7 +339,7 @@ def _page(
     chosen: Sequence[int],
     partitions: int,
     lake: Lake | None,
-    decoders: Mapping[Part, Decoder],
+    decoders: Mapping[Part, Decoder | Unusable],
     *,
     may_read: bool,
 ) -> MessagesPage:
@@ -377,7 +377,9 @@ def _page(
     )
 
 
-def _decoded(message: Message, decoders: Mapping[Part, Decoder], allowance: Allowance) -> dict[Part, Decoded]:
+def _decoded(
+    message: Message, decoders: Mapping[Part, Decoder | Unusable], allowance: Allowance
+) -> dict[Part, Decoded]:
     contents = {Part.KEY: message.key, Part.VALUE: message.value}
     found = {part: decoder.decode(contents[part], allowance) for part, decoder in decoders.items()}
     return {part: each for part, each in found.items() if each is not None}

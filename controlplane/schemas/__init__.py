@@ -6,7 +6,8 @@ What comes out is for people's eyes: it is bounded, and what does not fit the sc
 values                 JSON values, how many may be made, what went wrong (pure)
 framing                what a serializer puts before the content (pure)
 avro_values            Avro: the Apache library reads schemas, and values are read here (pure)
-protobuf_values protoc Protobuf; its compiler runs in a process of its own
+protobuf_values        Protobuf, by what its compiler makes of a schema (pure)
+compiler               looks at a schema that is given, in a process of its own
 decoding               one schema, and what stands in a message by it
 services               set, try, remove
 selectors              of a topic, and its decoders

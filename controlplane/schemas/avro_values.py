@@ -3,38 +3,43 @@
 The schema is read by the Apache library. Content is read here, and not by it: it computes for each list how small an item can
 be, which a schema whose records hold each other twice makes take for ever.
 
-Logical types become what people read: dates, times and timestamps in ISO 8601, decimals and UUIDs as text. One whose value is out
+Logical types become what people read: dates, times and timestamps in ISO 8601, decimals as text. One whose value is out
 of range stays the number that it is. Bytes are in base64. A union is the value alone, without the name of its branch.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import avro.errors
 import avro.schema
 
 from controlplane.schemas.framing import zigzag
-from controlplane.schemas.values import DEEPEST, Allowance, SchemaError, UndecodableError, number, octets
+from controlplane.schemas.values import DEEPEST, LONGEST_NAME, Allowance, SchemaError, UndecodableError, number, octets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from controlplane.schemas.values import Json
 
-LONGEST_NAME = 200
-MOST_PLACES = 1_000
+MOST_PLACES = 100
 """Of a decimal."""
+MOST_FIXED_BYTES = 2**20
+_LONGEST_SENTENCE = 300
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_WARNINGS = Lock()
+"""Python keeps one list of filters for all threads."""
 _FLOAT, _double = struct.Struct("<f"), struct.Struct("<d").unpack_from
 _LARGEST_FLOAT = 3.4e38
 _DIGITS = {1_000: "milliseconds", 1_000_000: "microseconds", 1_000_000_000: "microseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1)
-_EXACT = Context(prec=4 * MOST_PLACES)
+_EXACT = Context(prec=8 * MOST_PLACES)
 
 
 class AvroDecoder:
@@ -43,14 +48,16 @@ class AvroDecoder:
     def __init__(self, definition: str) -> None:
         """Raises SchemaError."""
         try:
-            with warnings.catch_warnings():
+            with _WARNINGS, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of logical types that it does not know
-                self._schema: Any = avro.schema.parse(definition)
+                self._schema: Any = avro.schema.parse(definition.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
             _check(self._schema, set(), 0)
-        except (avro.errors.AvroException, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise SchemaError(f"is no Avro schema: {_sentence(error)}") from error
+        except SchemaError:
+            raise
         except RecursionError as error:
             raise SchemaError("is nested too deeply") from error
+        except Exception as error:  # the library raises what comes: AttributeError, OverflowError
+            raise SchemaError(f"is no Avro schema: {_sentence(error)}") from error
 
     def decode(self, content: bytes, allowance: Allowance) -> Json:
         """All of the content. Raises UndecodableError."""
@@ -63,7 +70,8 @@ class AvroDecoder:
 
 def _sentence(error: Exception) -> str:
     """The first line of what the library says."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]
+    line = (str(error).splitlines() or [type(error).__name__])[0][:_LONGEST_SENTENCE]
+    return line.encode(errors="backslashreplace").decode()
 
 
 def _check(schema: Any, seen: set[str], depth: int) -> None:
@@ -86,9 +94,13 @@ def _check(schema: Any, seen: set[str], depth: int) -> None:
         inner = [schema.values]
     elif schema.type in ("union", "error_union"):
         inner = list(schema.schemas)
-    longest = max(names, key=len, default="")
-    if len(longest) > LONGEST_NAME:
-        raise SchemaError(f"has a name of more than {LONGEST_NAME} characters: {longest[:40]}…")
+    elif schema.type == "fixed" and (isinstance(schema.size, bool) or not 0 <= schema.size <= MOST_FIXED_BYTES):
+        raise SchemaError(f"has a fixed type whose size is not 0 to {MOST_FIXED_BYTES}")
+    for name in names:
+        if len(name) > LONGEST_NAME:
+            raise SchemaError(f"has a name of more than {LONGEST_NAME} characters: {name[:40]}…")
+        if not _NAME.fullmatch(name):
+            raise SchemaError(f"has a name that is none in Avro: {name!r:.60}")
     for each in inner:
         _check(each, seen, depth + 1)
 
@@ -110,6 +122,7 @@ class _Reader:
             raise UndecodableError(f"it is nested in more than {DEEPEST} levels")
         kind = schema.type
         if kind in ("record", "error"):
+            self._allowance.take(0, letters=sum(len(field.name) for field in schema.fields))
             return {field.name: self.value(field.type, depth + 1) for field in schema.fields}
         if kind in ("union", "error_union"):
             branch = self._number()
@@ -133,6 +146,8 @@ class _Reader:
 
     def _scalar(self, schema: Any, kind: str) -> Json:
         logical = getattr(schema, "logical_type", None) or schema.other_props.get("logicalType")
+        if not isinstance(logical, str):
+            logical = None
         if kind == "null":
             return None
         if kind == "boolean":
@@ -153,9 +168,15 @@ class _Reader:
             place = self._number()
             if not 0 <= place < len(schema.symbols):
                 raise UndecodableError(f"it names symbol {place} of {len(schema.symbols)}")
-            return str(schema.symbols[place])
+            symbol = str(schema.symbols[place])
+            self._allowance.take(0, letters=len(symbol))
+            return symbol
         content = self._take(schema.size if kind == "fixed" else self._number())
-        return _decimal(content, schema) if logical == "decimal" else octets(content)
+        if logical != "decimal":
+            return octets(content)
+        text = _decimal(content, schema)
+        self._allowance.take(0, letters=len(text))
+        return text
 
     def _text(self) -> str:
         content = self._take(self._number())
@@ -226,7 +247,7 @@ _MOMENTS: dict[tuple[str, str | None], Callable[[int], Json]] = {
 }
 
 
-def _decimal(content: bytes, schema: Any) -> Json:
+def _decimal(content: bytes, schema: Any) -> str:
     scale = schema.other_props.get("scale", 0)
     if not isinstance(scale, int) or not 0 <= scale <= MOST_PLACES or len(content) > MOST_PLACES:
         return octets(content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controlplane.schemas import protoc
+from controlplane.schemas import compiler
 from controlplane.schemas.avro_values import AvroDecoder
 from controlplane.schemas.framing import Framing, unframed
 from controlplane.schemas.protobuf_values import ProtobufDecoder
@@ -47,10 +47,8 @@ class Schema:
             raise SchemaError("must not be empty")
         if len(self.definition) > LONGEST_DEFINITION:
             raise SchemaError(f"must have at most {LONGEST_DEFINITION} characters")
-        found = self
-        if self.format is Format.PROTOBUF:
-            compiled = protoc.compiled(self.definition)
-            found = Schema(self.format, self.definition, self.framing, self.message, compiled)
+        compiled = compiler.compiled(self.format.value, self.definition)
+        found = Schema(self.format, self.definition, self.framing, self.message, compiled)
         Decoder(found)
         return found
 
@@ -77,7 +75,13 @@ class Decoder:
         try:
             if len(content) > LARGEST_BYTES:
                 raise UndecodableError(f"it is larger than {LARGEST_BYTES // 1024} KiB")
-            return Decoded(self._decoded(content, allowance))
+            allowance.read(len(content))
+            own = allowance.of_one()
+            before = own.left
+            try:
+                return Decoded(self._decoded(content, own))
+            finally:
+                allowance.left -= before - own.left
         except UndecodableError as error:
             return Decoded(problem=str(error))
 
@@ -90,3 +94,14 @@ class Decoder:
             return self._avro.decode(content, allowance)
         assert self._protobuf is not None
         return self._protobuf.decode(content, allowance, None if self._chooses else path)
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """In the place of a decoder, where a schema that was taken once is taken no more."""
+
+    reason: str
+
+    def decode(self, content: bytes | None, _allowance: Allowance) -> Decoded | None:
+        """Why it cannot be read."""
+        return None if content is None else Decoded(problem=self.reason)

@@ -56,7 +56,7 @@ def zigzag(data: bytes, at: int) -> tuple[int, int]:
         octet = data[at]
         at += 1
         found |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        if octet < 0x80 and found < 2**64:
             return (found >> 1) ^ -(found & 1), at
         shift += 7
     raise UndecodableError("it holds a number of more than 64 bits")

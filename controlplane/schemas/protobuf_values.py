@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message, message_factory
 
-from controlplane.schemas.protoc import NAME
-from controlplane.schemas.values import DEEPEST, Allowance, SchemaError, UndecodableError
+from controlplane.schemas.compiler import NAME
+from controlplane.schemas.values import (
+    DEEPEST,
+    LONGEST_FULL_NAME,
+    LONGEST_NAME,
+    Allowance,
+    SchemaError,
+    UndecodableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from controlplane.schemas.values import Json
 
-LONGEST_NAME = 200
 MOST_COMPILED_BYTES = 2**20
+_LONGEST_REASON = 200
 
 
 class ProtobufDecoder:
@@ -29,31 +36,35 @@ class ProtobufDecoder:
         """`name`: the message's full name; none: the first of the file. Raises SchemaError."""
         if len(compiled) > MOST_COMPILED_BYTES:
             raise SchemaError("is too large")
-        files = descriptor_pb2.FileDescriptorSet.FromString(compiled).file
         self._pool = descriptor_pool.DescriptorPool()
         try:
+            files = descriptor_pb2.FileDescriptorSet.FromString(compiled).file
+            own = next(file for file in files if file.name == NAME)
+            _check_names(own, own.package)  # before the pool makes a full name of each
             for file in files:
                 self._pool.Add(file)
-            self._file = self._pool.FindFileByName(NAME)
-        except (KeyError, TypeError) as error:
+            self._pool.FindFileByName(NAME)
+        except (KeyError, TypeError, StopIteration, message.DecodeError) as error:
             raise SchemaError("cannot be used") from error
-        own = next(file for file in files if file.name == NAME)
         self.messages = list(_names(own.message_type, own.package))
         if not self.messages:
             raise SchemaError("has no message")
-        if any(len(each) > LONGEST_NAME for each in _all_names(own)):
-            raise SchemaError(f"has a name of more than {LONGEST_NAME} characters")
         if name and name not in self.messages:
             raise SchemaError(f"has no message {name}: it has {', '.join(self.messages[:10])}")
         # Serializers do not agree on whether the entries of maps, which are messages of their own, count: Go's and Python's
-        # count them, Java's do not. Nobody sends an entry, so where one would be meant it is counted as Java does.
-        self._paths = dict(_paths(own.message_type, own.package, (), with_entries=False))
-        self._paths |= dict(_paths(own.message_type, own.package, (), with_entries=True))
+        # count them, Java's do not. Nobody sends an entry, so where one way of counting leads to one it is the other.
+        java = dict(_paths(own.message_type, own.package, (), with_entries=False))
+        others = dict(_paths(own.message_type, own.package, (), with_entries=True))
+        self._paths = java | others
+        self._unclear = {path for path in java.keys() & others.keys() if java[path] != others[path]}
         self._name = name or self.messages[0]
 
     def decode(self, content: bytes, allowance: Allowance, path: Sequence[int] | None = None) -> Json:
         """All of the content. `path`: which message it says that it is. Raises UndecodableError."""
-        allowance.take(max(1, len(content)))  # each value takes a byte at least
+        if path is not None and tuple(path) in self._unclear:
+            raise UndecodableError(
+                "serializers do not agree on which message it says that it is: name it beside the schema"
+            )
         name = self._name if path is None else self._paths.get(tuple(path))
         if name is None:
             told = ".".join(map(str, path or ()))
@@ -64,10 +75,10 @@ class ProtobufDecoder:
             value = json_format.MessageToDict(found, preserving_proto_field_name=True, descriptor_pool=self._pool)
         except message.DecodeError as error:
             raise UndecodableError(f"it is no {name}") from error
-        except (json_format.Error, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise UndecodableError(f"it is a {name} that cannot be shown as JSON") from error
-        if _depth(value) > DEEPEST:
-            raise UndecodableError(f"it is nested in more than {DEEPEST} levels")
+        except Exception as error:  # names are the tenant's: some of them break the library
+            reason = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
+            raise UndecodableError(f"it is a {name} that cannot be shown as JSON: {reason}") from error
+        _count(value, allowance)
         return value  # type: ignore[no-any-return]
 
 
@@ -90,22 +101,33 @@ def _paths(
             yield from _paths(each.nested_type, name, path, with_entries=with_entries)
 
 
-def _all_names(holder: Any) -> Iterator[str]:
-    inner: Any = getattr(holder, "message_type", None) or getattr(holder, "nested_type", ())
-    for each in inner:
-        yield from (field.name for field in each.field)
-        yield from _all_names(each)
-    for each in holder.enum_type:
-        yield from (value.name for value in each.value)
+def _check_names(holder: Any, scope: str) -> None:
+    """Of a file or a message, and of all in it. Raises SchemaError."""
+    types = holder.message_type if hasattr(holder, "message_type") else holder.nested_type
+    fields = [each.name for each in (*getattr(holder, "field", ()), *holder.extension)]
+    symbols = [value.name for each in holder.enum_type for value in each.value]
+    for name in (*fields, *symbols, *(each.name for each in types), *(each.name for each in holder.enum_type)):
+        if len(name) > LONGEST_NAME or len(scope) + 1 + len(name) > LONGEST_FULL_NAME:
+            raise SchemaError(
+                f"has a name of more than {LONGEST_NAME} characters, or with its package {LONGEST_FULL_NAME}"
+            )
+    for each in types:
+        _check_names(each, f"{scope}.{each.name}")
 
 
-def _depth(value: object) -> int:
-    deepest, waiting = 0, [(value, 1)]
+def _count(value: object, allowance: Allowance) -> None:
+    """What was made. Raises UndecodableError."""
+    waiting = [(value, 1)]
     while waiting:
         each, depth = waiting.pop()
-        deepest = max(deepest, depth)
+        if depth > DEEPEST:
+            raise UndecodableError(f"it is nested in more than {DEEPEST} levels")
         if isinstance(each, dict):
+            allowance.take(letters=sum(map(len, each)))
             waiting.extend((one, depth + 1) for one in each.values())
         elif isinstance(each, list):
+            allowance.take()
             waiting.extend((one, depth + 1) for one in each)
-    return deepest
+        else:
+            # A string may be a symbol's name, which does not stand in the content; no name is longer.
+            allowance.take(letters=min(len(each), LONGEST_NAME) if isinstance(each, str) else 0)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.instances.selectors import instance_get
 from controlplane.kafka import topics
-from controlplane.schemas.decoding import Decoder, Format, Part, Schema
+from controlplane.schemas.decoding import Decoder, Format, Part, Schema, Unusable
 from controlplane.schemas.framing import Framing
 from controlplane.schemas.models import MessageSchema
+from controlplane.schemas.values import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,10 @@ class SchemaView:
     @property
     def messages(self) -> list[str]:
         """Names of the messages that a schema of Protobuf has; of Avro none."""
-        return decoder_of(self.schema).messages
+        try:
+            return decoder_of(self.schema).messages
+        except SchemaError:
+            return []
 
 
 def schema_list(*, organisation: Organisation, instance_id: str, topic: str) -> list[SchemaView]:
@@ -46,13 +50,20 @@ def schema_list(*, organisation: Organisation, instance_id: str, topic: str) -> 
     return [view_of(row) for row in rows.order_by("part")]
 
 
-def decoders_of(instance: Instance, topic: str) -> Mapping[Part, Decoder]:
+def decoders_of(instance: Instance, topic: str) -> Mapping[Part, Decoder | Unusable]:
     """By which messages of the topic are read. Costs a cluster's answer only where the topic has or had a schema."""
     rows = list(rows_of(instance).filter(name=topic))
     if not rows:
         return {}
     topic_id = topics.ids(instance.cluster.address, instance.id, [topic]).get(topic)
-    return {Part(row.part): decoder_of(schema_of(row)) for row in rows if row.topic_id == topic_id}
+    return {Part(row.part): _decoder(schema_of(row)) for row in rows if row.topic_id == topic_id}
+
+
+def _decoder(schema: Schema) -> Decoder | Unusable:
+    try:
+        return decoder_of(schema)
+    except SchemaError as error:
+        return Unusable(f"its schema {error}")
 
 
 def rows_of(instance: Instance) -> QuerySet[MessageSchema]:

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 
 from controlplane.core.errors import FieldProblem
 
-MOST_VALUES = 200_000
-"""On one page, or in one message: a schema of a few lines can say that a few bytes are a million values."""
+MOST_VALUES, MOST_OF_ONE = 200_000, 50_000
+"""On one page, and in one key or value: a schema of a few lines can say that a few bytes are a million values."""
+MOST_BYTES = 2 * 2**20
+"""Of content that is read by schemas for one page."""
 DEEPEST = 40
+LONGEST_NAME, LONGEST_FULL_NAME = 200, 500
+"""Of a schema: names are told again with each value."""
+_LETTERS_OF_A_VALUE = 16
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -28,18 +33,29 @@ class UndecodableError(Exception):
 
 
 class Allowance:
-    """How many values may still be made."""
+    """How many values may still be made, and how many bytes of content read for them."""
 
-    __slots__ = ("left",)
+    __slots__ = ("bytes_left", "left")
 
-    def __init__(self, left: int = MOST_VALUES) -> None:
-        self.left = left
+    def __init__(self, left: int = MOST_VALUES, bytes_left: int = MOST_BYTES) -> None:
+        self.left, self.bytes_left = left, bytes_left
 
-    def take(self, values: int = 1) -> None:
-        """So many more. Raises UndecodableError."""
-        self.left -= values
-        if self.left < 0:
+    def take(self, values: int = 1, letters: int = 0) -> None:
+        """So many more, with text that does not stand in the content. Raises UndecodableError."""
+        values += letters // _LETTERS_OF_A_VALUE
+        if values > self.left:
             raise UndecodableError("it holds more values than can be shown here")
+        self.left -= values
+
+    def read(self, size: int) -> None:
+        """Content of this size. Raises UndecodableError."""
+        if size > self.bytes_left:
+            raise UndecodableError("it comes behind as much as can be read for one page")
+        self.bytes_left -= size
+
+    def of_one(self) -> Allowance:
+        """Of one key or value: none uses up what all others have."""
+        return Allowance(min(self.left, MOST_OF_ONE), self.bytes_left)
 
 
 @dataclass(frozen=True, slots=True)

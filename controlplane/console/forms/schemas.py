@@ -39,10 +39,10 @@ class SchemaForm(ConsoleForm):
         widget=forms.TextInput({"class": "mono", **PLAIN}),
     )
     framing = forms.ChoiceField(
-        label="Before the content",
+        label="Framing",
         choices=[
-            (Framing.NONE.value, "Nothing"),
-            (Framing.REGISTRY.value, "The id of a schema in a registry, as Confluent's serializers write it"),
+            (Framing.NONE.value, "None"),
+            (Framing.REGISTRY.value, "Schema ID in front, as Confluent's serializers write it"),
         ],
     )
 

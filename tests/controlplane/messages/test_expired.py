@@ -109,6 +109,7 @@ def test_a_message_of_the_table_is_told_as_one_of_the_topic(alice, address, tabl
         "partition": 0, "offset": 3, "timestamp_ms": 1003, "key": in_base64(b"key"), "value": value(3),
         "headers": [["n", in_base64(b"3")]], "key_bytes": 3, "value_bytes": 7, "headers_bytes": 2, "header_count": 1,
         "cut": False, "masked": False, "source": "lake", "load": LOAD,
+        "decoded": {"key": None, "value": None},
     }  # fmt: skip
     assert first["looked_at"]["partitions"] == [
         {"partition": 0, "first_offset": FIRST, "end_offset": END, "from_offset": 3, "to_offset": 4,

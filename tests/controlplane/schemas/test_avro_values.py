@@ -117,6 +117,7 @@ def test_values_are_shown_as_people_read_them(schema, content, expected):
         ("int", b"", "it ends within a number"),
         ("int", b"\x02\x02", "it has 1 bytes behind its end"),
         ("long", b"\xff" * 11, "it holds a number of more than 64 bits"),
+        ("long", b"\xff" * 9 + b"\x7f", "it holds a number of more than 64 bits"),
         ("boolean", b"\x02", "it holds 2 where a boolean stands"),
         ("string", b"\x06ab", "it ends within a value of 3 bytes"),
         ("string", b"\x01", "it ends within a value of -1 bytes"),
@@ -140,11 +141,41 @@ def test_what_does_not_fit_is_said(schema, content, problem):
         ("[" * 5_000, "is nested too deeply"),
         ('{"type": "array", "items": ' * 200 + '"int"' + "}" * 200, "is nested too deeply"),
         (json.dumps({"type": "enum", "name": "E", "symbols": ["A" * 201]}), "has a name of more than 200 characters"),
+        (
+            json.dumps({"type": "record", "name": "R", "fields": [{"name": "<b>", "type": "int"}]}),
+            "none in Avro: '<b>'",
+        ),
+        (json.dumps({"type": "record", "name": "R", "fields": [{"name": "\ud800", "type": "int"}]}), "none in Avro"),
+        ('"\\ud800"', "is no Avro schema"),
+        (json.dumps({"type": "fixed", "name": "F", "size": True}), "size"),
+        ('{"type":"fixed","name":"F","logicalType":"decimal","precision":1,"size":1' + "0" * 400 + "}", "."),
     ],
 )
 def test_a_schema_that_is_none_is_refused(definition, problem):
-    with pytest.raises(SchemaError, match=problem):
+    with pytest.raises(SchemaError, match=problem) as caught:
         AvroDecoder(definition)
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize("letter", ["\N{LATIN SMALL LETTER A}", "\U0010ffff"])
+def test_a_schema_whose_refusal_would_be_a_gigabyte_is_refused_in_a_process_of_its_own(letter):
+    """The library says with each level what is in it, and what is in that."""
+    definition = '{"type":"array","items":' * 60 + json.dumps(letter * 50_000, ensure_ascii=False) + "}" * 60
+    with pytest.raises(SchemaError) as caught:
+        Schema(Format.AVRO, definition).compile()
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("logical", [{}, [], 5, None])
+def test_a_logical_type_that_is_no_name_is_none(logical):
+    assert AvroDecoder(json.dumps({"type": "int", "logicalType": logical})).decode(b"\x02", Allowance()) == 1
+
+
+def test_text_that_does_not_stand_in_the_content_counts():
+    fixed = {"type": "fixed", "name": "F", "size": 0, "logicalType": "decimal", "precision": 0, "scale": 100}
+    decoder = AvroDecoder(json.dumps({"type": "array", "items": fixed}))
+    with pytest.raises(UndecodableError, match="more values than can be shown here"):
+        decoder.decode(b"\xc0\x84\x3d\x00", Allowance(1_000))
 
 
 def test_many_values_in_few_bytes_end_where_enough_is_shown():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.schemas import protoc
+from controlplane.schemas import compiler
 from controlplane.schemas.decoding import LARGEST_BYTES, LONGEST_DEFINITION, Decoder, Format, Schema
 from controlplane.schemas.framing import Framing, unframed, zigzag
 from controlplane.schemas.values import Allowance, Decoded, SchemaError, UndecodableError
@@ -91,6 +91,21 @@ def test_no_content_is_nothing_and_much_is_not_read(shop):
     assert decoder(shop).decode(b"", Allowance()) == Decoded({})
     assert decoder(shop).decode(bytes(LARGEST_BYTES + 1), Allowance()) == Decoded(problem="it is larger than 256 KiB")
     assert decoder(shop).decode(ORDER, Allowance(5)).problem == "it holds more values than can be shown here"
+    assert "as much as can be read" in decoder(shop).decode(ORDER, Allowance(bytes_left=5)).problem
+
+
+def test_what_counts_is_what_is_made_and_not_how_long_a_text_is(shop):
+    """A page of twenty messages with a long text each."""
+    allowance, content = Allowance(1_000), b"\n\x98\x75" + b"x" * 15_000
+    for _ in range(20):
+        assert decoder(shop).decode(content, allowance) == Decoded({"id": "x" * 15_000})
+
+
+def test_one_that_is_too_much_leaves_something_for_the_others(shop):
+    allowance = Allowance()
+    many = b"\x22" + b"\xc8\xd0\x07" + b"\n" + b"\xc4\xd0\x07" + bytes(125_000)
+    assert decoder(shop).decode(many, allowance).problem is not None
+    assert decoder(shop).decode(ORDER, allowance) == Decoded(AS_JSON)
 
 
 def test_messages_within_messages_have_an_end(shop):
@@ -109,6 +124,26 @@ def test_messages_within_messages_have_an_end(shop):
         ('syntax = "proto3"; import "../../etc/passwd"; message A {}', "was not found"),
         ('syntax = "proto3";', "has no message"),
         ('syntax = "proto3"; message A { int32 ' + "a" * 201 + " = 1; }", "has a name of more than 200 characters"),
+        ('syntax = "proto3"; message ' + "m" * 32_000 + "{" + "message M{}", "Reached end of input"),
+        ("message " + "m" * 32_000 + "{" + "".join(f"message M{n}{{}}" for n in range(2_000)) + "}", "more than 200"),
+        ('syntax="proto3";message ' + "m" * 32_000 + "{message A{" + "A a=1;" * 4_900 + "}}", "is already defined"),
+        (
+            'syntax="proto3";message '
+            + "m" * 32_000
+            + "{message A{"
+            + "".join(f"A a{n}={n};" for n in range(1, 2_300))
+            + "}}",
+            "cannot be compiled: it is too large",
+        ),
+        (
+            'syntax="proto2";message '
+            + "p" * 190
+            + "{"
+            + ("message " + "q" * 190 + "{") * 3
+            + "extensions 9; "
+            + "}" * 4,
+            "or with its package 500",
+        ),
         (" ", "must not be empty"),
         ("x" * (LONGEST_DEFINITION + 1), "must have at most 65536 characters"),
     ],
@@ -117,6 +152,7 @@ def test_a_schema_that_is_none_is_refused_with_what_the_compiler_says(definition
     with pytest.raises(SchemaError) as caught:
         Schema(Format.PROTOBUF, definition).compile()
     assert problem in str(caught.value)
+    assert len(str(caught.value)) < 1_100
     assert "/tmp" not in str(caught.value)
 
 
@@ -126,9 +162,9 @@ def test_a_message_that_is_not_there_is_named_with_those_that_are():
 
 
 def test_a_compiler_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(protoc, "_WAIT_S", 0.001)
+    monkeypatch.setattr(compiler, "_WAIT_S", 0.001)
     with pytest.raises(SchemaError, match="takes too long"):
-        protoc.compiled(SHOP)
+        compiler.compiled("protobuf", SHOP)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))
@@ -146,3 +182,42 @@ def test_avro_has_no_path_behind_the_id():
     assert unframed(b"\0\0\0\1\0abc").schema_id == 256
     with pytest.raises(UndecodableError):
         unframed(b"")
+
+
+@pytest.mark.parametrize(
+    ("definition", "content", "problem"),
+    [
+        ('syntax = "proto3"; message A { int32 DESCRIPTOR = 1; }', b"\x08\x01", "cannot be shown as JSON"),
+        (
+            'syntax = "proto3"; package google.protobuf; message Timestamp { optional int32 x = 1; }',
+            b"\x08\x01",
+            "cannot be shown as JSON",
+        ),
+        (
+            'syntax = "proto3"; import "google/protobuf/any.proto"; message A { google.protobuf.Any any = 1; }',
+            b"\n\x05\n\x03x/y",
+            "cannot be shown as JSON: ",
+        ),
+    ],
+)
+def test_what_the_library_stumbles_over_is_a_problem_and_no_error(definition, content, problem):
+    of = Decoder(Schema(Format.PROTOBUF, definition).compile())
+    assert problem in of.decode(content, Allowance()).problem
+
+
+def test_where_serializers_count_differently_the_message_has_to_be_named():
+    definition = """syntax = "proto3";
+    message O { map<string, int32> m = 1; message I { int32 i = 1; } message J { int32 j = 1; } }"""
+    schema = Schema(Format.PROTOBUF, definition, Framing.REGISTRY).compile()
+    content = b"\0\0\0\0\1\x04\x00\x02\x08\x01"
+    assert "serializers do not agree" in Decoder(schema).decode(content, Allowance()).problem
+    named = Schema(Format.PROTOBUF, definition, Framing.REGISTRY, "O.J", schema.compiled)
+    assert Decoder(named).decode(content, Allowance()) == Decoded({"j": 1})
+
+
+def test_the_compiler_sees_none_of_our_secrets(monkeypatch):
+    seen = {}
+    run = compiler.subprocess.run
+    monkeypatch.setattr(compiler.subprocess, "run", lambda *of, **how: seen.update(how) or run(*of, **how))
+    compiler.compiled("protobuf", SHOP)
+    assert seen["env"] == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -178,3 +179,23 @@ def test_a_topic_that_a_client_has_deleted_and_made_again_begins_without(alice, 
     assert services.tidy() == 0, "too young: a broker may not know better"
     MessageSchema.objects.unscoped("a test").update(updated_at=SYSTEM_CLOCK.now() - timedelta(hours=1))
     assert services.tidy() == 1
+
+
+def test_a_schema_that_is_taken_no_more_is_said_and_can_be_removed(alice, url, address, orders):
+    given(alice, url)
+    MessageSchema.objects.unscoped("a test").update(definition='{"type": "nothing"}')
+    orders(0, b"\x02a\x02")
+    [row] = alice.api.get(address).json()["items"]
+    assert row["decoded"]["value"]["problem"].startswith("its schema is no Avro schema")
+    assert alice.api.get(url).json()["items"][0]["messages"] == []
+    assert alice.api.delete(f"{url}/value").status_code == 204
+
+
+def test_a_key_for_messages_sets_schemas_and_one_that_reads_does_not(alice, url):
+    def by(*scopes):
+        made = alice.api.post("/api/v1/api-keys", {"name": "k", "scopes": list(scopes)}).json()
+        return replace(alice, key=made["key"]).api
+
+    assert by("messages").put(f"{url}/value", AVRO).status_code == 200
+    assert by("read", "topics").put(f"{url}/value", AVRO).status_code == 403
+    assert by("read", "topics").get(url).status_code == 403
