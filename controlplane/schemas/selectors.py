@@ -46,7 +46,7 @@ def schema_list(*, organisation: Organisation, instance_id: str, topic: str) -> 
     """Of the keys and of the values, if they have any. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     found = topics.get(instance.cluster.address, instance.id, topic)
-    rows = rows_of(instance).filter(topic_id=found.id) if found.id else MessageSchema.objects.none()
+    rows = rows_of(instance).filter(topic_id=found.id) if found.id else rows_of(instance).none()
     return [view_of(row) for row in rows.order_by("part")]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.kafka import topics
 from controlplane.messages import selectors
 from controlplane.schemas import services
 from controlplane.schemas.models import MessageSchema
@@ -199,3 +200,12 @@ def test_a_key_for_messages_sets_schemas_and_one_that_reads_does_not(alice, url)
     assert by("messages").put(f"{url}/value", AVRO).status_code == 200
     assert by("read", "topics").put(f"{url}/value", AVRO).status_code == 403
     assert by("read", "topics").get(url).status_code == 403
+
+
+def test_a_cluster_that_gives_topics_no_ids_has_no_schemas(alice, url, address, orders, admin, monkeypatch):
+    orders(0, b"\x02a\x02")
+    got = topics.get
+    monkeypatch.setattr(topics, "get", lambda *of, **how: replace(got(*of, **how), id=""))
+    assert alice.api.get(url).json() == {"items": []}
+    assert alice.api.put(f"{url}/value", AVRO).status_code == 501
+    assert alice.api.get(address).json()["items"][0]["decoded"] == NOTHING
