@@ -21,7 +21,7 @@ class MessageSchema(models.Model):
     framing = models.CharField(max_length=16)  # `framing.Framing`
     definition = models.TextField()
     message = models.CharField(max_length=1000, blank=True, default="")  # of Protobuf, its full name
-    compiled = models.BinaryField(blank=True, default=bytes)  # of Protobuf, a FileDescriptorSet
+    compiled = models.TextField(blank=True, default="")  # of Protobuf, a FileDescriptorSet in base64
     updated_at = models.DateTimeField()
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()

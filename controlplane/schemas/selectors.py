@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -78,7 +79,7 @@ def view_of(row: MessageSchema) -> SchemaView:
 
 def schema_of(row: MessageSchema) -> Schema:
     """What the row says."""
-    return Schema(Format(row.format), row.definition, Framing(row.framing), row.message, bytes(row.compiled))
+    return Schema(Format(row.format), row.definition, Framing(row.framing), row.message, b64decode(row.compiled))
 
 
 @lru_cache(_DECODERS_KEPT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -54,7 +55,7 @@ def schema_set(
         "framing": framing,
         "definition": definition,
         "message": message,
-        "compiled": schema.compiled,
+        "compiled": b64encode(schema.compiled).decode(),
         "updated_at": clock.now(),
     }
     with transaction.atomic():

@@ -54,6 +54,7 @@ def at(cluster, monkeypatch, patient_doors):
     def place(tenant):
         known = SimpleNamespace(id=tenant.id, cluster=SimpleNamespace(address=CLUSTER), state=InstanceState.RUNNING)
         monkeypatch.setattr(selectors, "instance_get", lambda **_: known)
+        monkeypatch.setattr(selectors, "decoders_of", lambda _instance, _topic: {})
         monkeypatch.setattr(services, "instance_running_get", lambda **_: known)
         return SimpleNamespace(
             page=lambda **wanted: selectors.messages_page(

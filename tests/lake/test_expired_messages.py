@@ -63,6 +63,7 @@ def look(world, monkeypatch):
     )
     known = SimpleNamespace(id=world.tenant.id, cluster=SimpleNamespace(address=CLUSTER), state=InstanceState.RUNNING)
     monkeypatch.setattr(selectors, "instance_get", lambda **_: known)
+    monkeypatch.setattr(selectors, "decoders_of", lambda _instance, _topic: {})
     monkeypatch.setattr(tables, "has_loads", lambda _instance, _topic: True)
 
     def candidates(_instance, topic, topic_id):
