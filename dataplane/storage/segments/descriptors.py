@@ -84,7 +84,7 @@ class Descriptors:
                 self._save(segment)
 
     def _save(self, segment: Segment) -> None:
-        def written(future: Future[None]) -> None:
+        def written(future: Future[bool]) -> None:
             if future.error is not None:
                 segment.index_not_saved()
             elif segment not in self._open:

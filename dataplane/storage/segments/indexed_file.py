@@ -266,17 +266,12 @@ class IndexedFile(BatchFile):
             found.insert(0, (self.path + ABORTED_INDEX, self._aborted.pack()))  # first: see `aborted`
         return found
 
-    def index_saver(self, write: Callable[[str, bytes], None] | None = None) -> Callable[[], None]:
-        """The same as work, which may come after the log was cut or removed: then it does nothing. It raises OSError.
+    def index_saver(self, write: Callable[[str, bytes], None] | None = None) -> Callable[[], bool]:
+        """The same as work, which may come after the log was cut or removed: then it does nothing (`Saves.saver`).
 
         `write`: how; durably if nothing is said.
         """
-        save = self._made_saves().saver(self.packed_indexes(), write or self._files.write_file, self._files.remove)
-
-        def bring() -> None:
-            save()
-
-        return bring
+        return self._made_saves().saver(self.packed_indexes(), write or self._files.write_file, self._files.remove)
 
     def removal_settler(self) -> Callable[[], None] | None:
         """Work for the background after which no power cut brings index files back that were removed; None: there are none."""
