@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -11,8 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import caller_of
 from controlplane.api import dry_runs
 from controlplane.schemas import selectors, services
-from controlplane.schemas.decoding import Format, Part
-from controlplane.schemas.framing import Framing
+from controlplane.schemas.decoding import Part, Schema
 from controlplane.schemas.serializers import (
     MessageSchemaSerializer,
     MessageSchemaSetSerializer,
@@ -54,7 +53,7 @@ class MessageSchemaApi(APIView):
         """
         body = MessageSchemaSetSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = {"topic": topic, "part": Part(part), **_typed(body.validated_data)}
+        asked = {"topic": topic, "part": Part(part), "schema": Schema.of(body.validated_data)}
         caller = caller_of(request)
         if dry_runs.is_dry_run(request):
             outlook = services.schema_set_check(organisation=caller.organisation, instance_id=instance_id, **asked)
@@ -71,10 +70,3 @@ class MessageSchemaApi(APIView):
             return dry_runs.answer(outlook)
         services.schema_delete(**caller.place(instance_id), **asked)
         return Response(status=204)
-
-
-def _typed(members: dict[str, Any]) -> dict[str, Any]:
-    found = {**members, "format": Format(members["format"])}
-    if "framing" in members:
-        found["framing"] = Framing(members["framing"])
-    return found

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from controlplane.schemas import compiler
 from controlplane.schemas.avro_values import AvroDecoder
 from controlplane.schemas.framing import Framing, unframed
 from controlplane.schemas.protobuf_values import ProtobufDecoder
 from controlplane.schemas.values import Allowance, Decoded, Json, SchemaError, UndecodableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LONGEST_DEFINITION = 64 * 1024
 """Characters."""
@@ -40,6 +44,12 @@ class Schema:
     framing: Framing = Framing.NONE
     message: str = ""
     compiled: bytes = b""  # of Protobuf; empty: not yet
+
+    @classmethod
+    def of(cls, members: Mapping[str, str]) -> Schema:
+        """Of a request's members or a form's; `framing` and `message` may be missing."""
+        framing = Framing(members.get("framing", Framing.NONE))
+        return cls(Format(members["format"]), members["definition"], framing, members.get("message", ""))
 
     def compile(self) -> Schema:
         """Checked, and with what decoding needs. May take a second. Raises SchemaError."""

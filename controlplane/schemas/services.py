@@ -16,7 +16,6 @@ from controlplane.instances import leftovers
 from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import topics
 from controlplane.schemas.decoding import Format, Part, Schema
-from controlplane.schemas.framing import Framing
 from controlplane.schemas.models import MessageSchema
 from controlplane.schemas.selectors import SchemaView, rows_of, schema_of, view_of
 from controlplane.schemas.values import SchemaError
@@ -36,10 +35,7 @@ def schema_set(
     instance_id: str,
     topic: str,
     part: Part,
-    format: Format,  # noqa: A002 - as the API calls it
-    definition: str,
-    framing: Framing = Framing.NONE,
-    message: str = "",
+    schema: Schema,
     clock: Clock = SYSTEM_CLOCK,
 ) -> SchemaView:
     """The schema of a topic's keys or values, in the place of the one before.
@@ -47,14 +43,14 @@ def schema_set(
     Raises NotFound, Invalid (saying what is wrong with it), Conflict (topic_reserved), Unsupported, ClusterUnavailable.
     """
     instance, topic_id = _to_change(organisation, instance_id, topic)
-    schema = _compiled(Schema(format, definition, framing, message))
+    schema = _compiled(schema)
     values: dict[str, Any] = {
         "organisation_id": instance.organisation_id,
         "name": topic,
-        "format": format,
-        "framing": framing,
-        "definition": definition,
-        "message": message,
+        "format": schema.format,
+        "framing": schema.framing,
+        "definition": schema.definition,
+        "message": schema.message,
         "compiled": b64encode(schema.compiled).decode(),
         "updated_at": clock.now(),
     }
@@ -75,14 +71,11 @@ def schema_set_check(
     instance_id: str,
     topic: str,
     part: Part,
-    format: Format,  # noqa: A002 - as the API calls it
-    definition: str,
-    framing: Framing = Framing.NONE,
-    message: str = "",
+    schema: Schema,
 ) -> Outlook:
     """What schema_set would do. Raises what it would raise; nothing is written."""
     instance, topic_id = _to_change(organisation, instance_id, topic)
-    schema = _compiled(Schema(format, definition, framing, message))
+    schema = _compiled(schema)
     before = rows_of(instance).filter(topic_id=topic_id, part=part).first()
     return Outlook(differences(_said(None if before is None else schema_of(before)), _said(schema)))
 

@@ -248,7 +248,7 @@ def prepare(world: World) -> None:
     from controlplane.instances import lifecycle
     from controlplane.instances import services as instances
     from controlplane.schemas import services as schemas
-    from controlplane.schemas.decoding import Format, Part
+    from controlplane.schemas.decoding import Format, Part, Schema
     from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
     from controlplane.tenants.models import Role
@@ -303,8 +303,7 @@ def prepare(world: World) -> None:
         instance_id=made[1].id,
         topic="orders",
         part=Part.VALUE,
-        format=Format.AVRO,
-        definition='{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}',
+        schema=Schema(Format.AVRO, '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'),
     )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
     accounts.api_key_create(

@@ -49,13 +49,3 @@ class SchemaForm(ConsoleForm):
     def __init__(self, data: Any = None, *, schema: Schema | None) -> None:
         known = {} if schema is None else {name: getattr(schema, name) for name in self.base_fields}
         super().__init__(data, initial=known)
-
-    def asked(self) -> dict[str, Any]:
-        """As the service takes it."""
-        data = self.cleaned_data
-        return {
-            "format": Format(data["format"]),
-            "framing": Framing(data["framing"]),
-            "message": data["message"],
-            "definition": data["definition"],
-        }

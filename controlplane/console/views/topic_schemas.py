@@ -13,7 +13,7 @@ from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.schemas import selectors, services
-from controlplane.schemas.decoding import Part
+from controlplane.schemas.decoding import Part, Schema
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -36,7 +36,7 @@ def schema(request: HttpRequest, caller: Caller, instance_id: str, topic: str, p
         return redirect("console:topic_schema", caller.organisation.id, instance.id, topic, part)
     if request.method == "POST" and form.is_valid():
         try:
-            services.schema_set(**where, **form.asked())
+            services.schema_set(**where, schema=Schema.of(form.cleaned_data))
         except SluiceError as error:
             form.refuse(error)
         else:
