@@ -35,19 +35,6 @@ AGENT = "terraform-provider-sluice"
 LARGEST_PAGE = 200
 
 
-class Keys:
-    """`Idempotency-Key` for each change of one apply, made of one text: the same plan, applied again, has the same ones."""
-
-    def __init__(self, base: bytes) -> None:
-        self._base = base.decode("ascii", "replace") or str(uuid.uuid4())
-        self._count = 0
-
-    def following(self) -> str:
-        """Of the next change."""
-        self._count += 1
-        return f"terraform-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self._base}/{self._count}')}"
-
-
 @dataclass
 class Waits:
     """Time, and that Terraform was told to stop."""
@@ -94,9 +81,13 @@ class Client:
         """The answer as JSON. Raises Refused, Away, Unfinished."""
         return self._answered(call, ids, query=query)
 
-    def change(self, call: Call, keys: Keys, body: Mapping[str, Any] | None = None, **ids: str) -> Any:
-        """The same of what changes something; None where the answer has no content."""
-        return self._answered(call, ids, body=body, key=keys.following())
+    def change(self, call: Call, body: Mapping[str, Any] | None = None, **ids: str) -> Any:
+        """The same of what changes something; None where the answer has no content.
+
+        The key is made here and not with the plan, which would be better known to a second run: Terraform plans each change anew
+        when it applies it.
+        """
+        return self._answered(call, ids, body=body, key=f"terraform-{uuid.uuid4()}")
 
     def items(self, call: Call, *, query: Mapping[str, str] | None = None, **ids: str) -> Iterator[dict[str, Any]]:
         """All items of a list, page by page."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import traceback
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from controlplane.terraform import configuration
@@ -18,7 +17,7 @@ from controlplane.terraform.planning import kept, planned, settled
 from controlplane.terraform.protocol.messages import tf
 from controlplane.terraform.resources.base import Doing
 from controlplane.terraform.resources.catalogue import LOOKUPS, RESOURCES
-from controlplane.terraform.rest import Keys, Waits
+from controlplane.terraform.rest import Waits
 from controlplane.terraform.schema import schema
 from controlplane.terraform.waiting import log
 from controlplane.terraform.wire import from_json, from_msgpack, to_msgpack
@@ -132,11 +131,10 @@ class Provider:
 
     @_told
     def PlanResourceChange(self, request: Any, response: Any) -> None:  # noqa: N802
-        """What it is going to be, and whether another one takes its place. The keys of its changes are in the plan."""
+        """What it is going to be, and whether another one takes its place."""
         resource = RESOURCES[request.type_name]
         prior = from_msgpack(request.prior_state.msgpack, resource.attributes)
         proposed = from_msgpack(request.proposed_new_state.msgpack, resource.attributes)
-        response.planned_private = str(uuid.uuid4()).encode()
         if proposed is None:
             _write(response.planned_state, None, resource.attributes)
             return
@@ -154,7 +152,7 @@ class Provider:
         plan = from_msgpack(request.planned_state.msgpack, resource.attributes)
         response.new_state.CopyFrom(request.prior_state)
         config = from_msgpack(request.config.msgpack, resource.attributes) or {}
-        doing = Doing(self._connected(), Keys(request.planned_private), config)
+        doing = Doing(self._connected(), config)
         try:
             state = _applied(resource, doing, prior, plan)
         except ProviderError as error:

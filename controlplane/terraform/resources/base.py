@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.cli.operations import Call
-    from controlplane.terraform.rest import Client, Keys
+    from controlplane.terraform.rest import Client
 
 ID = Attribute("id", STRING, "what it is imported by", computed=True, settable=False)
 INSTANCE_ID = Attribute("instance_id", STRING, "id of the instance", required=True, replaces=True)
@@ -29,16 +29,15 @@ TIMEOUTS = Attribute(
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """One call of Terraform: the connection, the keys of its changes, and what is written."""
+    """One call of Terraform: the connection, and what is written."""
 
     client: Client
-    keys: Keys
     config: State
 
     def change(self, call: Call, body: Mapping[str, Any] | None = None, **ids: str) -> Any:
         """A change; null is sent as null. Raises ProviderError."""
         sent = None if body is None else {name: plain(value) for name, value in body.items()}
-        return self.client.change(call, self.keys, sent, **ids)
+        return self.client.change(call, sent, **ids)
 
     def awaited(self, answer: Mapping[str, Any], planned: State, what: str) -> None:
         """An operation that a change has begun, to its end. Raises Failed, Unfinished."""

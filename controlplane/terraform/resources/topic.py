@@ -66,7 +66,7 @@ class TopicResource(Resource):
         config = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
         if config or body:
             ids = {"instance_id": prior["instance_id"], "topic": prior["name"]}
-            doing.client.change(ops.TOPIC_CHANGE, doing.keys, {**body, **({"config": config} if config else {})}, **ids)
+            doing.client.change(ops.TOPIC_CHANGE, {**body, **({"config": config} if config else {})}, **ids)
         self._beside(doing, prior, planned)
         return self.read(doing.client, prior)
 

@@ -13,7 +13,7 @@ from controlplane.terraform import configuration
 from controlplane.terraform.diagnostics import ProviderError
 from controlplane.terraform.installing import install
 from controlplane.terraform.plugin import COOKIE, COOKIE_VALUE
-from controlplane.terraform.rest import Keys, Waits
+from controlplane.terraform.rest import Waits
 from controlplane.terraform.waiting import span_s
 from tests.controlplane.terraform.core import ROOT, Refused, Terraform
 from tests.support.waiting import wait_for
@@ -121,13 +121,6 @@ def test_the_configuration_goes_before_the_environment(monkeypatch):
     monkeypatch.delenv("SLUICE_API_KEY")
     with pytest.raises(ProviderError):
         configuration.client_of({}, Waits())
-
-
-def test_keys_follow_from_the_plan_and_differ_within_it():
-    one, again, other = Keys(b"plan"), Keys(b"plan"), Keys(b"another")
-    assert [one.following(), one.following()] == [first := again.following(), again.following()]
-    assert other.following() != first
-    assert Keys(b"").following() != Keys(b"").following()
 
 
 @pytest.mark.parametrize(
