@@ -32,7 +32,8 @@ def span_s(text: str) -> int | None:
 
 def operation_awaited(client: Client, operation_id: str, *, timeout_s: float) -> dict[str, Any]:
     """The operation as it ended. Raises Failed, Unfinished, and what asking for it raises."""
-    began, pause_s, said = time.monotonic(), FIRST_PAUSE_S, ""
+    began, pause_s = time.monotonic(), FIRST_PAUSE_S
+    said: str | None = None
     while True:
         found: dict[str, Any] = client.get(ops.OPERATION, operation_id=operation_id)
         step = _step(found)

@@ -32,7 +32,7 @@ def test_creating_waits_until_the_instance_is_open(made, terraform):
     assert made["bootstrap"]
     assert made["created_at"]
     assert made["config"]["default_partitions"] >= 1
-    told = f"of {row.id}: 0 %"  # progress, with TF_LOG=info
+    told = f"instance.create of {row.id}: "  # progress, with TF_LOG=info
     wait_for(lambda: [line for line in terraform.log if told in json.loads(line)["@message"]], 30, "its log")
 
 
