@@ -1,10 +1,11 @@
-"""The generated messages, for everybody else. Checkers of types know nothing of them: they are made when they are imported."""
+"""The messages, made of the files beside this one when they are imported (0.2 s): checkers of types know nothing of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from controlplane.terraform.protocol import goplugin_pb2, tfplugin6_pb2
+import grpc
 
-tf: Any = tfplugin6_pb2
-go: Any = goplugin_pb2
+_FOLDER = "controlplane/terraform/protocol"
+tf: Any = grpc.protos(f"{_FOLDER}/tfplugin6.proto")
+go: Any = grpc.protos(f"{_FOLDER}/goplugin.proto")

@@ -148,29 +148,3 @@ def test_the_executable_starts_it_from_any_folder(tmp_path):
         process.terminate()
         process.wait(20)
         process.stdout.close()
-
-
-def test_the_messages_are_those_of_the_files_beside_them(tmp_path):
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-    from grpc_tools import protoc
-
-    from controlplane.terraform.protocol import goplugin_pb2, tfplugin6_pb2
-
-    for name, module in (("tfplugin6", tfplugin6_pb2), ("goplugin", goplugin_pb2)):
-        out = tmp_path / name
-        source = f"controlplane/terraform/protocol/{name}.proto"
-        assert protoc.main(["protoc", f"-I{ROOT}", f"--descriptor_set_out={out}", str(ROOT / source)]) == 0
-        (made,) = FileDescriptorSet.FromString(out.read_bytes()).file
-        present = FileDescriptorProto()
-        module.DESCRIPTOR.CopyToProto(present)
-        made.ClearField("source_code_info")
-        for file in (made, present):
-            _without_json_names(file.message_type)
-        assert made == present
-
-
-def _without_json_names(messages):
-    for message in messages:
-        for field in message.field:
-            field.ClearField("json_name")
-        _without_json_names(message.nested_type)
