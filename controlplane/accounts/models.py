@@ -142,6 +142,33 @@ class RecoveryCode(models.Model):
         return f"recovery code of {self.user_id}"
 
 
+class Passkey(models.Model):
+    """A passkey of a person: what they sign in with, or the second factor beside their password. identity/passkeys.py."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=128)
+    credential_id = models.CharField(max_length=1400, unique=True)  # base64url; the browser names it by this
+    credential = models.CharField(max_length=4000)  # base64url: its id and public key, as the authenticator gave them
+    handle = models.CharField(
+        max_length=64
+    )  # base64url, random: the same for all passkeys of a person, and says nothing
+    sign_count = models.BigIntegerField(default=0)  # 0: its authenticator does not count
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    refused_at = models.DateTimeField(null=True)  # when its counter was last found to have gone back
+
+    class Meta:
+        """Those of a person are listed."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["user", "created_at"], name="passkeys_of_a_person")
+        ]
+
+    def __str__(self) -> str:
+        return f"passkey of {self.user_id}"
+
+
 class DoorKind(models.TextChoices):
     """What somebody has done at the door with an address."""
 

@@ -63,9 +63,9 @@ def user_rename(*, user: User, name: str) -> None:
     user.save(update_fields=["name"])
 
 
-def signed_in(*, user: User) -> None:
-    """Somebody has signed in to the console with the right password: each of their organisations has it in its audit trail."""
-    record_everywhere(user, "account.sign_in")
+def signed_in(*, user: User, **detail: str) -> None:
+    """Somebody has signed in to the console: each of their organisations has it in its audit trail. `detail`: by what."""
+    record_everywhere(user, "account.sign_in", **detail)
 
 
 def sign_in_failed(*, user: User, step: str) -> None:

@@ -2,6 +2,7 @@
 
     urls page shell                  every address; who may open a page; the frame of every page
     proof signing_in                 whether it is the person, before something dangerous; between password and code
+    challenges passkey_tries         passkeys: a challenge is used once; tries are counted
     views forms                      one file for each thing a person works on; what people type
     known_browser                    where somebody has signed in before, a stranger who guesses keeps nobody out
     middleware                       security headers, errors as pages
@@ -17,7 +18,7 @@
     palette                          going to a page by a part of its name
     commandline                      what a person types to do the same by `sluice`
 
-`templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and three small scripts. A tenant's pages
+`templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and small scripts. A tenant's pages
 carry their organisation in the address, so that two tabs on two organisations cannot get in each other's way and a link sent to a
 colleague opens what it shows. Views parse, call one service or selector, and render; they hold no rules.
 """

@@ -152,6 +152,7 @@ NOT_REFUSING = {
     "installed.py",
     "identification.py",
     "chain.py",
+    "webauthn.py",
 }
 SAY_NOTHING = re.compile(
     r"%[%a-zA-Z]|^[a-z_]+(\.[a-z_]+)+$|^[A-Z][a-z]+(-[A-Z][a-z]+)+$|^attachment;|^[\w-]+-src |^max-age|=\(\)|^<|^# |^[Mm]\d"

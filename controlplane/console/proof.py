@@ -1,4 +1,4 @@
-"""What is dangerous is done by whoever has shown within 15 minutes that it is them: by the password, or by a code.
+"""What is dangerous is done by whoever has shown within 15 minutes that it is them: by the password, a code or a passkey.
 
 Signing in is such a proof. Where it is too long ago, the answer to a form is a page that asks, with what was typed in it. The
 proof is sent to where the form was, and the view goes on as if nothing had been asked. It is for people in front of the
@@ -15,8 +15,11 @@ from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
 
 from controlplane.accounts import attempts
+from controlplane.accounts.identity import passkeys
 from controlplane.accounts.identity.engine import BEGUN
 from controlplane.accounts.identity.proving import proof_check
+from controlplane.console import challenges, passkey_tries
+from controlplane.console.advice import said
 from controlplane.console.forms.accounts import ProofForm
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, TooManyAttempts
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 VALID_FOR = timedelta(minutes=15)
 PROVED = "proved_at"  # in the session
 SAFE = ("GET", "HEAD", "OPTIONS")
-NOT_CARRIED = ("csrfmiddlewaretoken", "proof")
+NOT_CARRIED = ("csrfmiddlewaretoken", "proof", "proof_passkey")
 
 
 def proof_asked(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -56,7 +59,17 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
     """The page that asks; None: what was typed is right, and the session knows it."""
     form = ProofForm(request.POST if "proof" in request.POST else None, user=request.user)
     status, wait_s = 200, 0
-    if form.is_bound and form.is_valid():
+    passkey_problem = ""
+    if "proof_passkey" in request.POST:
+        try:
+            passkey_tries.checked(request, challenges.PROOF, request.POST["proof_passkey"], request.user)
+        except SluiceError as error:
+            passkey_problem, status = said(error), error.http_status
+            wait_s = error.retry_after_s if isinstance(error, TooManyAttempts) else 0
+        else:
+            request.session[PROVED] = SYSTEM_CLOCK.now().isoformat()
+            return None
+    elif form.is_bound and form.is_valid():
         try:
             _check(request, form.cleaned_data["proof"])
         except SluiceError as error:
@@ -70,7 +83,13 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
     if form.errors and status in (200, 400):
         status = 422
     carried = [(name, value) for name, values in request.POST.lists() if name not in NOT_CARRIED for value in values]
-    page = render(request, "console/proof.html", {"form": form, "carried": carried}, status=status)
+    context = {
+        "form": form,
+        "carried": carried,
+        "has_passkeys": bool(passkeys.passkey_list(user=request.user)),
+        "passkey_problem": passkey_problem,
+    }
+    page = render(request, "console/proof.html", context, status=status)
     if wait_s:
         page.headers["Retry-After"] = str(wait_s)
     return page

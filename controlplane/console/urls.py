@@ -57,7 +57,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, passwords, second_factor, sessions, signing_up
+from controlplane.console.views.identity import addresses, passkeys, passwords, second_factor, sessions, signing_up
 
 app_name = "console"
 
@@ -72,6 +72,8 @@ urlpatterns = [
     path("sign-up/<str:token>", signing_up.confirm, name="sign_up_confirm"),
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-in/code", accounts.sign_in_code, name="sign_in_code"),
+    path("sign-in/passkey", accounts.sign_in_passkey, name="sign_in_passkey"),
+    path("passkeys/challenge", passkeys.challenge, name="passkey_challenge"),
     path("sign-out", accounts.sign_out, name="sign_out"),
     path("password/forgotten", passwords.forgotten, name="password_forgotten"),
     path("password/new/<str:token>", passwords.reset, name="password_reset"),
@@ -80,6 +82,7 @@ urlpatterns = [
     path("account/address/link", addresses.send, name="address_send"),
     path("account/address/<str:token>", addresses.confirm, name="address_confirm"),
     path("account/sessions", sessions.listed, name="sessions"),
+    path("account/passkeys", passkeys.listed, name="passkeys"),
     path("account/second-factor", second_factor.shown, name="second_factor"),
     path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),

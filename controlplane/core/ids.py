@@ -18,6 +18,7 @@ prefix    names                               letters
 ``bud-``  a budget of an organisation              12
 ``reb-``  a proposal to rebalance a cluster       12
 ``load-`` a load of a topic into a lake           12
+``pky-``  a passkey of a person                   12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -107,6 +108,11 @@ def mail_id(source: RandomSource) -> str:
 def budget_id(source: RandomSource) -> str:
     """Such as ``bud-8zk2m4x0q1ab``."""
     return "bud-" + letters(source, 12)
+
+
+def passkey_id(source: RandomSource) -> str:
+    """Such as ``pky-8zk2m4x0q1ab``."""
+    return "pky-" + letters(source, 12)
 
 
 def scheduled_change_id(source: RandomSource) -> str:

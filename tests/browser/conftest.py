@@ -133,7 +133,15 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
     yield opened
     for context in contexts:
         context.close()
-    for name in ("cluster-away", "brokers-slow", "storage-full", "broker-away", "consumers-stopped", "letters"):
+    for name in (
+        "cluster-away",
+        "brokers-slow",
+        "storage-full",
+        "broker-away",
+        "consumers-stopped",
+        "letters",
+        "passkeys",
+    ):
         console.switch(name, on=False)
     assert complaints == []
 

@@ -164,6 +164,7 @@ def tenants(console: Console) -> dict[str, str]:
         "organisation-new": "/organisations/new",
         "account": "/account",
         "address-change": "/account/address",
+        "passkeys": "/account/passkeys",
         "second-factor": "/account/second-factor",
         "sessions": "/account/sessions",
     }

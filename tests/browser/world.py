@@ -5,6 +5,7 @@ stopped. The database is a file in DIRECTORY. Brokers, topics and the flow maste
 operations are carried out by the real code. Files in DIRECTORY are switches for a test:
 
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
+    passkeys   the service is called localhost, where browsers make passkeys
     consumers-stopped   the group `billing` has no members    letters   the service writes to people
 
 Receivers of alarms are real, on loopback: what they have taken stands in DIRECTORY/taken.json, with the webhooks' address.
@@ -202,6 +203,8 @@ class World:
         from django.conf import settings
 
         url = self.url if self.switched("letters") else ""
+        if self.switched("passkeys"):  # which browsers bind to names, and not to IP addresses
+            url = self.url.replace("127.0.0.1", "localhost")
         if settings.ENVIRONMENT.console_url != url:
             settings.ENVIRONMENT = replace(settings.ENVIRONMENT, console_url=url)
 

@@ -10,6 +10,8 @@ sessions   those of a person: looked at, ended
 agents     which browser it is (pure)
 totp       codes of an app, by RFC 6238 (pure)
 second_factor  it is set up, asked for and switched off; recovery codes
+webauthn   what browsers and authenticators say of passkeys, verified (pure)
+passkeys   they are added, used and removed
 proving    whether it is the person, before something dangerous
 door       what strangers do with somebody's address, answered by the worker
 upkeep     what is over goes

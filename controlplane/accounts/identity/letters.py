@@ -92,6 +92,19 @@ def second_factor(*, is_on: bool) -> Letter:
     )
 
 
+def passkey(*, is_added: bool) -> Letter:
+    """To an account that is signed in to in another way from now on. Names of passkeys are left out: people write them."""
+    told = (
+        "A passkey was added to your Sluice account. Whoever has it can sign in without your password."
+        if is_added
+        else "A passkey was removed from your Sluice account. Nobody can sign in with it any more."
+    )
+    return Letter(
+        f"A passkey was {'added' if is_added else 'removed'}",
+        f"{told}\n\nIf it was not you, tell the operators of the service at once.\n",
+    )
+
+
 def api_key_expiring(*, prefix: str, expires_at: datetime) -> Letter:
     """To whose key it is. What they have called it is left out, since a tenant has written it."""
     return Letter(

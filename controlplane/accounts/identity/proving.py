@@ -1,4 +1,4 @@
-"""Whether it is the person: by the password of the account, or by a code of its second factor."""
+"""Whether it is the person: by the password of the account, or by a code of its second factor. By a passkey: passkeys.py."""
 
 from __future__ import annotations
 

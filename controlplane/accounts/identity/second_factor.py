@@ -6,7 +6,8 @@ a code of the app         taken once: the row keeps the last step, and an update
 a recovery code           random, stored as a digest, taken once
 ========================  ====================================================================================
 
-`User.second_factor_at` says whether it is on, so that no request asks for another row.
+Passkeys (passkeys.py) are second factors, too. `User.second_factor_at` says whether there is one of
+either kind, so that no request asks for another row; recovery codes are there as long as there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from django.db import transaction
 from controlplane.accounts import standing
 from controlplane.accounts.identity import letters, links, totp
 from controlplane.accounts.identity.trail import record_everywhere
-from controlplane.accounts.models import RecoveryCode, SecondFactor, User
+from controlplane.accounts.models import Passkey, RecoveryCode, SecondFactor, User
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound, Unavailable
@@ -43,7 +44,8 @@ def enrol_begin(*, user: User) -> None:
     can replace the password by mail, and the second factor by nothing.
     """
     standing.change_check(user)
-    if _locked(user).second_factor_at is not None:
+    _locked(user)
+    if app_is_on(user):
         raise Conflict("this account has a second factor already", code="second_factor_on")
     secret = sealed(SecondFactor, "secret", pyotp.random_base32().encode(), user_id=user.pk)
     SecondFactor.objects.update_or_create(user=user, defaults={"secret": secret, "last_step": 0})
@@ -62,14 +64,15 @@ def enrol_confirm(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> list
     Sessions that began with the password alone are the caller's to end.
     """
     standing.change_check(user)
-    if _locked(user).second_factor_at is not None:
+    user.second_factor_at = _locked(user).second_factor_at
+    if app_is_on(user):
         raise Conflict("this account has a second factor already", code="second_factor_on")
     row = SecondFactor.objects.filter(user=user).first()
     if row is None:
         raise NotFound("nothing is being set up: begin anew")
     if not _code_taken(row, _plain(code), clock):
         raise Invalid.field("code", "this code is not right: look at the clock of your phone, and type the newest one")
-    user.second_factor_at = clock.now()
+    user.second_factor_at = user.second_factor_at or clock.now()
     user.save(update_fields=["second_factor_at"])
     record_everywhere(user, "account.second_factor_on")
     _tell(user, clock.now(), is_on=True)
@@ -81,9 +84,10 @@ def code_check(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> None:
 
     Where the secret cannot be opened, codes from paper are still good.
     """
-    row = SecondFactor.objects.filter(user=user).first()
+    row = SecondFactor.objects.filter(user=user, last_step__gt=0).first()
     plain = _plain(code)
-    if row is None or not (_code_taken(row, plain, clock) or _recovery_taken(user, plain, clock)):
+    is_right = row is not None and _code_taken(row, plain, clock)
+    if user.second_factor_at is None or not (is_right or _recovery_taken(user, plain, clock)):
         raise Invalid.field("code", _WRONG)
 
 
@@ -103,15 +107,42 @@ def recovery_left(*, user: User) -> int:
 
 @transaction.atomic
 def second_factor_remove(*, user: User, actor: str = "", clock: Clock = SYSTEM_CLOCK, **detail: str) -> None:
-    """From now on the password is enough. `actor`: an operator, where it was not the person. Raises Conflict."""
-    if _locked(user).second_factor_at is None:
+    """No code of the app is asked for any more; without passkeys the password is enough.
+
+    `actor`: an operator, where it was not the person: then passkeys go as well. Raises Conflict.
+    """
+    is_on = app_is_on(user)
+    if _locked(user).second_factor_at is None or not (is_on or actor):
         raise Conflict("this account has no second factor", code="second_factor_off")
     SecondFactor.objects.filter(user=user).delete()
+    if actor:  # the person can reach none of their factors, or would not have asked
+        Passkey.objects.filter(user=user).delete()
+    factor_left(user=user)
+    record_everywhere(user, "account.second_factor_off", actor=actor, **detail)
+    _tell(user, clock.now(), is_on=False)
+
+
+def app_is_on(user: User) -> bool:
+    """Whether an app makes codes that count: one was taken when it was set up, and that wrote the step."""
+    return SecondFactor.objects.filter(user=user, last_step__gt=0).exists()
+
+
+def factor_added(*, user: User, now: datetime) -> list[str]:
+    """A passkey is there; the recovery codes, where it is the account's first factor. In the caller's transaction."""
+    if user.second_factor_at is not None:
+        return []
+    user.second_factor_at = now
+    user.save(update_fields=["second_factor_at"])
+    return _recovery_made(user)
+
+
+def factor_left(*, user: User) -> None:
+    """The password is enough where neither the app nor a passkey is left. In the caller's transaction."""
+    if app_is_on(user) or Passkey.objects.filter(user=user).exists():
+        return
     RecoveryCode.objects.filter(user=user).delete()
     user.second_factor_at = None
     user.save(update_fields=["second_factor_at"])
-    record_everywhere(user, "account.second_factor_off", actor=actor, **detail)
-    _tell(user, clock.now(), is_on=False)
 
 
 def _locked(user: User) -> User:

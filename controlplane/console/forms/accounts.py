@@ -150,6 +150,17 @@ class ProofForm(ConsoleForm):
             self.fields["proof"].label = "Password, or a code from your app"
 
 
+class PasskeyForm(ConsoleForm):
+    """What a new passkey is to be called."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=128,
+        help_text="Where it is kept, such as “phone” or “key on my ring”.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+
+
 class ForgottenForm(ConsoleForm):
     """Whose password is forgotten."""
 

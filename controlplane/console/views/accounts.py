@@ -15,9 +15,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.accounts import attempts, joining, services
-from controlplane.accounts.identity import door, second_factor, signing_up
+from controlplane.accounts.identity import door, passkeys, second_factor, signing_up
 from controlplane.accounts.models import DoorKind
-from controlplane.console import known_browser, signing_in
+from controlplane.console import challenges, known_browser, passkey_tries, signing_in
+from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
@@ -84,7 +85,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 @never_cache
 def sign_in(request: HttpRequest) -> HttpResponse:
     """By email and password; one sentence for every reason why not."""
-    following = _own_address(request, request.POST.get("next") or request.GET.get("next"))
+    following = own_address(request, request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return HttpResponseRedirect(following)
     form = SignInForm(request.POST or None)
@@ -122,13 +123,20 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
     if found is None:
         return redirect("console:sign_in")
     user, following = found
-    form = CodeForm(request.POST or None)
-    status, wait_s = 200, 0
-    if request.method == "POST" and form.is_valid():
+    is_passkey = "passkey" in request.POST
+    form = CodeForm(None if is_passkey else request.POST or None)
+    status, wait_s, passkey_problem = 200, 0, ""
+    if request.method == "POST" and (is_passkey or form.is_valid()):
         try:
-            _code_check(request, user, form.cleaned_data["code"])
+            if is_passkey:
+                passkey_tries.checked(request, challenges.SECOND, request.POST["passkey"], user)
+            else:
+                _code_check(request, user, form.cleaned_data["code"])
         except SluiceError as error:
-            form.refuse(error)
+            if is_passkey:
+                passkey_problem = said(error)
+            else:
+                form.refuse(error)
             status = error.http_status
             wait_s = error.retry_after_s if isinstance(error, TooManyAttempts) else 0
         else:
@@ -136,12 +144,39 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
             login(request, user, backend=BACKEND)
             services.signed_in(user=user)
             return known_browser.remember(request, HttpResponseRedirect(following), user)
-    page = render(
-        request, "console/sign_in_code.html", {"form": form}, status=_status(form) if status in (200, 400) else status
-    )
+    if status in (200, 400):
+        status = 422 if passkey_problem else _status(form)
+    context = {
+        "form": form,
+        "has_app": second_factor.app_is_on(user),
+        "has_passkeys": bool(passkeys.passkey_list(user=user)),
+        "passkey_problem": passkey_problem,
+    }
+    page = render(request, "console/sign_in_code.html", context, status=status)
     if wait_s:
         page.headers["Retry-After"] = str(wait_s)
     return page
+
+
+@require_POST
+@never_cache
+def sign_in_passkey(request: HttpRequest) -> HttpResponse:
+    """By a passkey alone, which is both factors: it has verified its person."""
+    following = own_address(request, request.POST.get("next"))
+    if request.user.is_authenticated:
+        return HttpResponseRedirect(following)
+    try:
+        user = passkey_tries.checked(request, challenges.SIGN_IN, request.POST.get("passkey", ""))
+    except SluiceError as error:
+        status = 422 if error.http_status == 400 else error.http_status
+        answer = _sign_in_page(request, SignInForm(), following, status, said(error))
+        if isinstance(error, TooManyAttempts):
+            answer.headers["Retry-After"] = str(error.retry_after_s)
+        return answer
+    request.session.flush()  # what it held was a stranger's
+    login(request, user, backend=BACKEND)
+    services.signed_in(user=user, by="passkey")
+    return known_browser.remember(request, HttpResponseRedirect(following), user)
 
 
 def _code_check(request: HttpRequest, user: User, code: str) -> None:
@@ -156,8 +191,16 @@ def _code_check(request: HttpRequest, user: User, code: str) -> None:
     attempts.attempt_succeeded(**counted)
 
 
-def _sign_in_page(request: HttpRequest, form: SignInForm, following: str, status: int) -> HttpResponse:
-    return render(request, "console/sign_in.html", {"form": form, "next": following}, status=status)
+def _sign_in_page(
+    request: HttpRequest, form: SignInForm, following: str, status: int, passkey_problem: str = ""
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "next": following,
+        "passkeys_are_on": passkeys.is_on(),
+        "passkey_problem": passkey_problem,
+    }
+    return render(request, "console/sign_in.html", context, status=status)
 
 
 @require_POST
@@ -171,7 +214,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def theme(request: HttpRequest) -> HttpResponse:
     """Light, dark, or as the system; kept in a cookie, so that a page is never drawn in the wrong one first."""
     chosen = request.POST.get("theme", "")
-    response = HttpResponseRedirect(_own_address(request, request.POST.get("next")))
+    response = HttpResponseRedirect(own_address(request, request.POST.get("next")))
     if chosen in THEMES:
         response.set_cookie(
             THEME_COOKIE, chosen, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
@@ -183,7 +226,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 def language(request: HttpRequest) -> HttpResponse:
     """The language of pages, kept in a cookie; without one the browser's own wish holds."""
     chosen = request.POST.get("language", "")
-    response = HttpResponseRedirect(_own_address(request, request.POST.get("next")))
+    response = HttpResponseRedirect(own_address(request, request.POST.get("next")))
     if chosen in dict(settings.LANGUAGES):
         response.set_cookie(
             settings.LANGUAGE_COOKIE_NAME,
@@ -196,7 +239,7 @@ def language(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _own_address(request: HttpRequest, address: str | None) -> str:
+def own_address(request: HttpRequest, address: str | None) -> str:
     """`address` if it leads to this site, else home."""
     own = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()

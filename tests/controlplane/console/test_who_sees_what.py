@@ -65,6 +65,8 @@ POSTS_ONLY |= {
     "receiver_test",
     "address_send",
     "second_factor_demand",
+    "sign_in_passkey",
+    "passkey_challenge",
 }
 HOOK = "https://hooks.example.com/alarms"
 NAMES = [route.name for route in urls.urlpatterns]

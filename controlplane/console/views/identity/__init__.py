@@ -1,6 +1,7 @@
 """Pages of one's own account.
 
 addresses    the address is confirmed, or changed
+passkeys     they are added and removed; challenges for browsers
 passwords    a forgotten password is replaced
 sessions     where one is signed in
 signing_up   the link of whoever has signed up

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts.identity import second_factor, sessions, totp
+from controlplane.accounts.identity import passkeys, second_factor, sessions, totp
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
@@ -63,7 +63,12 @@ def _renew(request: HttpRequest) -> HttpResponse:
 
 def _remove(request: HttpRequest) -> HttpResponse:
     second_factor.second_factor_remove(user=request.user)
-    messages.success(request, "The second factor was switched off. You sign in by your password alone.")
+    messages.success(
+        request,
+        "The second factor was switched off. You sign in by your password alone."
+        if request.user.second_factor_at is None
+        else "Your app makes no codes for you any more. Your passkeys are your second factor.",
+    )
     return redirect("console:second_factor")
 
 
@@ -71,10 +76,10 @@ def _page(
     request: HttpRequest, *, form: CodeForm | None = None, codes: list[str] | None = None, status: int = 200
 ) -> HttpResponse:
     user = request.user
-    context: dict[str, Any] = {"form": form or CodeForm(), "codes": codes, "is_on": user.second_factor_at is not None}
-    if context["is_on"]:
-        context["left"] = second_factor.recovery_left(user=user)
-    elif (secret := _set_up(user)) is not None:
+    context: dict[str, Any] = {"form": form or CodeForm(), "codes": codes, "is_on": second_factor.app_is_on(user)}
+    context["has_passkeys"] = bool(passkeys.passkey_list(user=user))
+    context["left"] = second_factor.recovery_left(user=user)
+    if not context["is_on"] and (secret := _set_up(user)) is not None:
         svg = totp.qr_svg(totp.setup_uri(secret, email=user.email))
         context["secret"] = totp.typed_secret(secret)
         context["qr"] = mark_safe(svg)  # noqa: S308  # drawn by us: squares, and no text of anybody
