@@ -66,6 +66,7 @@ RULED = {
     "name": "printable; a topic's has letters that Kafka takes",
     "topics": "names of topics",
     "note": "printable",
+    "description": "the same",
     "tags": "the same, without a comma or a space around",
     "tag": "no null character",
     "users": "no null character",
