@@ -21,6 +21,8 @@ class ServiceAccountCreateSerializer(StrictSerializer):
 class ServiceAccountChangeSerializer(StrictSerializer):
     """What is left out stays."""
 
+    not_empty = True
+
     name = StrictCharField(max_length=128, required=False)
     description = StrictCharField(max_length=LONGEST_DESCRIPTION, allow_blank=True, required=False)
     role = serializers.ChoiceField(choices=ROLE_CHOICES, required=False, help_text="never owner")

@@ -84,6 +84,8 @@ def service_account_change(
     Raises NotFound, Invalid, Forbidden, AlreadyExists.
     """
     _owner(organisation, by, with_key)
+    if not changes:
+        raise Invalid("nothing to change: give one or more of name, description, role, disabled")
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
     disabled = changes.pop("disabled", None)
     wanted = _checked(changes)

@@ -296,6 +296,10 @@ def test_an_organisation_has_at_most_fifty_and_those_deleted_do_not_count(alice,
     assert alice.api.post(ACCOUNTS, {"name": "x", "role": "viewer"}).status_code == 201
 
 
+def test_a_change_of_nothing_is_refused(alice, account):
+    problem(alice.api.patch(f"{ACCOUNTS}/{account['id']}", {}), 400, "invalid")
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "x\u202ey", "n" * 129])
 def test_names_keep_to_the_rule_of_names(alice, name):
     problem(alice.api.post(ACCOUNTS, {"name": name, "role": "member"}), 400, "invalid")
