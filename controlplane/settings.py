@@ -184,6 +184,8 @@ SPECTACULAR_SETTINGS = {
         "controlplane.api.schema.rate_limits_postprocess",
     ],
     "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": "controlplane.tenants.models.Role",
+        "ServiceAccountRoleEnum": "controlplane.accounts.service_accounts.ROLE_CHOICES",
         "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
         "TopicHintEnum": "controlplane.topic_insights.hints.CODES",
         "TopicHintLevelEnum": "controlplane.topic_insights.hints.LEVELS",

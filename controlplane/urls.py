@@ -11,6 +11,7 @@ from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
 from controlplane.accounts import member_api as members
+from controlplane.accounts import service_account_api as service_accounts
 from controlplane.admission import api as admission
 from controlplane.admission import cluster_api as clusters
 from controlplane.alarms import api as alarms
@@ -104,6 +105,9 @@ urlpatterns = [
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>/rotate", accounts.ApiKeyRotateApi.as_view()),
+    path(f"{V1}/service-accounts", service_accounts.ServiceAccountsApi.as_view()),
+    path(f"{V1}/service-accounts/<id:service_account_id>", service_accounts.ServiceAccountApi.as_view()),
+    path(f"{V1}/service-accounts/<id:service_account_id>/keys", service_accounts.ServiceAccountKeysApi.as_view()),
     path(f"{V1}/access-keys", accounts.AccessKeysApi.as_view()),
     path(f"{V1}/access-keys/<id:access_key_id>", accounts.AccessKeyApi.as_view()),
     path(f"{V1}/caps", admission.CapsApi.as_view()),

@@ -59,7 +59,7 @@ class ApiKeysApi(APIView):
         body.is_valid(raise_exception=True)
         caller = request.user
         key, text = services.api_key_create(
-            organisation=caller.organisation, user=caller.user, by=caller.key, **body.validated_data
+            organisation=caller.organisation, user=caller.person, by=caller.key, **body.validated_data
         )
         return _shown_once(key, text, status=201)
 
@@ -82,13 +82,16 @@ class ApiKeyRotateApi(APIView):
 
     @extend_schema(request=ApiKeyRotateSerializer, responses=NewApiKeySerializer, tags=["account"])
     def post(self, request: Request, key_id: str) -> Response:
-        """Another secret for a key of the caller's own, beside the present one for a while. It is in this answer alone."""
+        """Another secret for a key, beside the present one for a while. It is in this answer alone.
+
+        People rotate keys of their own, owners those of service accounts.
+        """
         body = ApiKeyRotateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = request.user
         overlap = timedelta(seconds=body.validated_data["overlap_s"])
         key, text = services.api_key_rotate(
-            organisation=caller.organisation, user=caller.user, key_id=key_id, overlap=overlap
+            organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap
         )
         return _shown_once(key, text, status=200)
 
@@ -115,7 +118,7 @@ class AccessKeysApi(APIView):
         body.is_valid(raise_exception=True)
         caller = request.user
         key, secret = services.access_key_create(
-            organisation=caller.organisation, user=caller.user, by=caller.key, name=body.validated_data["name"]
+            organisation=caller.organisation, user=caller.person, by=caller.key, name=body.validated_data["name"]
         )
         headers = {"Cache-Control": "no-store"}
         return Response({**AccessKeySerializer(key).data, "secret_key": secret}, status=201, headers=headers)

@@ -53,7 +53,7 @@ def use_refused(key: ApiKey, address: str, now: datetime) -> None:
     if rows.update(refused_at=now, refused_address=address[:LONGEST_ADDRESS]):
         audit.record(
             organisation=key.organisation,
-            actor=key.user.email,
+            actor=key.owner_name,
             action="api_key.refused",
             target=key.pk,
             detail={"reason": "address_not_allowed"},

@@ -109,7 +109,7 @@ class InvitationsApi(APIView):
         caller = caller_of(request)
         invitation, token = joining.invite(
             organisation=caller.organisation,
-            inviter=caller.user,
+            inviter=caller.person,
             email=body.validated_data["email"],
             role=Role(body.validated_data["role"]),
         )

@@ -14,6 +14,7 @@ from controlplane.accounts.identity.engine import SessionStore
 from controlplane.accounts.scopes import Limits
 from controlplane.core.scope import TenantManager
 from controlplane.sealing.fields import SealedField
+from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -218,12 +219,59 @@ class SignUp(models.Model):
         return f"sign-up of {self.email}"
 
 
-class ApiKey(models.Model):
-    """What a program acts with: one person's rights in one organisation, or fewer. The secret is stored as a hash."""
+class ServiceAccount(models.Model):
+    """An identity of an organisation without a person: API keys act as it. It never signs in, and is no member."""
 
     id = models.CharField(primary_key=True, max_length=32)
     organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=128)
+    description = models.CharField(max_length=512, default="", blank=True)
+    role = models.CharField(max_length=16, choices=Role)  # never that of an owner: service_accounts.py
+    created_by = models.CharField(max_length=254)  # the actor
+    created_at = models.DateTimeField()
+    disabled_at = models.DateTimeField(null=True)  # null: its keys are good
+    deleted_at = models.DateTimeField(null=True)  # the row stays for what its keys have done
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """None can be an owner; names tell those apart that there are."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(role__in=(Role.MEMBER, Role.VIEWER)), name="no_service_account_owns"
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "name"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="one_service_account_of_a_name",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.actor
+
+    @property
+    def actor(self) -> str:
+        """Its name in the audit trail and of operations. The id stays when the name changes."""
+        return f"service account {self.name} ({self.id})"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its keys are good."""
+        return self.disabled_at is None and self.deleted_at is None
+
+
+class ApiKey(models.Model):
+    """What a program acts with: the rights of one person or service account in one organisation, or fewer.
+
+    The secret is stored as a hash.
+    """
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
+    service_account = models.ForeignKey(ServiceAccount, models.CASCADE, null=True, related_name="+")
     name = models.CharField(max_length=128)
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
@@ -244,14 +292,28 @@ class ApiKey(models.Model):
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
-        """Those that expire soon are looked for."""
+        """Those that expire soon are looked for. A key is a person's or a service account's."""
 
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=False, service_account__isnull=True)
+                | models.Q(user__isnull=True, service_account__isnull=False),
+                name="one_owner_of_an_api_key",
+            )
+        ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="api_key_expiry")
         ]
 
     def __str__(self) -> str:
         return f"{self.name} (slc_{self.prefix}_…)"
+
+    @property
+    def owner_name(self) -> str:
+        """Whose it is, as the audit trail names them."""
+        if self.service_account is not None:
+            return self.service_account.actor
+        return self.user.email if self.user is not None else ""
 
     @property
     def limits(self) -> Limits:

@@ -20,7 +20,8 @@ members    who belongs to the organisation: members, their roles, invitations. I
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
 lines (keys themselves, what operators of the service do) asks for a key without limits, so that an endpoint that somebody
 forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one that is bound
-to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both.
+to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both. Nor
+does any key of a service account.
 
 A key of some instances finds these alone. What concerns the organisation as a whole is not for it.
 """
@@ -99,9 +100,10 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
-NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations")
-"""What a key that is bound to addresses or to a time does not change."""
+NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts")
+"""What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
+_NEEDS_PERSON = "a person decides this: service accounts change no keys, no members and no service accounts"
 OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")
 """What has no instance in its address and yet is for a key of some instances: it is shown what belongs to these."""
 
@@ -113,6 +115,7 @@ class Limits:
     scopes: frozenset[str] | None = None
     instances: frozenset[str] | None = None
     is_bound: bool = False  # to addresses, or to a time
+    is_of_person: bool = True  # False: of a service account
 
     @property
     def is_none(self) -> bool:
@@ -126,8 +129,11 @@ class Limits:
     def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
         """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
         text = route.removeprefix(PREFIX)
-        if self.is_bound and changes and any(_begins(text, each) for each in NOT_WHEN_BOUND):
-            raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
+        if changes and any(_begins(text, each) for each in NOT_WHEN_BOUND):
+            if not self.is_of_person:
+                raise Forbidden(_NEEDS_PERSON, code="person_needed")
+            if self.is_bound:
+                raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
         if self.is_none:
             return
         scope = scope_of(text)

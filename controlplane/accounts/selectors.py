@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from controlplane.accounts import access_keys, keys, standing
 from controlplane.accounts.key_use import is_from, use_note, use_refused
-from controlplane.accounts.models import AccessKey, ApiKey, User
+from controlplane.accounts.models import AccessKey, ApiKey, ServiceAccount, User
 from controlplane.accounts.scopes import NO_LIMITS, Limits
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
@@ -22,31 +23,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """On whose behalf a request acts: one person, in one organisation, in one role."""
+    """On whose behalf a request acts: one person or service account, in one organisation, in one role."""
 
-    user: User
+    user: User | None  # None: a service account
     organisation: Organisation
     role: Role
     is_authenticated: bool = True  # what DRF asks of `request.user`
     key: ApiKey | None = None  # None: somebody in front of the console, or a signature
     is_by_earlier_secret: bool = False  # of a key that has two: this one ends
+    service_account: ServiceAccount | None = None
+
+    @property
+    def person(self) -> User:
+        """For what only people do. Raises Forbidden for a service account."""
+        if self.user is None:
+            raise Forbidden("a person decides this, not a service account", code="person_needed")
+        return self.user
 
     @property
     def limits(self) -> Limits:
         """Of the API key that was presented. An earlier secret is bound to a time: it may not prolong itself."""
         if self.key is None:
             return NO_LIMITS
-        return replace(self.key.limits, is_bound=True) if self.is_by_earlier_secret else self.key.limits
+        limits = self.key.limits
+        return replace(
+            limits, is_bound=limits.is_bound or self.is_by_earlier_secret, is_of_person=self.user is not None
+        )
 
     @property
     def is_operator(self) -> bool:
         """An operator of the service, by what is not limited."""
-        return bool(self.user.is_staff) and self.limits.is_none
+        return self.user is not None and self.user.is_staff and self.limits.is_none
 
     @property
     def actor(self) -> str:
         """The name in the audit trail."""
-        return self.user.email
+        return self.service_account.actor if self.service_account is not None else self.person.email
 
     @property
     def may_change(self) -> bool:
@@ -60,7 +72,7 @@ class Caller:
     @property
     def whose_keys(self) -> User | None:
         """Whose API keys and access keys the caller may revoke; None: everybody's, as an owner."""
-        return None if self.role == Role.OWNER else self.user
+        return None if self.may_manage else self.person
 
     @property
     def may_read_messages(self) -> bool:
@@ -70,10 +82,15 @@ class Caller:
     @property
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
-        return self.role == Role.OWNER
+        return self.role == Role.OWNER and self.user is not None
 
     def admit(self, *, changes: bool) -> None:
-        """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden."""
+        """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden.
+
+        A service account has no address to confirm and no second factor: its owners answer for it.
+        """
+        if self.user is None:
+            return
         standing.member_check(self.user, self.organisation)
         if changes:
             standing.change_check(self.user)
@@ -121,8 +138,12 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         raise refused
     key = (
         ApiKey.objects.unscoped("the key decides the organisation")
-        .select_related("user", "organisation")
-        .filter(prefix=prefix, revoked_at__isnull=True, user__is_active=True)
+        .select_related("user", "organisation", "service_account")
+        .filter(
+            Q(user__is_active=True) | Q(service_account__deleted_at=None, service_account__isnull=False),
+            prefix=prefix,
+            revoked_at__isnull=True,
+        )
         .first()
     )
     now = clock.now()
@@ -133,6 +154,8 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     if caller is None:
         raise refused
     caller = replace(caller, is_by_earlier_secret=is_earlier)
+    if caller.service_account is not None and caller.service_account.disabled_at is not None:
+        raise Unauthenticated("the service account of this API key is disabled", code="service_account_disabled")
     if key.expires_at is not None and key.expires_at <= now:
         raise Unauthenticated(f"the API key expired at {key.expires_at:%Y-%m-%d %H:%M} UTC", code="api_key_expired")
     address = current().address
@@ -175,6 +198,12 @@ def access_key_list(*, organisation: Organisation) -> QuerySet[AccessKey]:
 
 def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
     """None: the key's owner has left the organisation, and the key left with them."""
+    if isinstance(key, ApiKey) and key.service_account is not None:
+        return Caller(
+            None, key.organisation, Role(key.service_account.role), key=key, service_account=key.service_account
+        )
+    if key.user is None:
+        return None
     membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
     presented = key if isinstance(key, ApiKey) else None
     return Caller(key.user, key.organisation, Role(membership.role), key=presented) if membership else None
@@ -182,4 +211,17 @@ def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:
     """Keys of an organisation, revoked ones too."""
-    return ApiKey.objects.for_organisation(organisation).select_related("user")
+    return ApiKey.objects.for_organisation(organisation).select_related("user", "service_account")
+
+
+def service_account_list(*, organisation: Organisation) -> QuerySet[ServiceAccount]:
+    """Service accounts of an organisation, in the order in which they were made; without those that were deleted."""
+    return ServiceAccount.objects.for_organisation(organisation).filter(deleted_at=None)
+
+
+def service_account_get(*, organisation: Organisation, service_account_id: str) -> ServiceAccount:
+    """Raises NotFound, also for one that was deleted."""
+    found = service_account_list(organisation=organisation).filter(pk=service_account_id).first()
+    if found is None:
+        raise NotFound(f"no service account {service_account_id}")
+    return found

@@ -53,6 +53,13 @@ class ApiKeyRotateSerializer(StrictSerializer):
     )
 
 
+class NamedSerializer(serializers.Serializer[Any]):
+    """A service account that is named: the id stays when the name changes."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+
+
 class ApiKeyLimitsSerializer(serializers.Serializer[Any]):
     """What a key is, and what it is limited to."""
 
@@ -68,7 +75,10 @@ class ApiKeySerializer(ApiKeyLimitsSerializer):
     """A key without its secret."""
 
     prefix = serializers.CharField(help_text="the beginning of the key, to tell keys apart")
-    owner = serializers.EmailField(source="user.email")
+    owner = serializers.EmailField(
+        source="user.email", default=None, allow_null=True, help_text="null: it is a service account's"
+    )
+    service_account = NamedSerializer(allow_null=True, help_text="null: it is a person's")
     created_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
     last_used_address = serializers.CharField(help_text="from where it was; empty: never, or not known")
@@ -128,9 +138,12 @@ class OrganisationSerializer(serializers.Serializer[Any]):
 
 
 class CallerSerializer(serializers.Serializer[Any]):
-    """The person and the organisation behind an API key, and the role that they act in."""
+    """The person or service account behind an API key, the organisation, and the role that they act in."""
 
-    email = serializers.EmailField(source="user.email")
+    email = serializers.EmailField(
+        source="user.email", default=None, allow_null=True, help_text="null: a service account"
+    )
+    service_account = NamedSerializer(allow_null=True, help_text="null: a person")
     role = serializers.ChoiceField(choices=Role.choices)
     organisation = OrganisationSerializer()
     key = ApiKeyLimitsSerializer()

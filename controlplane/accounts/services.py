@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -18,7 +18,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
-from controlplane.tenants.models import Membership
+from controlplane.tenants.models import Membership, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,16 +119,25 @@ def api_key_create(
     `by` is the key that asks for it, if one does. Of `instances` none is looked up: an id that is not the organisation's opens
     nothing. Raises Invalid, Forbidden, Unauthenticated.
     """
-    name, now = name_checked(name), clock.now()
+    name = name_checked(name)
     _keys_may_be_made(organisation, user, by)
-    wanted = key_rules.checked(scopes=scopes, instances=instances, addresses=addresses, expires_at=expires_at, now=now)
+    limits = {"scopes": scopes, "instances": instances, "addresses": addresses, "expires_at": expires_at}
+    whose = {"organisation": organisation, "user": user}
+    return api_key_save(whose=whose, actor=user.email, name=name, limits=limits, now=clock.now())
+
+
+def api_key_save(
+    *, whose: dict[str, Any], actor: str, name: str, limits: dict[str, Any], now: datetime
+) -> tuple[ApiKey, str]:
+    """The row of a new key, and its text; who may make it has been asked. `whose`: members of the row. Raises Invalid."""
+    wanted = key_rules.checked(**limits, now=now)
+    expires_at = wanted["expires_at"]
     source = random.SystemRandom()
     new = keys.generate(source)
     is_near = expires_at is not None and expires_at - now <= key_rules.TOLD_BEFORE
     key = ApiKey(
         id=ids.api_key_id(source),
-        organisation=organisation,
-        user=user,
+        **whose,
         name=name,
         prefix=new.prefix,
         digest=new.digest,
@@ -138,7 +147,9 @@ def api_key_create(
     )
     key.save(force_insert=True)
     detail = {member: value for member, value in key_rules.shown(key).items() if value is not None}
-    audit.record(organisation=organisation, actor=user.email, action="api_key.create", target=key.id, detail=detail)
+    if key.service_account is not None:
+        detail["service_account"] = key.service_account.id
+    audit.record(organisation=key.organisation, actor=actor, action="api_key.create", target=key.id, detail=detail)
     return key, new.text
 
 
@@ -146,27 +157,39 @@ def _keys_may_be_made(organisation: Organisation, user: User, by: ApiKey | None)
     """Nobody removes this person, or revokes all of their keys, until the new one is there to be revoked with the others."""
     if Membership.objects.select_for_update().filter(organisation=organisation, user=user).first() is None:
         raise Forbidden("only members of an organisation have keys of it")
-    if by is not None:
-        rows = ApiKey.objects.for_organisation(organisation)
-        if not rows.filter(pk=by.pk, revoked_at__isnull=True).exists():  # since it was looked at
-            raise Unauthenticated("the API key is not valid")
+    key_is_good(organisation, by)
+
+
+def key_is_good(organisation: Organisation, by: ApiKey | None) -> None:
+    """Whether the key that asks, if one does, was not revoked since it was looked at. Raises Unauthenticated."""
+    if by is None:
+        return
+    rows = ApiKey.objects.for_organisation(organisation)
+    if not rows.filter(pk=by.pk, revoked_at__isnull=True).exists():
+        raise Unauthenticated("the API key is not valid")
 
 
 @transaction.atomic
 def api_key_rotate(
     *, organisation: Organisation, user: User, key_id: str, overlap: timedelta, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[ApiKey, str]:
-    """Another secret for a key of one's own, and its text: the only time that it can be seen.
+    """Another secret for a key of one's own, or as an owner of a service account's, and its text: the only time that it is seen.
 
     The secret of before is good for `overlap` more; none: it ends at once, and so does one that has still been good from an
     earlier rotation. Raises NotFound, Forbidden, Invalid, Conflict.
     """
     now = clock.now()
-    key = ApiKey.objects.for_organisation(organisation).select_for_update().filter(pk=key_id).first()
+    rows = ApiKey.objects.for_organisation(organisation).filter(pk=key_id)
+    key = rows.first()
     if key is None:
         raise NotFound(f"no API key {key_id}")
-    if key.user_id != user.pk:
+    if key.service_account_id is not None:
+        owner_check(
+            organisation=organisation, user=user
+        )  # before the key is locked, as whoever deletes the account does
+    elif key.user_id != user.pk:
         raise Forbidden("a key is rotated by the person whose key it is; owners may revoke it")
+    key = rows.select_for_update().get()
     key_rules.rotation_check(key, overlap, now)
     new = keys.generate(random.SystemRandom(), key.prefix)
     key.previous_digest, key.previous_until = (key.digest, now + overlap) if overlap else ("", None)
@@ -175,6 +198,13 @@ def api_key_rotate(
     detail = {"previous_until": key.previous_until.isoformat() if key.previous_until else None}
     audit.record(organisation=organisation, actor=user.email, action="api_key.rotate", target=key.id, detail=detail)
     return key, new.text
+
+
+def owner_check(*, organisation: Organisation, user: User) -> None:
+    """Whether the person owns the organisation, and goes on to until the transaction has ended. Raises Forbidden."""
+    owners = Membership.objects.select_for_update().filter(organisation=organisation, role=Role.OWNER)
+    if owners.filter(user=user).first() is None:
+        raise Forbidden("only owners of the organisation decide this")
 
 
 @transaction.atomic

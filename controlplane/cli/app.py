@@ -29,6 +29,7 @@ from controlplane.cli.commands import (
     quota,
     route,
     rule,
+    service_account,
     topic,
     transaction,
     usage,
@@ -72,6 +73,7 @@ GROUPS = {
     "operation": operation.app,
     "member": member.app,
     "invitation": member.invitation_app,
+    "service-account": service_account.app,
     "key": key.app,
     "access-key": key.access_app,
 }

@@ -39,6 +39,7 @@ PAGES = (
     ("budgets", "Budgets"),
     ("caps", "Caps"),
     ("keys", "API keys"),
+    ("service_accounts", "Service accounts"),
     ("members", "Members"),
     ("organisation_audit", "Audit log"),
 )

@@ -14,7 +14,8 @@ class RepeatableCall(models.Model):
     """One key of one caller: a claim while the call is under way, and then its answer."""
 
     organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
+    service_account = models.ForeignKey("accounts.ServiceAccount", models.CASCADE, null=True, related_name="+")
     key = models.CharField(max_length=64)  # SHA-256 of it
     request = models.CharField(max_length=64)  # SHA-256 of method, address and body
     status = models.PositiveSmallIntegerField(null=True)  # of the answer; null: under way, or its server died
@@ -28,8 +29,11 @@ class RepeatableCall(models.Model):
         """The constraint is what makes one of several that come at once the first."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["organisation", "user", "key"], name="one_call_per_key")
+            models.UniqueConstraint(fields=["organisation", "user", "key"], name="one_call_per_key"),
+            models.UniqueConstraint(
+                fields=["organisation", "service_account", "key"], name="one_call_per_key_of_a_service_account"
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.key[:8]} of {self.user_id}: {self.status or 'under way'}"
+        return f"{self.key[:8]} of {self.user_id or self.service_account_id}: {self.status or 'under way'}"

@@ -8,8 +8,8 @@ its server dies          nobody knows whether the change was committed. The clai
                          than that something is made and billed twice
 =======================  =================================================================================================
 
-A key is its caller's own: a person's in an organisation, with any of their API keys. The same key for another request is a
-mistake of the client, and refused.
+A key is its caller's own: a person's or a service account's in an organisation, with any of their API keys. The same key for
+another request is a mistake of the client, and refused.
 """
 
 from __future__ import annotations
@@ -58,14 +58,13 @@ def request_digest(method: str, address: str, body: bytes) -> str:
 
 def call_begin(*, caller: Caller, key: str, request: str, clock: Clock = SYSTEM_CLOCK) -> RepeatableCall | Answer:
     """The claim on a key, or what was answered under it. Raises Conflict, ConcurrentChange."""
-    rows = RepeatableCall.objects.for_organisation(caller.organisation).filter(user=caller.user, key=key)
+    whose = {"user": caller.user, "service_account": caller.service_account}
+    rows = RepeatableCall.objects.for_organisation(caller.organisation).filter(**whose, key=key)
     now = clock.now()
     rows.filter(created_at__lt=now - KEPT).delete()
     found = rows.first()
     if found is None:
-        claim = RepeatableCall(
-            organisation=caller.organisation, user=caller.user, key=key, request=request, created_at=now
-        )
+        claim = RepeatableCall(organisation=caller.organisation, **whose, key=key, request=request, created_at=now)
         try:
             with transaction.atomic():
                 claim.save(force_insert=True)

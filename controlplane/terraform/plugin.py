@@ -63,6 +63,7 @@ def serve(environment: Mapping[str, str] = os.environ) -> int:
         sys.stderr.write(NOT_STARTED_BY_TERRAFORM + "\n")
         return 1
     waits, over = Waits(), threading.Event()
+    parent = os.getppid()  # before it learns that we are there: it may be gone a moment later
     options = [("grpc.max_receive_message_length", UNLIMITED), ("grpc.max_send_message_length", UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=options)
     server.add_generic_rpc_handlers(handlers(Provider(waits), over))
@@ -74,7 +75,7 @@ def serve(environment: Mapping[str, str] = os.environ) -> int:
         shown = "" if certificate is None else base64.b64encode(certificate.der).decode().rstrip("=")
         sys.stdout.write(f"{PROTOCOL}|{VERSION}|unix|{socket}|grpc|{shown}\n")
         sys.stdout.flush()
-        _wait(over)
+        _wait(over, parent)
         waits.stopped.set()
         server.stop(grace=1).wait(FEW_S)
     return 0
@@ -136,9 +137,8 @@ def _bind(server: Any, address: str, certificate: Certificate | None) -> None:
     server.add_secure_port(address, grpc.ssl_server_credentials(pairs))
 
 
-def _wait(over: threading.Event) -> None:
+def _wait(over: threading.Event, parent: int) -> None:
     """Until Terraform says so, or is there no more: a plugin that outlives it would never end."""
-    parent = os.getppid()
     while not over.wait(1):
         if os.getppid() != parent:
             return

@@ -157,6 +157,8 @@ def tenants(console: Console) -> dict[str, str]:
         "caps": f"{org}/caps",
         "operations": f"{org}/operations",
         "keys": f"{org}/keys",
+        "service-accounts": f"{org}/service-accounts",
+        "service-account": f"{org}/service-accounts/svc-000000000001",
         "members": f"{org}/members",
         "audit-log": f"{org}/audit",
         "audit-log-verify": f"{org}/audit/verify",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from controlplane.accounts.models import ServiceAccount
 from controlplane.clusters.services import cluster_ensure
 from controlplane.instances.models import Instance, InstanceState
 
@@ -19,6 +20,16 @@ def instance_row(organisation: Organisation, instance_id: str) -> Instance:
     row = Instance(
         id=instance_id, organisation=organisation, cluster=cluster_ensure(), name="events",
         bandwidth_mib_per_s=5, storage_gib=10, partitions=60, state=InstanceState.RUNNING, created_at=LONG_AGO,
+    )  # fmt: skip
+    row.save(force_insert=True)
+    return row
+
+
+def service_account_row(organisation: Organisation, service_account_id: str = "svc-abcdefghijkl") -> ServiceAccount:
+    """One without keys."""
+    row = ServiceAccount(
+        id=service_account_id, organisation=organisation, name=service_account_id, role="member",
+        created_by="alice@example.com", created_at=LONG_AGO,
     )  # fmt: skip
     row.save(force_insert=True)
     return row

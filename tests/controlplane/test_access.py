@@ -90,6 +90,7 @@ def test_a_viewer_looks_and_changes_nothing(viewer, instance):
 def test_me_says_who_where_and_as_what(bob):
     assert bob.api.get("/api/v1/me").json() == {
         "email": "bob@example.com",
+        "service_account": None,
         "role": "member",
         "organisation": {"id": bob.organisation.id, "name": "alice's"},
         "key": {

@@ -27,6 +27,7 @@ DAY = timedelta(days=1)
 WHOLE_ONLY = {
     "api-keys",
     "access-keys",
+    "service-accounts",
     "organisations",
     "capacity",
     "clusters",

@@ -43,6 +43,7 @@ from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
+from .rows import service_account_row
 from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
 
@@ -65,6 +66,7 @@ RULED = {
     "name": "printable; a topic's has letters that Kafka takes",
     "topics": "names of topics",
     "note": "printable",
+    "description": "the same",
     "tags": "the same, without a comma or a space around",
     "tag": "no null character",
     "users": "no null character",
@@ -209,6 +211,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "rebalance_id": rebalance_row(instance.cluster).id,
         "cluster": instance.cluster.name,
         "access_key_id": access_key.id,
+        "service_account_id": service_account_row(alice.organisation).id,
         "membership_id": member_row(alice.organisation).pk,
         "invitation_id": invitation.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,

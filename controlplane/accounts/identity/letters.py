@@ -115,6 +115,16 @@ def api_key_expiring(*, prefix: str, expires_at: datetime) -> Letter:
     )
 
 
+def service_account_key_expiring(*, prefix: str, service_account_id: str, expires_at: datetime) -> Letter:
+    """To the owners of the organisation. What they have called either is left out, since a tenant has written it."""
+    return Letter(
+        "An API key of a service account expires soon",
+        f"The API key slc_{prefix}_… of the service account {service_account_id} of your organisation on Sluice expires on"
+        f" {expires_at:%Y-%m-%d} at {expires_at:%H:%M} UTC. From then on requests with it are refused.\n\nIf a program uses it,"
+        " make another key on the page Service accounts, and give it to the program before that day.\n",
+    )
+
+
 def invitation(*, link: str, days: int, inviter: str) -> Letter:
     """To whoever is invited into an organisation. The page behind the link names it."""
     return Letter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from controlplane.cli import completion
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.options import Commands, Limit, Yes
-from controlplane.cli.session import of
+from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 
 app = Commands("API keys: for this program, and for REST.")
@@ -22,6 +22,7 @@ LISTED = columns(
     "name",
     "prefix",
     "owner",
+    "service_account.name",
     "scopes",
     "instances",
     "addresses",
@@ -51,6 +52,23 @@ class Scope(StrEnum):
     MEMBERS = "members"
 
 
+Scopes = Annotated[
+    list[Scope] | None, typer.Option("--scope", help="What it may do; again for more. By default all that you may.")
+]
+Instances = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--instance", help="For this one alone, by id or name; again for more.", autocompletion=completion.instances
+    ),
+]
+Addresses = Annotated[
+    list[str] | None, typer.Option("--cidr", help="From there alone: an address or a CIDR block; again for more.")
+]
+Expires = Annotated[
+    str | None, typer.Option("--expires", help="RFC 3339, or a date: its beginning, in UTC. By default never.")
+]
+
+
 @app.add("list")
 def listed(ctx: typer.Context, limit: Limit = None) -> None:
     """API keys of the organisation, revoked ones too; never a secret."""
@@ -61,29 +79,30 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 def create(
     ctx: typer.Context,
     name: Name,
-    scope: Annotated[
-        list[Scope] | None, typer.Option("--scope", help="What it may do; again for more. By default all that you may.")
-    ] = None,
-    instance: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--instance", help="For this one alone, by id or name; again for more.", autocompletion=completion.instances
-        ),
-    ] = None,
-    address: Annotated[
-        list[str] | None, typer.Option("--cidr", help="From there alone: an address or a CIDR block; again for more.")
-    ] = None,
-    expires: Annotated[
-        str | None, typer.Option("--expires", help="RFC 3339, or a date: its beginning, in UTC. By default never.")
-    ] = None,
+    scope: Scopes = None,
+    instance: Instances = None,
+    address: Addresses = None,
+    expires: Expires = None,
 ) -> None:
     """A new key with your own rights, or fewer."""
     session = of(ctx)
-    ids = [session.instance_id(each) for each in instance] if instance else None
-    scopes = [each.value for each in scope] if scope else None
-    limits = said(scopes=scopes, instances=ids, addresses=address or None, expires_at=_moment(expires))
+    limits = limits_of(session, scopes=scope, instances=instance, addresses=address, expires_at=expires)
     session.change(ops.API_KEY_CREATE, body={"name": name, **limits})
     session.output.note(ONCE)
+
+
+def limits_of(
+    session: Session,
+    *,
+    scopes: list[Scope] | None,
+    instances: list[str] | None,
+    addresses: list[str] | None,
+    expires_at: str | None,
+) -> dict[str, Any]:
+    """Members of the request for a new key; what was not typed is no limit."""
+    ids = [session.instance_id(each) for each in instances] if instances else None
+    names = [each.value for each in scopes] if scopes else None
+    return said(scopes=names, instances=ids, addresses=addresses or None, expires_at=_moment(expires_at))
 
 
 def _moment(text: str | None) -> str | None:
@@ -100,7 +119,7 @@ def rotate(
     ] = 24 * 3600,
     yes: Yes = False,
 ) -> None:
-    """Another secret for a key of your own."""
+    """Another secret for a key of your own, or of a service account."""
     session = of(ctx)
     if not overlap_s:
         session.confirm(f"This ends the present secret of {key} at once.", key, yes=yes)

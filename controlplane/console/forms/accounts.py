@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
+from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
 from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
 from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
@@ -221,6 +222,31 @@ class RoleForm(ConsoleForm):
     role = forms.ChoiceField(choices=Role.choices)
 
 
+class ServiceAccountForm(ConsoleForm):
+    """What a service account is called, what it is for, and what its keys may do."""
+
+    refusals: ClassVar = {"already_exists": "name", "too_many_service_accounts": "name"}
+
+    name = forms.CharField(
+        label="Name",
+        max_length=128,
+        help_text="What will use it, such as “deploy pipeline”.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    description = forms.CharField(
+        label="Description",
+        max_length=LONGEST_DESCRIPTION,
+        required=False,
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(
+        label="Role",
+        choices=ROLE_CHOICES,
+        initial=Role.MEMBER,
+        help_text="What its keys may do. It never decides who belongs here, and makes no keys.",
+    )
+
+
 class ApiKeyForm(ConsoleForm):
     """What a new API key is to be called, and what it is limited to."""
 
@@ -257,8 +283,8 @@ class ApiKeyForm(ConsoleForm):
         help_text="At the end of this day, UTC. You have a mail seven days before. Empty: never.",
     )
 
-    def __init__(self, data: Any = None, *, organisation: Organisation) -> None:
-        super().__init__(data)
+    def __init__(self, data: Any = None, *, organisation: Organisation, id_of: str = "id_%s") -> None:
+        super().__init__(data, auto_id=id_of)
         self.fields["addresses"].widget.attrs["rows"] = 2
         self._organisation = organisation
 

@@ -38,7 +38,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation), None
     if request.method == "POST" and form.is_valid():
         try:
-            _, text = services.api_key_create(organisation=caller.organisation, user=caller.user, **form.wanted())
+            _, text = services.api_key_create(organisation=caller.organisation, user=caller.person, **form.wanted())
             form = ApiKeyForm(organisation=caller.organisation)
         except SluiceError as error:
             form.refuse(error)
@@ -56,7 +56,7 @@ def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     overlap = timedelta(seconds=form.cleaned_data["overlap_s"])
     try:
         key, text = services.api_key_rotate(
-            organisation=caller.organisation, user=caller.user, key_id=key_id, overlap=overlap
+            organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap
         )
     except Conflict as error:
         messages.error(request, said(error))
@@ -86,15 +86,23 @@ def _page(
         "text": text,
         "rotated": rotated,
         "listing": found,
-        "shown": [_row(key) for key in found.page.object_list],
+        "shown": [row_of(key, caller) for key in found.page.object_list],
         "origin": request.build_absolute_uri("/").rstrip("/"),
     }
     return render(request, "console/keys.html", context, status=422 if form.errors else 200)
 
 
-def _row(key: ApiKey) -> dict[str, Any]:
-    """A key as it is now."""
+def row_of(key: ApiKey, caller: Caller) -> dict[str, Any]:
+    """A key as it is now, and what the caller may do with it: service accounts' keys are the owners'."""
     now = timezone.now()
     state = key.state_at(now)
     is_near = state == "active" and key.expires_at is not None and key.expires_at - now <= TOLD_BEFORE
-    return {"key": key, "state": state, "is_near": is_near, "is_rotating": key.is_rotating_at(now)}
+    is_own = caller.may_manage if key.service_account_id else key.user_id == caller.person.pk
+    return {
+        "key": key,
+        "state": state,
+        "is_near": is_near,
+        "is_rotating": key.is_rotating_at(now),
+        "may_rotate": state == "active" and is_own,
+        "may_revoke": caller.may_manage or is_own,
+    }

@@ -64,7 +64,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         try:
             invited, token = joining.invite(
                 organisation=caller.organisation,
-                inviter=caller.user,
+                inviter=caller.person,
                 email=form.cleaned_data["email"],
                 role=Role(form.cleaned_data["role"]),
             )

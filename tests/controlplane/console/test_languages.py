@@ -47,7 +47,7 @@ NAMES = {
     "pem",
 }
 """Words that are the same in every language: names, units, formats."""
-LITERAL = {"landing.html": ["curl -H"], "keys.html": ["curl -H", "slc_"]}
+LITERAL = {"landing.html": ["curl -H"], "keys.html": ["curl -H"], "key_table.html": ["slc_"]}
 """Templates with text that a shell reads."""
 DJANGO = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}", re.DOTALL)
 OPAQUE = re.compile(

@@ -101,7 +101,7 @@ def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every member needs one from now on, or none does any more."""
     demanded = request.POST.get("demanded") == "1"
     try:
-        tenants.second_factor_demand(organisation=caller.organisation, actor=caller.user, demanded=demanded)
+        tenants.second_factor_demand(organisation=caller.organisation, actor=caller.person, demanded=demanded)
     except Conflict as error:
         messages.error(request, said(error))
     else:

@@ -1,0 +1,104 @@
+"""Service accounts: identities of the organisation without a person, and their API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.commands.key import LISTED as KEYS_LISTED
+from controlplane.cli.commands.key import ONCE, Addresses, Expires, Instances, Scopes, limits_of
+from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Service accounts: what programs act as, whoever comes and goes.")
+LISTED = columns("id", "name", "role", "description", "created_at", "disabled_at")
+Id = Annotated[str, typer.Argument(metavar="ID")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
+Role = Literal["member", "viewer"]
+Description = Annotated[str | None, typer.Option(help="What it is for.")]
+
+
+@app.add("list")
+def listed(ctx: typer.Context, limit: Limit = None) -> None:
+    """Service accounts of the organisation."""
+    of(ctx).listed(ops.SERVICE_ACCOUNTS, LISTED, limit=limit)
+
+
+@app.add("show")
+def show(ctx: typer.Context, service_account: Id) -> None:
+    """One of them."""
+    of(ctx).show(ops.SERVICE_ACCOUNT, service_account_id=service_account)
+
+
+@app.add("create")
+def create(
+    ctx: typer.Context,
+    name: Name,
+    role: Annotated[Role, typer.Option(help="What its keys may do.")] = "member",
+    description: Description = None,
+) -> None:
+    """A new one, without keys; owners decide."""
+    body = {"name": name, "role": role, **said(description=description)}
+    of(ctx).change(ops.SERVICE_ACCOUNT_CREATE, body=body)
+
+
+@app.add("change")
+def change(
+    ctx: typer.Context,
+    service_account: Id,
+    name: Annotated[str | None, typer.Option(help="What it is to be called.")] = None,
+    role: Annotated[Role | None, typer.Option(help="What its keys may do.")] = None,
+    description: Description = None,
+) -> None:
+    """Another name, role or description."""
+    body = said(name=name, role=role, description=description)
+    of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body=body, service_account_id=service_account)
+
+
+@app.add("disable")
+def disable(ctx: typer.Context, service_account: Id) -> None:
+    """Refuse its keys, from the next request on, until it is enabled."""
+    of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body={"disabled": True}, service_account_id=service_account)
+
+
+@app.add("enable")
+def enable(ctx: typer.Context, service_account: Id) -> None:
+    """Its keys are good again."""
+    of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body={"disabled": False}, service_account_id=service_account)
+
+
+@app.add("delete")
+def delete(ctx: typer.Context, service_account: Id, yes: Yes = False) -> None:
+    """End it, and revoke its keys for good."""
+    session = of(ctx)
+    session.confirm(f"This deletes {service_account} and revokes all of its keys.", service_account, yes=yes)
+    done = f"{service_account} is deleted."
+    session.change(ops.SERVICE_ACCOUNT_DELETE, done=done, service_account_id=service_account)
+
+
+@app.add("keys")
+def keys(ctx: typer.Context, service_account: Id, limit: Limit = None) -> None:
+    """Its API keys, revoked ones too; never a secret."""
+    of(ctx).listed(ops.SERVICE_ACCOUNT_KEYS, KEYS_LISTED, limit=limit, service_account_id=service_account)
+
+
+@app.add("key")
+def key(
+    ctx: typer.Context,
+    service_account: Id,
+    name: Name,
+    scope: Scopes = None,
+    instance: Instances = None,
+    address: Addresses = None,
+    expires: Expires = None,
+) -> None:
+    """A new API key that acts as it, with its rights or fewer."""
+    session = of(ctx)
+    limits = limits_of(session, scopes=scope, instances=instance, addresses=address, expires_at=expires)
+    body = {"name": name, **limits}
+    session.change(ops.SERVICE_ACCOUNT_KEY_CREATE, body=body, service_account_id=service_account)
+    session.output.note(ONCE)
