@@ -60,6 +60,10 @@ WITHOUT = {
     ("delete", "members/<int:membership_id>"): PEOPLE,
     ("post", "invitations"): PEOPLE,
     ("delete", "invitations/<id:invitation_id>"): PEOPLE,
+    ("post", "service-accounts"): PEOPLE,
+    ("patch", "service-accounts/<id:service_account_id>"): PEOPLE,
+    ("delete", "service-accounts/<id:service_account_id>"): PEOPLE,
+    ("post", "service-accounts/<id:service_account_id>/keys"): PEOPLE,
 }
 """Calls that cannot be asked what they would do, and why not."""
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
