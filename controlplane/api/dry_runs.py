@@ -119,11 +119,11 @@ def refuse_unknown(request: Request, view: object) -> None:
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 
 
-def rehearsed(*, makes: bool = False, takes: bool = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
+def rehearsed(*, makes: bool = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
-    not there. `makes`, `takes`: the answer of the call is what was made, or is gone.
+    not there. `makes`: the answer of the call is what was made.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -136,13 +136,11 @@ def rehearsed(*, makes: bool = False, takes: bool = False, of: Seen | None = Non
             after: Mapping[str, Any] = {}
             with taken_back():  # first, so that a call is refused in its own words
                 answered = handler(self, request, **ids)
-                if not makes and not takes:
+                if not makes:
                     with suppress(NotFound):
                         after = look(self, request, ids)
             if makes:
                 after = answered.data
-            elif takes:
-                before = answered.data
             else:
                 with suppress(NotFound):
                     before = look(self, request, ids)
