@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
     Handler = Callable[..., Response]
+    Makes = Callable[[Request], bool]
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
 
 NAME = "dry_run"
@@ -119,11 +120,11 @@ def refuse_unknown(request: Request, view: object) -> None:
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 
 
-def rehearsed(*, makes: bool = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
+def rehearsed(*, makes: bool | Makes = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
-    not there. `makes`: the answer of the call is what was made.
+    not there. `makes` (it may depend on the request): the answer of the call is what was made.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -136,10 +137,11 @@ def rehearsed(*, makes: bool = False, of: Seen | None = None) -> Callable[[Handl
             after: Mapping[str, Any] = {}
             with taken_back():  # first, so that a call is refused in its own words
                 answered = handler(self, request, **ids)
-                if not makes:
+                is_new = makes if isinstance(makes, bool) else makes(request)
+                if not is_new:
                     with suppress(NotFound):
                         after = look(self, request, ids)
-            if makes:
+            if is_new:
                 after = answered.data
             else:
                 with suppress(NotFound):
