@@ -38,6 +38,7 @@ from .test_instances_api import problem
 
 KAFKA = "it goes to Kafka, which cannot take it back"
 PEOPLE = "members and keys"
+ELSEWHERE = "it asks a host of somebody's, who would be asked without a limit: that is taken back, too"
 LOOKS = "it changes nothing"
 PREVIEW = "dry_run is a member of its body"
 WITHOUT = {
@@ -50,6 +51,7 @@ WITHOUT = {
     ("delete", "instances/<id:instance_id>/groups/<name:group>/topics/<str:topic>"): KAFKA,
     ("delete", "instances/<id:instance_id>/transactions/<name:transactional_id>"): KAFKA,
     ("delete", "instances/<id:instance_id>/hanging-transactions/<str:topic>/<int:partition>/<int:offset>"): KAFKA,
+    ("post", "instances/<id:instance_id>/token-issuers/<id:issuer_id>/refresh"): ELSEWHERE,
     ("post", "instances/<id:instance_id>/access-check"): LOOKS,
     ("post", "invoices/<id:number>/verify"): LOOKS,
     ("post", "api-keys"): PEOPLE,
