@@ -327,3 +327,14 @@ def test_acls_that_would_go_with_a_user_are_told(alice, instance):
         before, after = answer.json()["changes"]["acls"]
         assert ([each["resource_name"] for each in before], after) == (["orders"], None)
     assert len(alice.api.get(f"{url}/acls").json()["items"]) == 1
+
+
+def test_where_the_cluster_is_away_nothing_is_said_to_be_stored(alice, instance, tree, everything):
+    url, body = f"/api/v1/instances/{instance.id}/whitelist", {"cidrs": ["10.0.0.0/8"]}
+    before = everything()
+    tree.away = True
+    asked = problem(alice.api.put(f"{url}?dry_run=true", body), 503, "cluster_unavailable")
+    assert "stored" not in asked["detail"]
+    assert everything() == before
+    made = problem(alice.api.put(url, body), 503, "cluster_unavailable")
+    assert made["detail"].startswith("the change is stored")
