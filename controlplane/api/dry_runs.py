@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
 
 NAME = "dry_run"
-DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at"})
+DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at", "hash"})
 """Members that would be others if the call were made, or say nothing: they are drawn, or are of the moment."""
 PARAMETER = OpenApiParameter(
     NAME,
