@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -32,17 +33,18 @@ from controlplane.access.serializers import (
 from controlplane.accounts.permissions import LookingPermission, caller_of
 from controlplane.api import dry_runs, pagination
 from controlplane.api.ranges import moment_of
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Invalid, NotFound
 from quota.contracts.acls import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer
 
     from quota.contracts.acls import Acl
     from quota.contracts.users import User
+    from quota.core.acl_filters import AclFilter
 
 USERS, ACLS = ["users"], ["ACLs"]
 SECRET = {"Cache-Control": "no-store"}
@@ -78,10 +80,59 @@ def _valid(body: BaseSerializer[Any]) -> dict[str, Any]:
 
 
 def _user_named(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
-    name = _valid(UserNameSerializer(data=request.data))["name"]
-    organisation = caller_of(request).organisation
-    view = selectors.user_get(organisation=organisation, instance_id=ids["instance_id"], name=name)
-    return dict(UserSerializer(view).data)
+    return _what_goes(request, ids["instance_id"], **_valid(UserNameSerializer(data=request.data)))
+
+
+def _user_at(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    return _what_goes(request, ids["instance_id"], ids["user"], request.query_params.get("with_acls") == "true")
+
+
+def _what_goes(
+    request: Request, instance_id: str, name: str, with_acls: bool = False
+) -> dict[str, Any]:  # as in a body
+    """Of a user who is deleted: he, and ACLs that name him where they go as well."""
+    of: dict[str, Any] = {"organisation": caller_of(request).organisation, "instance_id": instance_id}
+    found: dict[str, Any] = {}
+    with suppress(NotFound):  # of one who is gone already, his ACLs go all the same
+        found = dict(UserSerializer(selectors.user_get(**of, name=name)).data)
+    named = selectors.acls_naming(**of, name=name) if with_acls else []
+    return {**found, "acls": AclSerializer(named, many=True).data} if named else found
+
+
+def _there(wanted: Callable[[Any], Callable[[Acl], bool]]) -> dry_runs.Seen:
+    """Those ACLs of the instance that a call with this body is about. Raises NotFound where there are none."""
+
+    def look(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+        takes, organisation = wanted(request.data), caller_of(request).organisation
+        found = list(filter(takes, selectors.acl_list(organisation=organisation, instance_id=ids["instance_id"])))
+        if not found:
+            raise NotFound("there is no such ACL")
+        return dict(AclsSerializer({"items": found}).data)
+
+    return look
+
+
+def _one(view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a body that is one ACL."""
+    (found,) = _there(lambda body: [_acl_of(body)].__contains__)(view, request, ids)["items"]
+    return dict(found)
+
+
+def _acl_of(body: Any) -> Acl:
+    return AclCreateSerializer.acl(_valid(AclCreateSerializer(data=body)))
+
+
+def _batch_of(body: Any) -> list[Acl]:
+    return [AclCreateSerializer.acl(item) for item in _valid(AclBatchSerializer(data=body))["items"]]
+
+
+def _preset_of(body: Any) -> list[Acl]:
+    members = _valid(AclPresetSerializer(data=body))
+    return acls.preset_wanted(**members | {"pattern_type": PatternType[members["pattern_type"]]})
+
+
+def _filter_of(body: Any) -> AclFilter:
+    return AclFilterSerializer.wanted(_valid(AclFilterSerializer(data=body)))
 
 
 class UsersApi(APIView):
@@ -122,7 +173,7 @@ class UserApi(APIView):
         return Response(UserSerializer(view).data)
 
     @extend_schema(responses={204: None}, parameters=[WITH_ACLS, *LEFT], tags=USERS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(of=_user_at)
     def delete(self, request: Request, instance_id: str, user: str) -> Response:
         """Nobody logs in by this name any more. ACLs that name it stay unless they are to go as well."""
         text = request.query_params.get("with_acls", "false")
@@ -171,15 +222,14 @@ class AclsApi(APIView):
         return Response(pagination.body(list(AclSerializer(page, many=True).data), following))
 
     @extend_schema(request=AclCreateSerializer, responses={201: AclSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(makes=True)
+    @dry_runs.rehearsed(of=_one)
     def post(self, request: Request, instance_id: str) -> Response:
         """A new ACL, in force within 2 s, on open connections too. One that is there already stays."""
-        acl = AclCreateSerializer.acl(_valid(AclCreateSerializer(data=request.data)))
-        made = acls.acls_create(**caller_of(request).place(instance_id), acls=[acl])
+        made = acls.acls_create(**caller_of(request).place(instance_id), acls=[_acl_of(request.data)])
         return Response(AclSerializer(made[0]).data, status=201)
 
     @extend_schema(request=AclFilterSerializer, responses={200: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(takes=True)
+    @dry_runs.rehearsed(of=_there(lambda body: _filter_of(body).takes))
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the ACLs that the filter takes; the answer says which. Whoever means all says ANY."""
         members = _valid(AclFilterSerializer(data=request.data))
@@ -193,11 +243,10 @@ class AclBatchApi(APIView):
     """/api/v1/instances/{id}/acls/batch."""
 
     @extend_schema(request=AclBatchSerializer, responses={201: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(makes=True)
+    @dry_runs.rehearsed(of=_there(lambda body: frozenset(_batch_of(body)).__contains__))
     def post(self, request: Request, instance_id: str) -> Response:
         """Several ACLs, all or none."""
-        members = _valid(AclBatchSerializer(data=request.data))
-        wanted = [AclCreateSerializer.acl(item) for item in members["items"]]
+        wanted = _batch_of(request.data)
         return _acls(acls.acls_create(**caller_of(request).place(instance_id), acls=wanted, is_batch=True), status=201)
 
 
@@ -205,7 +254,7 @@ class AclPresetsApi(APIView):
     """/api/v1/instances/{id}/acls/presets."""
 
     @extend_schema(request=AclPresetSerializer, responses={201: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(makes=True)
+    @dry_runs.rehearsed(of=_there(lambda body: _preset_of(body).__contains__))
     def post(self, request: Request, instance_id: str) -> Response:
         """The ACLs that a producer of a topic needs, or a consumer in a group; prefixed, for topics to come as well."""
         members = _valid(AclPresetSerializer(data=request.data))

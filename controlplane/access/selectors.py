@@ -119,3 +119,9 @@ def acl_list(*, organisation: Organisation, instance_id: str, wanted: AclFilter 
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     wanted = wanted or AclFilter()
     return [acl for acl in records.acls_read(instance) if wanted.takes(acl)]
+
+
+def acls_naming(*, organisation: Organisation, instance_id: str, name: str) -> list[Acl]:
+    """Those that go with the user of this name (`users.user_delete`). Raises NotFound, Conflict, ClusterUnavailable."""
+    theirs = AclFilter(principal=f"{USER}{name}")
+    return acl_list(organisation=organisation, instance_id=instance_id, wanted=theirs)

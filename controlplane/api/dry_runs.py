@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
     Handler = Callable[..., Response]
+    Makes = Callable[[Request], bool]
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
 
 NAME = "dry_run"
-DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at"})
+DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at", "hash"})
 """Members that would be others if the call were made, or say nothing: they are drawn, or are of the moment."""
 PARAMETER = OpenApiParameter(
     NAME,
@@ -119,11 +120,11 @@ def refuse_unknown(request: Request, view: object) -> None:
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 
 
-def rehearsed(*, makes: bool = False, takes: bool = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
+def rehearsed(*, makes: bool | Makes = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
-    not there. `makes`, `takes`: the answer of the call is what was made, or is gone.
+    not there. `makes` (it may depend on the request): the answer of the call is what was made.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -136,13 +137,12 @@ def rehearsed(*, makes: bool = False, takes: bool = False, of: Seen | None = Non
             after: Mapping[str, Any] = {}
             with taken_back():  # first, so that a call is refused in its own words
                 answered = handler(self, request, **ids)
-                if not makes and not takes:
+                is_new = makes if isinstance(makes, bool) else makes(request)
+                if not is_new:
                     with suppress(NotFound):
                         after = look(self, request, ids)
-            if makes:
+            if is_new:
                 after = answered.data
-            elif takes:
-                before = answered.data
             else:
                 with suppress(NotFound):
                     before = look(self, request, ids)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -59,7 +60,7 @@ def credit_note_write(
             if not _is_taken(note):
                 raise  # no other operator is the reason: it would be refused each time
             continue  # another operator has taken the number, and perhaps what was left
-        LOG.info("%s, of %s: sealed as %s", note, invoice, note.hash)
+        transaction.on_commit(partial(LOG.info, "%s, of %s: sealed as %s", note, invoice, note.hash))
         return note
     raise ConcurrentChange(f"{ATTEMPTS} numbers in a row were taken by others")
 

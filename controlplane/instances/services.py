@@ -16,7 +16,7 @@ from controlplane.clusters import master, zookeeper
 from controlplane.clusters import services as clusters
 from controlplane.clusters.models import ClusterState, PhysicalCluster
 from controlplane.clusters.selectors import broker_count
-from controlplane.core import audit, ids, operations
+from controlplane.core import audit, dry_runs, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import (
     ClusterFull,
@@ -258,6 +258,8 @@ def _put_in_force(instance: Instance) -> None:
     try:
         publish(zookeeper.tree(instance.cluster.address), instance.id)
     except ClusterUnavailable as error:
+        if dry_runs.scratch() is not None:
+            raise  # nothing is stored
         raise ClusterUnavailable(
             f"the change is stored and comes into force as soon as it can: {error.detail}"
         ) from error

@@ -65,7 +65,6 @@ class TokenIssuerRefreshApi(APIView):
     """/api/v1/instances/{id}/token-issuers/{issuer_id}/refresh."""
 
     @extend_schema(request=None, responses=TokenIssuerSerializer, tags=TAGS)
-    @dry_runs.rehearsed(of=dry_runs.item(TokenIssuerApi))
     def post(self, request: Request, instance_id: str, issuer_id: str) -> Response:
         """Fetch its keys now; how that went is in the answer. Not more than once in 30 s."""
         row = services.token_issuer_refresh(**caller_of(request).place(instance_id), issuer_id=issuer_id)

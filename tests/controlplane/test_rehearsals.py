@@ -22,6 +22,7 @@ from controlplane.kafka.group_door import Member
 from .conftest import run_to_the_end
 from .fakes import FakeTree
 from .test_foreign_ids import (
+    ACL,
     BODIES,
     OF_WHAT_IS_PAID,
     OPERATORS,
@@ -37,6 +38,7 @@ from .test_instances_api import problem
 
 KAFKA = "it goes to Kafka, which cannot take it back"
 PEOPLE = "members and keys"
+ELSEWHERE = "it asks a host of somebody's, who would be asked without a limit: that is taken back, too"
 LOOKS = "it changes nothing"
 PREVIEW = "dry_run is a member of its body"
 WITHOUT = {
@@ -49,6 +51,7 @@ WITHOUT = {
     ("delete", "instances/<id:instance_id>/groups/<name:group>/topics/<str:topic>"): KAFKA,
     ("delete", "instances/<id:instance_id>/transactions/<name:transactional_id>"): KAFKA,
     ("delete", "instances/<id:instance_id>/hanging-transactions/<str:topic>/<int:partition>/<int:offset>"): KAFKA,
+    ("post", "instances/<id:instance_id>/token-issuers/<id:issuer_id>/refresh"): ELSEWHERE,
     ("post", "instances/<id:instance_id>/access-check"): LOOKS,
     ("post", "invoices/<id:number>/verify"): LOOKS,
     ("post", "api-keys"): PEOPLE,
@@ -286,3 +289,56 @@ def test_the_operation_of_a_dry_run_is_not_there(alice, instance, everything):
     assert everything() == before
     run_to_the_end(alice.api.put(url, body).json()["operation_id"])
     assert alice.api.get(url).json()["state"] == "on"
+
+
+# --- what is there already, and what goes with it -----------------------------------------------------------------------------
+
+
+def test_acls_that_are_there_would_not_be_made_once_more(alice, instance):
+    url = f"/api/v1/instances/{instance.id}/acls"
+    assert alice.api.post(url, ACL).status_code == 201
+    other = {**ACL, "operation": "WRITE"}
+    assert alice.api.post(f"{url}?dry_run=true", ACL).json()["changes"] == {}
+    assert alice.api.post(f"{url}?dry_run=true", other).json()["changes"]["operation"] == [None, "WRITE"]
+    assert alice.api.post(f"{url}/batch?dry_run=true", {"items": [ACL]}).json()["changes"] == {}
+    said = alice.api.post(f"{url}/batch?dry_run=true", {"items": [ACL, other]}).json()["changes"]["items"]
+    assert [[each["operation"] for each in part] for part in said] == [["READ"], ["READ", "WRITE"]]
+    preset = {"preset": "producer", "principal": "User:ann", "topic": "orders"}
+    assert alice.api.post(f"{url}/presets?dry_run=true", preset).json()["changes"] != {}
+    assert alice.api.post(f"{url}/presets", preset).status_code == 201
+    assert alice.api.post(f"{url}/presets?dry_run=true", preset).json()["changes"] == {}
+
+
+def test_acls_that_a_filter_takes_would_go_and_of_none_nothing(alice, instance):
+    url = f"/api/v1/instances/{instance.id}/acls"
+    assert alice.api.post(url, ACL).status_code == 201
+    (gone,) = alice.api.delete(f"{url}?dry_run=true", {"principal": "User:ann"}).json()["changes"].items()
+    assert (gone[0], [each["principal"] for each in gone[1][0]], gone[1][1]) == ("items", ["User:ann"], None)
+    assert alice.api.delete(f"{url}?dry_run=true", {"principal": "User:bob"}).json()["changes"] == {}
+
+
+def test_acls_that_would_go_with_a_user_are_told(alice, instance):
+    url = f"/api/v1/instances/{instance.id}"
+    assert alice.api.post(f"{url}/users", {"name": "ann"}).status_code == 201
+    assert alice.api.post(f"{url}/acls", ACL).status_code == 201
+    alone = alice.api.delete(f"{url}/users/ann?dry_run=true").json()["changes"]
+    assert ("name" in alone, "acls" in alone) == (True, False)
+    both = (
+        alice.api.delete(f"{url}/users/ann?with_acls=true&dry_run=true"),
+        alice.api.delete(f"{url}/users?dry_run=true", {"name": "ann", "with_acls": True}),
+    )
+    for answer in both:
+        before, after = answer.json()["changes"]["acls"]
+        assert ([each["resource_name"] for each in before], after) == (["orders"], None)
+    assert len(alice.api.get(f"{url}/acls").json()["items"]) == 1
+
+
+def test_where_the_cluster_is_away_nothing_is_said_to_be_stored(alice, instance, tree, everything):
+    url, body = f"/api/v1/instances/{instance.id}/whitelist", {"cidrs": ["10.0.0.0/8"]}
+    before = everything()
+    tree.away = True
+    asked = problem(alice.api.put(f"{url}?dry_run=true", body), 503, "cluster_unavailable")
+    assert "stored" not in asked["detail"]
+    assert everything() == before
+    made = problem(alice.api.put(url, body), 503, "cluster_unavailable")
+    assert made["detail"].startswith("the change is stored")

@@ -371,6 +371,15 @@ class TestRest:
         assert {each["field"] for each in found["errors"]} == {"amount", "reason"}
         assert notes(chained) == []
 
+    def test_one_that_is_not_written_is_sealed_in_no_log(self, chained, operator, caplog):  # noqa: F811
+        caplog.set_level("INFO", "controlplane.billing.crediting")
+        body = {"amount": "12.50", "reason": "the port was down"}
+        answer = operator.api.post(f"{self.path(chained)}?dry_run=true", body, headers=KEY)
+        assert answer.json()["changes"]["amount"] == [None, "12.50"], answer.content
+        assert "hash" not in answer.json()["changes"]  # it is of the moment, too
+        assert "sealed" not in caplog.text
+        assert not CreditNote.objects.unscoped("a test").exists()
+
     def test_an_operator_reads_what_is_left_and_what_was_given_back(self, operator, chained):  # noqa: F811
         total = Invoice.objects.for_organisation(chained).get(number=1).total
         found = operator.api.get(self.path(chained)).json()

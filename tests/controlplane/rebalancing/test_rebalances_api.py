@@ -81,6 +81,9 @@ def test_a_rollback_is_a_proposal_of_its_own(admin, api, place, clock):
     row = work(Rebalance.objects.get(), clock)
     admin.placement.copy()
     work(row, clock, rounds=3)
+    would = api.post(f"{V1}/rebalances/{found['id']}/actions?dry_run=true", {"action": "roll_back"}).json()["changes"]
+    assert (would["rollback_of"], would["state"]) == ([None, found["id"]], [None, "proposed"])
+    assert [each["id"] for each in api.get(f"{V1}/rebalances").json()["items"]] == [found["id"]]
     back = act(api, found, "roll_back").json()
     assert (back["rollback_of"], back["state"]) == (found["id"], "proposed")
     assert [each["id"] for each in api.get(f"{V1}/rebalances").json()["items"]] == [back["id"], found["id"]]

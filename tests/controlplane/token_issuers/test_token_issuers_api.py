@@ -262,6 +262,15 @@ def test_keys_can_be_fetched_at_once_but_not_all_the_time(alice, instance, tree,
     assert [key.kid for key in in_force(tree, instance)[0].keys] == ["three"]
 
 
+def test_keys_are_not_fetched_to_see_what_that_would_do(alice, server, url, made):
+    """When they were tried last would be taken back with the rest: nothing would keep anybody from asking all the time."""
+    rows().update(keys_tried_at=SYSTEM_CLOCK.now() - timedelta(minutes=1))
+    before = len(server.asked)
+    for _ in range(2):
+        problem(alice.api.post(f"{url}/{made['id']}/refresh?dry_run=true"), 400, "invalid")
+    assert len(server.asked) == before
+
+
 def test_with_its_instance_they_are_gone(alice, instance, tree, made):
     operation = lifecycle.instance_delete(organisation=alice.organisation, actor="a", instance_id=instance.id)
     assert run_to_the_end(operation.id).state == "succeeded"
