@@ -54,6 +54,10 @@ WITHOUT = {
     ("post", "instances/<id:instance_id>/token-issuers/<id:issuer_id>/refresh"): ELSEWHERE,
     ("post", "instances/<id:instance_id>/access-check"): LOOKS,
     ("post", "invoices/<id:number>/verify"): LOOKS,
+    (
+        "put",
+        "instances/<id:instance_id>/users/<name:user>/password",
+    ): "passwords could be guessed by it, and nobody would see it",
     ("post", "api-keys"): PEOPLE,
     ("delete", "api-keys/<id:key_id>"): PEOPLE,
     ("post", "api-keys/<id:key_id>/rotate"): PEOPLE,

@@ -54,7 +54,7 @@ def add(
         session.output.note(ONCE)
 
 
-@app.add("password", rehearses=True)
+@app.add("password")
 def password(
     ctx: typer.Context,
     instance: Instance,
