@@ -91,7 +91,7 @@ class ApiKeyRotateApi(APIView):
         caller = request.user
         overlap = timedelta(seconds=body.validated_data["overlap_s"])
         key, text = services.api_key_rotate(
-            organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap
+            organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap, by=caller.key
         )
         return _shown_once(key, text, status=200)
 

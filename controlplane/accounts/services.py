@@ -171,12 +171,20 @@ def key_is_good(organisation: Organisation, by: ApiKey | None) -> None:
 
 @transaction.atomic
 def api_key_rotate(
-    *, organisation: Organisation, user: User, key_id: str, overlap: timedelta, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    user: User,
+    key_id: str,
+    overlap: timedelta,
+    by: ApiKey | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[ApiKey, str]:
     """Another secret for a key of one's own, or as an owner of a service account's, and its text: the only time that it is seen.
 
     The secret of before is good for `overlap` more; none: it ends at once, and so does one that has still been good from an
-    earlier rotation. Raises NotFound, Forbidden, Invalid, Conflict.
+    earlier rotation. `by` is the key that asks for it, if one does.
+
+    Raises NotFound, Forbidden, Invalid, Conflict, Unauthenticated.
     """
     now = clock.now()
     rows = ApiKey.objects.for_organisation(organisation).filter(pk=key_id)
@@ -189,6 +197,8 @@ def api_key_rotate(
         )  # before the key is locked, as whoever deletes the account does
     elif key.user_id != user.pk:
         raise Forbidden("a key is rotated by the person whose key it is; owners may revoke it")
+    # After the lock: whoever revokes all keys of an owner misses no secret that one of them was asking for.
+    key_is_good(organisation, by)
     key = rows.select_for_update().get()
     key_rules.rotation_check(key, overlap, now)
     new = keys.generate(random.SystemRandom(), key.prefix)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.accounts import attempts, services
 from controlplane.accounts.identity import passkeys
+from controlplane.accounts.identity.proving import proof_failed
 from controlplane.console import challenges
 from controlplane.core.errors import Invalid
 from controlplane.core.origin import address_of
@@ -43,6 +44,8 @@ def checked(request: HttpRequest, purpose: str, text: str, user: User | None = N
     except Invalid:
         if user is not None and purpose == challenges.SECOND:
             services.sign_in_failed(user=user, step="passkey")
+        elif user is not None:
+            proof_failed(user)
         raise
     attempts.attempt_succeeded(**counted)
     if user is None:

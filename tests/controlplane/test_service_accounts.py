@@ -12,7 +12,7 @@ from controlplane.accounts import joining, key_expiry, selectors, service_accoun
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey, ServiceAccount, User
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Forbidden
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.mail.models import Mail
 from controlplane.mail.outbox import send_due
@@ -214,6 +214,18 @@ def test_owners_rotate_and_revoke_its_keys_and_members_do_not(alice, bob, accoun
     assert after.get("/api/v1/me").status_code == 200
     assert alice.api.delete(at).status_code == 204
     problem(after.get("/api/v1/me"), 401, "unauthenticated")
+
+
+def test_a_key_that_was_revoked_since_it_was_looked_at_rotates_none(alice, account):
+    """Whoever has stolen an owner's key has no secret of a service account left when it is revoked."""
+    shown, _ = key_of(alice, account)
+    asking, _ = accounts.api_key_create(organisation=alice.organisation, user=alice.user, name="stolen")
+    accounts.api_key_revoke(organisation=alice.organisation, actor="alice@example.com", key_id=asking.pk)
+    one = {"organisation": alice.organisation, "user": alice.user, "overlap": timedelta(0)}
+    own, _ = accounts.api_key_create(organisation=alice.organisation, user=alice.user, name="own")
+    for key_id in (shown["id"], own.pk):
+        with pytest.raises(Unauthenticated):
+            accounts.api_key_rotate(**one, key_id=key_id, by=asking)
 
 
 def test_an_owner_who_is_none_any_more_when_the_lock_is_had_makes_nothing(alice, bob, account):

@@ -17,9 +17,14 @@ def proof_check(*, user: User, text: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """Raises Invalid beside `proof`."""
     if user.check_password(text) or _is_code(user, text, clock):
         return
-    record_everywhere(user, "account.proof_failed")
+    proof_failed(user)
     has_codes = user.second_factor_at is not None
     raise Invalid.field("proof", f"this is not your password{', nor a code that is good now' if has_codes else ''}")
+
+
+def proof_failed(user: User) -> None:
+    """Somebody in their session could not show that it is them."""
+    record_everywhere(user, "account.proof_failed")
 
 
 def _is_code(user: User, text: str, clock: Clock) -> bool:

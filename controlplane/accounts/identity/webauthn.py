@@ -34,9 +34,13 @@ if TYPE_CHECKING:
 ALGORITHMS = (-7, -8, -257)
 """Of COSE: ES256, EdDSA, RS256. What authenticators of today make, and nothing with SHA-1."""
 LONGEST_ANSWER = 16_000
+LONGEST_ID = 1_023
+"""Bytes: no authenticator makes a longer one, by the standard."""
 LONGEST_CREDENTIAL = 2_000
 """Bytes, id and public key: an RSA key of a size that is slow to verify by does not fit."""
 TIMEOUT_MS = 180_000
+DEFAULT_PORTS = {"https": ":443", "http": ":80"}
+"""Browsers leave them out of an origin."""
 _REQUIRED = UserVerificationRequirement.REQUIRED
 
 
@@ -80,7 +84,7 @@ def site_of(console_url: str) -> Site | None:
     try:
         ip_address(host)
     except ValueError:
-        return Site(host, f"{parts.scheme}://{parts.netloc.lower()}")
+        return Site(host, f"{parts.scheme}://{parts.netloc.lower().removesuffix(DEFAULT_PORTS[parts.scheme])}")
     return None
 
 
@@ -115,7 +119,8 @@ def made(site: Site, *, challenge: bytes, text: str) -> Made:
         credential = data.credential_data
         if credential is None or credential.public_key.get(3) not in ALGORITHMS:
             raise PasskeyProblem("no public key of an algorithm that was asked for")
-        if credential.credential_id != response.raw_id or len(credential) > LONGEST_CREDENTIAL:
+        is_long = len(credential.credential_id) > LONGEST_ID or len(credential) > LONGEST_CREDENTIAL
+        if credential.credential_id != response.raw_id or is_long:
             raise PasskeyProblem("another id, or too long")
     except PasskeyProblem:
         raise

@@ -75,6 +75,16 @@ def test_an_owner_rotates_its_key_on_the_page_of_keys(at_alice):
     assert before.get("/api/v1/me").status_code == 401
 
 
+def test_keys_of_a_deleted_one_name_it_and_lead_to_no_page_that_is_gone(at_alice):
+    row = made(at_alice)
+    key_of(at_alice, row)
+    assert f'/{PAGE}/{row.id}"' in at_alice.get("keys").content.decode()
+    at_alice.post(f"{PAGE}/{row.id}/delete", {})
+    page = at_alice.get("keys")
+    assert "pipeline" in text_of(page)
+    assert f'/{PAGE}/{row.id}"' not in page.content.decode()
+
+
 def test_a_viewer_sees_no_button(at_alice, at_viewer):
     row = made(at_alice)
     key_of(at_alice, row)

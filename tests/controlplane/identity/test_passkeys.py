@@ -166,6 +166,13 @@ def test_what_is_no_answer_is_refused(dora, phone, text):
     assert browser.post("/sign-in/passkey", {"passkey": text}).status_code == 422
 
 
+def test_an_id_that_no_authenticator_makes_is_refused_before_the_database_does(dora):
+    _, page = add(dora, Authenticator(id=bytes(1024)))
+    assert page.status_code == 422
+    assert add(dora, Authenticator(id=bytes(1023)))[1].status_code == 200
+    assert len(Passkey.objects.get().credential_id) <= Passkey._meta.get_field("credential_id").max_length
+
+
 def test_an_algorithm_that_was_not_asked_for_is_refused(dora, monkeypatch):
     monkeypatch.setattr(webauthn, "ALGORITHMS", (-257,))
     assert add(dora)[1].status_code == 422
@@ -374,6 +381,13 @@ def test_it_is_a_proof_before_what_is_dangerous(dora, phone, time):
     assert "Your recovery codes" in text_of(page)
 
 
+def test_one_that_is_no_proof_is_in_the_audit_log_like_a_wrong_password(dora, phone, time):
+    time.passes(timedelta(minutes=20))
+    asked = challenge(dora, "proof").json()
+    dora.post("/account/second-factor", {"do": "renew", "proof_passkey": Authenticator().show(asked)})
+    assert len(audited("account.proof_failed")) == 1
+
+
 def test_what_was_typed_is_carried_and_the_answer_is_not(dora, phone, time):
     time.passes(timedelta(minutes=20))
     page = dora.post("/account/second-factor", {"do": "renew", "proof_passkey": "secretly"}).content.decode()
@@ -414,6 +428,16 @@ def test_removing_needs_a_proof_and_is_ones_own(dora, phone, time):
     assert Passkey.objects.count() == 1
 
 
+def test_who_has_passkeys_alone_can_make_new_recovery_codes(dora, phone):
+    page = dora.get("/account/second-factor")
+    assert "10 of 10 recovery codes are left." in text_of(page)
+    assert 'name="do" value="renew"' in page.content.decode()
+
+
+def test_who_has_no_second_factor_is_offered_no_recovery_codes(dora):
+    assert 'value="renew"' not in dora.get("/account/second-factor").content.decode()
+
+
 def test_switching_the_app_off_keeps_passkeys_as_second_factor(dora, phone, time):
     dora.post("/account/second-factor", {"do": "begin"})
     code = pyotp.TOTP(second_factor.secret_of(person())).at(time.now)
@@ -441,6 +465,8 @@ def test_operators_who_switch_the_second_factor_off_take_passkeys_with_it(dora, 
     [
         ("https://sluice.example.com", ("sluice.example.com", "https://sluice.example.com")),
         ("https://Sluice.example.com:8443", ("sluice.example.com", "https://sluice.example.com:8443")),
+        ("https://sluice.example.com:443", ("sluice.example.com", "https://sluice.example.com")),
+        ("http://localhost:80", ("localhost", "http://localhost")),
         ("http://localhost:8000", ("localhost", "http://localhost:8000")),
         ("http://sluice.example.com", None),
         ("https://192.0.2.7", None),
