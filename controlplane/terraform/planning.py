@@ -30,8 +30,16 @@ def planned(attributes: tuple[Attribute, ...], prior: State | None, proposed: St
     if prior is None:
         return Plan({each.name: _of_new(each, proposed.get(each.name)) for each in attributes})
     found = {each.name: _of_present(each, prior.get(each.name), proposed.get(each.name)) for each in attributes}
-    replaced = [(each.name,) for each in attributes if each.replaces and found[each.name] != prior.get(each.name)]
+    replaced = [
+        (each.name,) for each in attributes if each.replaces and not each.same(prior.get(each.name), found[each.name])
+    ]
     return Plan(found, tuple(replaced))
+
+
+def with_defaults(attributes: tuple[Attribute, ...], proposed: State, config: State) -> State:
+    """`proposed`, with the default of what is no longer written instead of what is."""
+    missing = [each for each in attributes if each.default is not None and config.get(each.name) is None]
+    return {**proposed, **{each.name: each.default for each in missing}}
 
 
 def settled(attributes: tuple[Attribute, ...], answer: State, reference: State) -> State:

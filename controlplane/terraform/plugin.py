@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -62,6 +63,7 @@ def serve(environment: Mapping[str, str] = os.environ) -> int:
     if environment.get(COOKIE) != COOKIE_VALUE:
         sys.stderr.write(NOT_STARTED_BY_TERRAFORM + "\n")
         return 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for Terraform, which says StopProvider then
     waits, over = Waits(), threading.Event()
     parent = os.getppid()  # before it learns that we are there: it may be gone a moment later
     options = [("grpc.max_receive_message_length", UNLIMITED), ("grpc.max_send_message_length", UNLIMITED)]

@@ -8,6 +8,7 @@ goes to the one address: redirections are not followed, and what a `.netrc` says
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 from requests.auth import AuthBase
 
-from controlplane.terraform.diagnostics import Away, Diagnostic, Unfinished, refused
+from controlplane.terraform.diagnostics import Away, Diagnostic, ProviderError, Refused, Unfinished, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,16 @@ PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Before the second attempt, the third, …; the last one again and again."""
 PATIENCE_S = 300
 """For a call with all its repetitions: five minutes of 429 are more than any limit makes."""
-GATEWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+SHORTEST_PAUSE_S = 0.1
+"""Whatever the service says: `Retry-After: 0` is no reason to ask without end."""
+NO_NAMES = ("", ".", "..")
+"""An address loses them on its way, and what is behind them is something else: `topics/../whitelist` is the instance's."""
+GATEWAY = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
 PROBLEM = "application/problem+json"
 AGENT = "terraform-provider-sluice"
 LARGEST_PAGE = 200
@@ -108,17 +118,21 @@ class Client:
         body: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Any:
+        for name, text in ids.items():
+            if text in NO_NAMES:
+                raise ProviderError(Diagnostic("That is no name", f"{name} is {text!r}."))
         headers = {"Accept": f"application/json, {PROBLEM}", **({"Idempotency-Key": key} if key else {})}
-        waited_s, attempt = 0.0, 0
+        began, attempt = time.monotonic(), 0
         while True:
             try:
                 return self._once(lambda: self._send(call, ids, query, body, headers))
             except _AgainError as again:
                 pause_s = PAUSES_S[min(attempt, len(PAUSES_S) - 1)] if again.after_s is None else again.after_s
-                if waited_s + pause_s > self._patience_s:
+                pause_s = max(pause_s, SHORTEST_PAUSE_S)
+                if time.monotonic() - began + pause_s > self._patience_s:
                     raise again.error from again.__cause__
                 self.waits.pause(pause_s)
-                waited_s, attempt = waited_s + pause_s, attempt + 1
+                attempt += 1
 
     def _send(
         self,
@@ -158,9 +172,16 @@ class Client:
         if response.status_code < HTTPStatus.BAD_REQUEST:
             raise Away(Diagnostic(f"{self.url} sends its callers elsewhere", "Set endpoint to the address it names."))
         problem = _problem(response)
-        no = refused(response.status_code, problem or {"title": f"{self.url} answers {response.status_code}"})
+        no = refused(response.status_code, problem) if problem else self._foreign(response.status_code)
         is_open = response.status_code in GATEWAY if problem is None else problem.get("retriable") is True
         raise _AgainError(no, _seconds(response)) if is_open else no
+
+    def _foreign(self, status: int) -> Refused:
+        """Something else has answered, such as a proxy: its 404 does not say that a resource is gone."""
+        return Refused(
+            status,
+            {"title": f"{self.url} answers {status}", "detail": "The answer is not of Sluice: is endpoint right?"},
+        )
 
     def _content(self, response: requests.Response) -> Any:
         if response.status_code == HTTPStatus.NO_CONTENT or not response.content:

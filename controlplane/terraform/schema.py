@@ -32,6 +32,7 @@ class Attribute:
     required: bool = False
     computed: bool = False  # the service says it; with `settable`, where the configuration does not
     settable: bool = True
+    default: str | None = None  # where the configuration does not say, whatever is there
     sensitive: bool = False
     write_only: bool = False
     replaces: bool = False  # another value is another thing
@@ -67,6 +68,8 @@ class Attribute:
         if self.nested and isinstance(value, dict):
             meant = {each.name: each._meant(value.get(each.name)) for each in self.nested}  # noqa: SLF001  # of its kind
             value = {name: member for name, member in meant.items() if member is not None}
+        elif isinstance(value, dict):
+            value = {name: member for name, member in value.items() if member is not None}  # as if it were not written
         elif self.canonical is not None and value is not None and is_known(value):
             value = self.canonical(value)
         is_empty = self.empty_is_null and value is not None and value is not UNKNOWN and not value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.terraform import configuration
 from controlplane.terraform.diagnostics import Diagnostic, Missing, ProviderError, Refused, path_message
-from controlplane.terraform.planning import kept, planned, settled
+from controlplane.terraform.planning import kept, planned, settled, with_defaults
 from controlplane.terraform.protocol.messages import tf
 from controlplane.terraform.resources.base import Doing
 from controlplane.terraform.resources.catalogue import LOOKUPS, RESOURCES
@@ -138,7 +138,8 @@ class Provider:
         if proposed is None:
             _write(response.planned_state, None, resource.attributes)
             return
-        plan = planned(resource.attributes, prior, proposed)
+        config = from_msgpack(request.config.msgpack, resource.attributes) or {}
+        plan = planned(resource.attributes, prior, with_defaults(resource.attributes, proposed, config))
         _write(response.planned_state, plan.planned, resource.attributes)
         beside = () if prior is None else resource.replaced(prior, plan.planned)
         for path in (*plan.replaced, *((name,) for name in beside)):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from controlplane.terraform.schema import Attribute, Cty
 
 _UNKNOWN_CODE, _REFINED_CODE = 0, 12
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+"""Of whole numbers in msgpack; others are text, as Terraform itself has them."""
 
 
 def from_msgpack(data: bytes, attributes: tuple[Attribute, ...]) -> State | None:
@@ -76,4 +78,5 @@ def _packed(value: Any, nested: tuple[Attribute, ...] = ()) -> Any:
         return _packed_object(value, nested) if nested else {key: _packed(each) for key, each in value.items()}
     if isinstance(value, frozenset):
         return [_packed(each) for each in sorted(value, key=str)]
-    return format(value, "f") if isinstance(value, Decimal) else value
+    is_large = isinstance(value, int) and not _SMALLEST <= value <= _LARGEST
+    return format(value, "f") if isinstance(value, Decimal) else str(value) if is_large else value

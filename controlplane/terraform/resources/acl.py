@@ -31,13 +31,29 @@ class AclResource(Resource):
         ID,
         INSTANCE_ID,
         Attribute("principal", STRING, "User:anna, or User:* for everybody", required=True, replaces=True),
-        Attribute("host", STRING, "*, an address, or a CIDR block; by default *", computed=True, replaces=True),
+        Attribute(
+            "host", STRING, "*, an address, or a CIDR block; by default *", computed=True, default="*", replaces=True
+        ),
         Attribute("operation", STRING, "what", required=True, replaces=True, choices=OPERATIONS),
-        Attribute("permission", STRING, "by default ALLOW", computed=True, replaces=True, choices=("ALLOW", "DENY")),
+        Attribute(
+            "permission",
+            STRING,
+            "by default ALLOW",
+            computed=True,
+            default="ALLOW",
+            replaces=True,
+            choices=("ALLOW", "DENY"),
+        ),
         Attribute("resource_type", STRING, "of what", required=True, replaces=True, choices=TYPES),
         Attribute("resource_name", STRING, "its name; * with LITERAL: each", required=True, replaces=True),
         Attribute(
-            "pattern_type", STRING, "by default LITERAL", computed=True, replaces=True, choices=("LITERAL", "PREFIXED")
+            "pattern_type",
+            STRING,
+            "by default LITERAL",
+            computed=True,
+            default="LITERAL",
+            replaces=True,
+            choices=("LITERAL", "PREFIXED"),
         ),
     )
 

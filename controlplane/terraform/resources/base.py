@@ -91,6 +91,8 @@ def checked(attributes: Sequence[Attribute], config: State, path: tuple[str, ...
         value = config.get(each.name)
         if each.nested and isinstance(value, dict):
             found += checked(each.nested, value, (*path, each.name))
+        if isinstance(value, frozenset) and None in value:
+            found.append(Diagnostic("null is no member", f"{each.name} has one that is null.", (*path, each.name)))
         for one in value if isinstance(value, frozenset) else (value,):
             if each.choices and isinstance(one, str) and one not in each.choices:
                 detail = f"{each.name} is one of {', '.join(each.choices)}."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from controlplane.cli import operations as ops
-from controlplane.terraform.diagnostics import Diagnostic
+from controlplane.terraform.diagnostics import Diagnostic, ProviderError
 from controlplane.terraform.resources.base import ID, INSTANCE_ID, Doing, Resource, given, parts
 from controlplane.terraform.schema import NUMBER, STRING, STRINGS, Attribute
-from controlplane.terraform.values import UNKNOWN, State
+from controlplane.terraform.values import UNKNOWN, State, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,12 @@ class UserResource(Resource):
     def create(self, doing: Doing, planned: State) -> State:
         body = {**given(planned, "name", "mechanisms"), "password": _password(doing, planned)}
         doing.change(ops.USER_CREATE, body, instance_id=planned["instance_id"])
-        return self.read(doing.client, planned)
+        begun = {**planned, "id": f"{planned['instance_id']}/{planned['name']}"}
+        try:
+            return self.read(doing.client, begun)
+        except ProviderError as error:
+            error.state = {name: value if is_known(value) else None for name, value in begun.items()}
+            raise
 
     def read(self, client: Client, state: State) -> State:
         """Whether the password is still the one of the state nobody can say."""
@@ -71,11 +76,17 @@ class UserResource(Resource):
 
     def check(self, config: State) -> Sequence[Diagnostic]:
         """One of both passwords."""
-        written = [name for name in ("password", "password_wo") if config[name] is not None]
+        both = (config["password"], config["password_wo"])
+        written = [value for value in both if value is not None and value is not UNKNOWN]
+        is_open = UNKNOWN in both and len(written) < len(both)  # what is not known yet may be null
         found = list(super().check(config))
-        if len(written) != 1:
+        if len(written) != 1 and not is_open:
             found.append(Diagnostic("One of password and password_wo", "Write one of both, not both.", ("password",)))
-        if config["password_wo"] is not None and config["password_wo_version"] is None:
+        if (
+            is_known(config["password_wo"])
+            and config["password_wo"] is not None
+            and config["password_wo_version"] is None
+        ):
             detail = "Nobody can see whether password_wo is another: raise password_wo_version when it is."
             found.append(Diagnostic("password_wo has no version", detail, ("password_wo_version",)))
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.cli import operations as ops
-from controlplane.terraform.diagnostics import Missing
+from controlplane.terraform.diagnostics import Diagnostic, Missing, ProviderError
 from controlplane.terraform.resources.base import ID, INSTANCE_ID, Doing, Resource
 from controlplane.terraform.resources.instance import GONE
 from controlplane.terraform.schema import STRING, STRINGS, Attribute, networks
@@ -58,7 +58,9 @@ class WhitelistResource(Resource):
         self._put(doing, state, frozenset() if state["topic"] is None else None)
 
     def of_id(self, text: str) -> State:
-        instance_id, _, topic = text.partition("/")
+        instance_id, slash, topic = text.partition("/")
+        if not instance_id or (slash and not topic):
+            raise ProviderError(Diagnostic("That is no id to import", f"{text!r}: it is like ins-… or ins-…/orders."))
         return {"id": text, "instance_id": instance_id, "topic": topic or None}
 
     def _put(self, doing: Doing, state: State, cidrs: frozenset[str] | None) -> None:

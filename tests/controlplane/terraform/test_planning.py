@@ -7,8 +7,10 @@ from decimal import Decimal
 import msgpack
 import pytest
 
-from controlplane.terraform.diagnostics import Diagnostic, Missing, path_message, path_of, refused
-from controlplane.terraform.planning import changed, kept, planned, settled
+from controlplane.terraform.diagnostics import Diagnostic, Missing, ProviderError, path_message, path_of, refused
+from controlplane.terraform.planning import changed, kept, planned, settled, with_defaults
+from controlplane.terraform.resources.base import Doing
+from controlplane.terraform.resources.catalogue import RESOURCES
 from controlplane.terraform.schema import BOOL, NUMBER, SETTINGS, STRING, STRINGS, Attribute, networks
 from controlplane.terraform.values import UNKNOWN, is_known, number, plain
 from controlplane.terraform.wire import from_json, from_msgpack, to_msgpack
@@ -39,6 +41,8 @@ def whole(**members):
     [
         (whole(rate=5), {"rate": 5}),
         (whole(rate=Decimal("5.1")), {"rate": "5.1"}),
+        (whole(rate=10**30), {"rate": "1" + "0" * 30}),  # more than msgpack has: text, as Terraform has it
+        (whole(rate=-(10**30)), {"rate": "-1" + "0" * 30}),
         (whole(nets=frozenset(("b", "a"))), {"nets": ["a", "b"]}),
         (whole(settings={"x": "1"}), {"settings": {"x": "1"}}),
         (whole(nested={"on": True, "size": UNKNOWN}), {"nested": {"on": True, "size": msgpack.ExtType(0, b"\0")}}),
@@ -172,3 +176,76 @@ def test_a_refusal_is_one_diagnostic_for_each_field_or_one_at_what_its_code_is_a
 @pytest.mark.parametrize(("status", "kind"), [(404, True), (410, True), (403, False), (409, False)])
 def test_what_is_missing_is_an_error_of_its_own(status, kind):
     assert isinstance(refused(status, {}), Missing) is kind
+
+
+def nothing_of(kind):
+    """All attributes of a resource, none of them written."""
+    return dict.fromkeys(each.name for each in RESOURCES[kind].attributes)
+
+
+def test_a_setting_that_is_null_is_as_if_it_were_not_written():
+    plan = whole(settings={"x": None, "y": "1"})
+    assert settled(ALL, whole(settings={"y": "1"}), plan)["settings"] == plan["settings"]
+    assert settled(ALL, whole(settings={"y": "2"}), plan)["settings"] == {"y": "2"}
+
+
+def test_null_is_no_member_of_a_set():
+    config = {**nothing_of("sluice_topic"), "name": "orders", "tags": frozenset(("a", None))}
+    assert [each.path for each in RESOURCES["sluice_topic"].check(config)] == [("tags",)]
+
+
+def test_an_empty_placement_is_no_reason_for_another_instance():
+    attributes = RESOURCES["sluice_instance"].attributes
+    prior = {**nothing_of("sluice_instance"), "id": "ins-1"}
+    empty = {"zones": None, "apart_from": frozenset()}
+    assert planned(attributes, prior, {**prior, "placement": empty}).replaced == ()
+    other = {"zones": frozenset(("north",)), "apart_from": None}
+    assert planned(attributes, prior, {**prior, "placement": other}).replaced == (("placement",),)
+
+
+def test_a_default_holds_again_where_nothing_is_written_any_more():
+    """A rule that was to DENY, and no longer says so, is to ALLOW: the manual says that this is the default."""
+    attributes = RESOURCES["sluice_acl"].attributes
+    prior = {**nothing_of("sluice_acl"), "permission": "DENY", "host": "10.0.0.1", "pattern_type": "LITERAL"}
+    found = planned(attributes, prior, with_defaults(attributes, prior, {**prior, "permission": None, "host": None}))
+    assert (found.planned["permission"], found.planned["host"]) == ("ALLOW", "*")
+    assert found.replaced == (("host",), ("permission",))
+
+
+@pytest.mark.parametrize(
+    ("password", "write_only", "is_refused"),
+    [
+        (UNKNOWN, UNKNOWN, False),
+        (UNKNOWN, "s", False),
+        ("s", UNKNOWN, False),
+        (UNKNOWN, None, False),
+        (None, UNKNOWN, False),
+        (None, None, True),
+        ("s", "s", True),
+    ],
+)
+def test_of_two_passwords_those_that_are_not_known_yet_may_be_null(password, write_only, is_refused):
+    """`terraform validate` knows no variables: a module may have one for each of both."""
+    config = {**nothing_of("sluice_user"), "password": password, "password_wo": write_only, "password_wo_version": 1}
+    assert bool(RESOURCES["sluice_user"].check(config)) is is_refused
+
+
+def test_a_user_that_was_made_and_cannot_be_read_is_known_to_terraform():
+    class Service:
+        def change(self, *_call, **_ids):
+            return {}
+
+        def get(self, *_call, **_ids):
+            raise refused(403, {"title": "No"})
+
+    plan = {**nothing_of("sluice_user"), "instance_id": "ins-1", "name": "anna", "mechanisms": UNKNOWN}
+    with pytest.raises(ProviderError) as error:
+        RESOURCES["sluice_user"].create(Doing(Service(), {"password_wo": "s"}), plan)
+    assert error.value.state == {**plan, "id": "ins-1/anna", "mechanisms": None}
+
+
+@pytest.mark.parametrize("text", ["", "/", "ins-1/", "/orders"])
+def test_the_id_of_a_whitelist_that_is_none_is_refused_with_one_that_is(text):
+    """`ins-1/` is not the instance's: whoever writes it means a topic's."""
+    with pytest.raises(ProviderError, match="it is like ins-"):
+        RESOURCES["sluice_whitelist"].of_id(text)

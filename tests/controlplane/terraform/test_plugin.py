@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from controlplane.terraform.installing import install
 from controlplane.terraform.plugin import COOKIE, COOKIE_VALUE
 from controlplane.terraform.rest import Waits
 from controlplane.terraform.waiting import span_s
-from tests.controlplane.terraform.core import ROOT, Refused, Terraform
+from tests.controlplane.terraform.core import ROOT, UNKNOWN, Refused, Terraform
 from tests.support.waiting import wait_for
 
 
@@ -43,6 +44,16 @@ def test_nobody_else_reaches_the_socket():
         assert folder.stat().st_mode & 0o077 == 0
     assert started.status == 0
     assert not folder.exists()
+
+
+def test_ctrl_c_is_terraforms_affair():
+    """A terminal sends it to all that it runs; the provider that ended at once could not say what goes on."""
+    with Terraform({}) as started:
+        started.process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            started.process.wait(1.5)
+        assert started.call("GetProviderSchema").resource_schemas
+    assert started.status == 0
 
 
 def test_it_does_not_outlive_whoever_started_it():
@@ -82,11 +93,21 @@ def is_running(pid):
         ({"SLUICE_URL": "https://sluice.example.com"}, {"api_key": "two words"}, "api_key"),
     ],
 )
-def test_a_configuration_that_says_too_little_is_refused_at_the_attribute(environment, config, attribute):
-    with Terraform(environment) as started, pytest.raises(Refused) as refused:
-        started.configure(**config)
-    assert refused.value.attributes == [attribute]
-    assert "two words" not in str(refused.value.found)
+def test_a_configuration_that_says_too_little_is_refused_at_the_attribute(
+    process, monkeypatch, environment, config, attribute
+):
+    """By the process where Terraform's environment is not needed for it."""
+    if not environment:
+        with pytest.raises(Refused) as refused:
+            process.configure(**config)
+        assert refused.value.attributes == [attribute]
+        return
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ProviderError) as error:
+        configuration.client_of(config, Waits())
+    assert [each.path for each in error.value.diagnostics] == [(attribute,)]
+    assert "two words" not in str(error.value)
 
 
 def test_a_key_that_is_none_of_the_services_is_refused_with_what_to_set(between):
@@ -96,13 +117,10 @@ def test_a_key_that_is_none_of_the_services_is_refused_with_what_to_set(between)
             started.lookup("sluice_zones")
 
 
-def test_what_is_not_known_yet_is_not_asked():
-    with Terraform({}) as started:
-        from tests.controlplane.terraform.core import UNKNOWN
-
-        started.configure(endpoint=UNKNOWN, api_key="slc_x")
-        with pytest.raises(Refused, match="not known yet"):
-            started.lookup("sluice_zones")
+def test_what_is_not_known_yet_is_not_asked(process):
+    process.configure(endpoint=UNKNOWN, api_key="slc_x")
+    with pytest.raises(Refused, match="not known yet"):
+        process.lookup("sluice_zones")
 
 
 def test_a_key_that_goes_unencrypted_is_warned_about():
