@@ -15,6 +15,11 @@ NULL = "null"
 """Typed where an API takes null: "no limit", "its default"."""
 
 
+def role_body(text: str) -> dict[str, str]:
+    """A role of all organisations by its name, or one of the organisation's own by its id."""
+    return {"custom_role": text} if text.startswith("rol-") else {"role": text}
+
+
 def said(**members: object) -> dict[str, Any]:
     """The members that were typed: an option that was left out is left out of the request, too."""
     return {name: value for name, value in members.items() if value is not None}

@@ -63,7 +63,7 @@ FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance with its state, size and use. While one changes its state, the rows come again every 2 s."""
     search = searched(request)
-    rows = selectors.instance_list(organisation=caller.organisation)
+    rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
@@ -112,7 +112,8 @@ def _places_to_choose(caller: Caller) -> dict[str, Any]:
     zones = [name for name, takes_new in zones_offered().items() if takes_new]
     if len(cluster_list()) == 1:
         return {"zones": zones}
-    rows = selectors.instance_list(organisation=caller.organisation).order_by("-created_at", "pk")
+    rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
+    rows = rows.order_by("-created_at", "pk")
     return {"zones": zones, "others": list(rows.values_list("pk", "name")[:MOST_OTHERS])}
 
 
@@ -296,6 +297,7 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_config", caller.organisation.id, instance.id)
         try:
+            caller.limits.admit_config(form.changes)
             purchases.instance_change(
                 organisation=caller.organisation,
                 actor=caller.actor,
