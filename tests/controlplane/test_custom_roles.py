@@ -163,6 +163,7 @@ PAIRS = (
 @pytest.mark.parametrize("seed", range(6))
 def test_rest_and_the_console_admit_the_same(alice, bob, instance, admin, flow_master, seed):
     """What a role opens is written down once; here both doors are tried. What is sent is empty: who is admitted is told so."""
+    assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     source = random.Random(seed)
     wanted = source.sample(SCOPES, source.randint(1, 5))
     kinds = {each: source.choice(("look", "change")) if each in CHANGING else "look" for each in wanted}
