@@ -105,7 +105,7 @@ BY_ADDRESS = (
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
 LOOK, CHANGE = "look", "change"
 CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
-"""Scopes of which a role may hold the change. What the others change (members, budgets, the price plan) is for owners to decide."""
+"""Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
 OF_ONESELF = ("api-keys",)
 """What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys."""
 NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles")
@@ -171,23 +171,27 @@ class Limits:
             return
         needed = scope if changes or scope in NOT_BY_READING else READ
         if self.is_role and self.is_whole_key:
-            raise Forbidden(f"{_NOT_IN_ROLE}: it needs the scope {needed}", code="not_in_role")
+            raise Forbidden(f"your role does not include this: it needs the scope {needed}", code="not_in_role")
         raise Forbidden(f"this API key may not do that: it needs the scope {needed}", code="scope_needed")
 
     def _admit_instance(self, text: str, instance_id: object, *, changes: bool) -> None:
         if self.instances is None:
             return
         if instance_id is None and (changes or not any(_begins(text, each) for each in OF_SOME_INSTANCES)):
-            what = "your role" if self.is_role and self.is_whole_key else "this API key"
-            raise Forbidden(f"{what} is for some instances alone", code="instances_limited")
+            if self.is_role and self.is_whole_key:
+                raise Forbidden("your role is for some instances alone", code="instances_limited")
+            raise Forbidden("this API key is for some instances alone", code="instances_limited")
         if instance_id is not None and instance_id not in self.instances:
             raise NotFound(f"no instance {instance_id}")
 
     def admit_config(self, config: Collection[str]) -> None:
         """Whether it may set these members of an instance's configuration. Raises Forbidden."""
         guards = sorted(GUARDS.intersection(config))
-        if guards and not self.has(ACCESS):
-            raise Forbidden(f"this API key may not set {guards[0]}: it needs the scope {ACCESS}", code="scope_needed")
+        if not guards or self.has(ACCESS):
+            return
+        if self.is_role and self.is_whole_key:
+            raise Forbidden(f"your role may not set {guards[0]}: it needs the scope {ACCESS}", code="not_in_role")
+        raise Forbidden(f"this API key may not set {guards[0]}: it needs the scope {ACCESS}", code="scope_needed")
 
 
 NO_LIMITS = Limits()

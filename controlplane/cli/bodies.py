@@ -15,9 +15,13 @@ NULL = "null"
 """Typed where an API takes null: "no limit", "its default"."""
 
 
-def role_body(text: str) -> dict[str, str]:
-    """A role of all organisations by its name, or one of the organisation's own by its id."""
-    return {"custom_role": text} if text.startswith("rol-") else {"role": text}
+def role_body(text: str, *, names: tuple[str, ...]) -> dict[str, str]:
+    """A role of all organisations, one of `names`, or one of the organisation's own by its id. Raises Misused."""
+    if text.startswith("rol-"):
+        return {"custom_role": text}
+    if text not in names:
+        raise Misused(f"{text} is no role: there are {', '.join(names)}, and those of your own by id")
+    return {"role": text}
 
 
 def said(**members: object) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -35,7 +35,7 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     """Another role: owners decide everything, members create and change, viewers look."""
     session = of(ctx)
-    session.change(ops.MEMBER_ROLE, body=role_body(role), membership_id=_id(session, member))
+    session.change(ops.MEMBER_ROLE, body=role_body(role, names=get_args(Role)), membership_id=_id(session, member))
 
 
 @app.add("remove")

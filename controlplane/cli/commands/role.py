@@ -10,6 +10,7 @@ from controlplane.cli import completion
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.commands.key import Scope
+from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Limit, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
@@ -65,12 +66,16 @@ def change(
     look: Look = None,
     change: Change = None,
     instance: Instances = None,
+    all_instances: Annotated[bool, typer.Option("--all-instances", help="For all again, those to come too.")] = False,
     description: Description = None,
 ) -> None:
     """What it opens, for all who have it. Scopes that are given replace those of before, and so do instances."""
+    if instance and all_instances:
+        raise Misused("give --instance or --all-instances, not both")
     session = of(ctx)
     scopes = _scopes(look, change) or None
     body = said(name=name, scopes=scopes, instances=_ids(session, instance), description=description)
+    body |= {"instances": None} if all_instances else {}
     session.change(ops.ROLE_CHANGE, body=body, role_id=role)
 
 

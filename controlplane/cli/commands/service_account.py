@@ -18,6 +18,7 @@ app = Commands("Service accounts: what programs act as, whoever comes and goes."
 LISTED = columns("id", "name", "role", "custom_role.name", "description", "created_at", "disabled_at")
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
+NAMES = ("member", "viewer")
 ROLES = "member, viewer, or the id of a role of your own."
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 
@@ -42,7 +43,7 @@ def create(
     description: Description = None,
 ) -> None:
     """A new one, without keys; owners decide."""
-    body = {"name": name, **role_body(role), **said(description=description)}
+    body = {"name": name, **role_body(role, names=NAMES), **said(description=description)}
     of(ctx).change(ops.SERVICE_ACCOUNT_CREATE, body=body)
 
 
@@ -55,7 +56,7 @@ def change(
     description: Description = None,
 ) -> None:
     """Another name, role or description."""
-    body = said(name=name, description=description) | (role_body(role) if role else {})
+    body = said(name=name, description=description) | (role_body(role, names=NAMES) if role else {})
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body=body, service_account_id=service_account)
 
 

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from controlplane.accounts.scopes import ALARMS
 from controlplane.admission import endings, prepaid, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.admission.places import zones_offered
@@ -33,7 +34,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Conflict, Invalid, SluiceError
+from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
@@ -126,9 +127,12 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     context = _estimate(caller, form, {})
     if context["price"] is None and request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)
-    changed = request.GET.get("instance")
-    if changed:
-        instance = selectors.instance_get(organisation=caller.organisation, instance_id=changed)
+    instance_id = request.GET.get("instance")
+    if instance_id:
+        rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
+        instance = rows.filter(pk=instance_id).first()
+        if instance is None:
+            raise NotFound(f"no instance {instance_id}")
         context["price_now"] = _price_of(caller, _sizes_now(instance))
     return render(request, "console/parts/price.html", context)
 
@@ -159,7 +163,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),
         "snippets": guide(instance, routes[0], bootstrap),
-        "firing": alarms_firing(instance),
+        "firing": alarms_firing(instance) if caller.limits.covers(ALARMS, changes=False) else [],
         "policy_problem": problem_get(instance),
         "paid_until": prepaid.paid_until(instance),
         "has_expired": instance.state == InstanceState.ISOLATED
