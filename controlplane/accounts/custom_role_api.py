@@ -11,7 +11,6 @@ from rest_framework.views import APIView
 
 from controlplane.accounts import custom_roles
 from controlplane.accounts.permissions import OwnerPermission, caller_of
-from controlplane.accounts.scopes import CHANGE, LOOK
 from controlplane.api import pagination
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 
@@ -23,8 +22,28 @@ SCOPES_HELP = "scopes of API keys, each to look or to change; of read, billing, 
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 
 
-class _Scopes(serializers.DictField):
-    child = serializers.ChoiceField(choices=[(LOOK, LOOK), (CHANGE, CHANGE)])
+def _look() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=custom_roles.LOOK_CHOICES, required=False)
+
+
+def _change() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=custom_roles.CHANGE_CHOICES, required=False)
+
+
+class CustomRoleScopesSerializer(StrictSerializer):
+    """Of each scope whether it may be looked at, or changed as well; one that is left out is closed."""
+
+    not_empty = True
+
+    read = _look()
+    instances = _change()
+    topics = _change()
+    messages = _change()
+    access = _change()
+    alarms = _change()
+    billing = _look()
+    audit = _look()
+    members = _look()
 
 
 def _instances() -> serializers.ListField:
@@ -43,16 +62,18 @@ class CustomRoleCreateSerializer(StrictSerializer):
 
     name = StrictCharField(max_length=128)
     description = StrictCharField(max_length=custom_roles.LONGEST_DESCRIPTION, allow_blank=True, default="")
-    scopes = _Scopes(allow_empty=False, help_text=SCOPES_HELP)
+    scopes = CustomRoleScopesSerializer(help_text=SCOPES_HELP)
     instances = _instances()
 
 
 class CustomRoleChangeSerializer(StrictSerializer):
     """What is left out stays."""
 
+    not_empty = True
+
     name = StrictCharField(max_length=128, required=False)
     description = StrictCharField(max_length=custom_roles.LONGEST_DESCRIPTION, allow_blank=True, required=False)
-    scopes = _Scopes(allow_empty=False, required=False, help_text=SCOPES_HELP)
+    scopes = CustomRoleScopesSerializer(required=False, help_text=SCOPES_HELP)
     instances = _instances()
 
 
@@ -62,7 +83,7 @@ class CustomRoleSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    scopes = _Scopes(help_text=SCOPES_HELP)
+    scopes = CustomRoleScopesSerializer(help_text=SCOPES_HELP)
     instances = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text=INSTANCES_HELP)
     created_at = serializers.DateTimeField()
 

@@ -36,6 +36,8 @@ MOST = 50
 """Of an organisation."""
 MOST_INSTANCES = 500
 LONGEST_DESCRIPTION = 512
+LOOK_CHOICES = [(LOOK, LOOK)]
+CHANGE_CHOICES = [(LOOK, LOOK), (CHANGE, CHANGE)]
 _INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8}")
 
 

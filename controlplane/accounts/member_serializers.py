@@ -59,6 +59,8 @@ class OrganisationMemberPageSerializer(serializers.Serializer[Any]):
 class RoleSerializer(StrictSerializer):
     """What a member may do: `role`, or `custom_role`."""
 
+    not_empty = True
+
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     custom_role = StrictCharField(max_length=32, required=False, help_text="id of a role of the organisation's own")
 
