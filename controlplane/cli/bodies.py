@@ -15,13 +15,15 @@ NULL = "null"
 """Typed where an API takes null: "no limit", "its default"."""
 
 
-def role_body(text: str, *, names: tuple[str, ...]) -> dict[str, str]:
-    """A role of all organisations, one of `names`, or one of the organisation's own by its id. Raises Misused."""
+def role_typed(text: str | None, *, names: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """One of `names`, or behind it a role of the organisation's own by its id; what it is not is None. Raises Misused."""
+    if text is None:
+        return None, None
     if text.startswith("rol-"):
-        return {"custom_role": text}
+        return None, text
     if text not in names:
         raise Misused(f"{text} is no role: there are {', '.join(names)}, and those of your own by id")
-    return {"role": text}
+    return text, None
 
 
 def said(**members: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import role_body
+from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.errors import Missing
 from controlplane.cli.options import Commands, Limit, Yes
 from controlplane.cli.session import Session, of
@@ -35,7 +35,9 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     """Another role: owners decide everything, members create and change, viewers look."""
     session = of(ctx)
-    session.change(ops.MEMBER_ROLE, body=role_body(role, names=get_args(Role)), membership_id=_id(session, member))
+    one, own = role_typed(role, names=get_args(Role))
+    body = said(role=one, custom_role=own)
+    session.change(ops.MEMBER_ROLE, body=body, membership_id=_id(session, member))
 
 
 @app.add("remove")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import role_body, said
+from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.commands.key import LISTED as KEYS_LISTED
 from controlplane.cli.commands.key import ONCE, Addresses, Expires, Instances, Scopes, limits_of
 from controlplane.cli.options import Commands, Limit, Yes
@@ -43,7 +43,8 @@ def create(
     description: Description = None,
 ) -> None:
     """A new one, without keys; owners decide."""
-    body = {"name": name, **role_body(role, names=NAMES), **said(description=description)}
+    one, own = role_typed(role, names=NAMES)
+    body = said(name=name, role=one, custom_role=own, description=description)
     of(ctx).change(ops.SERVICE_ACCOUNT_CREATE, body=body)
 
 
@@ -56,7 +57,8 @@ def change(
     description: Description = None,
 ) -> None:
     """Another name, role or description."""
-    body = said(name=name, description=description) | (role_body(role, names=NAMES) if role else {})
+    one, own = role_typed(role, names=NAMES)
+    body = said(name=name, role=one, custom_role=own, description=description)
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body=body, service_account_id=service_account)
 
 
