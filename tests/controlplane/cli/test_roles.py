@@ -24,4 +24,4 @@ def test_the_life_of_one(ok, as_alice, alice, bob):
 def test_what_contradicts_itself_is_not_sent(as_alice, alice, bob):
     assert as_alice("member", "role", "bob@example.com", "king").status == 2
     assert as_alice("role", "change", "rol-abcdefghijkl", "--instance", "x", "--all-instances").status == 2
-    assert as_alice("role", "change", "rol-abcdefghijkl").status == 4
+    assert as_alice("role", "change", "rol-abcdefghijkl", "--name", "x").status == 4
