@@ -185,6 +185,8 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "RoleEnum": "controlplane.tenants.models.Role",
+        "RoleScopeLookEnum": "controlplane.accounts.custom_roles.LOOK_CHOICES",
+        "RoleScopeChangeEnum": "controlplane.accounts.custom_roles.CHANGE_CHOICES",
         "ServiceAccountRoleEnum": "controlplane.accounts.service_accounts.ROLE_CHOICES",
         "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
         "TopicHintEnum": "controlplane.topic_insights.hints.CODES",

@@ -10,6 +10,7 @@ from controlplane import metrics, probes
 from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
+from controlplane.accounts import custom_role_api as custom_roles
 from controlplane.accounts import member_api as members
 from controlplane.accounts import service_account_api as service_accounts
 from controlplane.admission import api as admission
@@ -105,6 +106,8 @@ urlpatterns = [
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>/rotate", accounts.ApiKeyRotateApi.as_view()),
+    path(f"{V1}/roles", custom_roles.CustomRolesApi.as_view()),
+    path(f"{V1}/roles/<id:role_id>", custom_roles.CustomRoleApi.as_view()),
     path(f"{V1}/service-accounts", service_accounts.ServiceAccountsApi.as_view()),
     path(f"{V1}/service-accounts/<id:service_account_id>", service_accounts.ServiceAccountApi.as_view()),
     path(f"{V1}/service-accounts/<id:service_account_id>/keys", service_accounts.ServiceAccountKeysApi.as_view()),

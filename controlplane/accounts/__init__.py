@@ -4,6 +4,7 @@ keys access_keys            the text of an API key, and what is stored of it; ke
 scopes key_rules            what a key may do, by address of REST; what it may be limited to (both pure)
 key_use key_expiry          from where and when keys are used; whose expires is told
 service_accounts service_account_api service_account_serializers   identities without a person
+custom_roles custom_role_api   roles of an organisation's own
 authentication permissions  who calls REST, and what the caller's role may do
 attempts                    how often someone may try to sign in
 joining                     people and organisations together: signing up, joining one by a link

@@ -45,7 +45,7 @@ class ApiKeysApi(APIView):
     @extend_schema(responses=ApiKeyPageSerializer, parameters=pagination.PARAMETERS, tags=["account"])
     def get(self, request: Request) -> Response:
         """API keys of the organisation, revoked ones too; never a secret."""
-        rows = selectors.api_key_list(organisation=request.user.organisation)
+        rows = selectors.api_keys_of(request.user)
         keys, following = pagination.rows_page(request, rows)
         return Response(pagination.body(ApiKeySerializer(keys, many=True).data, following))
 

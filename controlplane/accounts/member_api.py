@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts import joining
+from controlplane.accounts import custom_roles, joining
 from controlplane.accounts.member_serializers import (
     InvitationPageSerializer,
     InvitationSerializer,
@@ -22,7 +22,7 @@ from controlplane.accounts.member_serializers import (
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
 from controlplane.api import pagination
 from controlplane.core.errors import NotFound
-from controlplane.tenants import invitations, services
+from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
 
@@ -70,11 +70,11 @@ class MemberApi(APIView):
         body = RoleSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = caller_of(request)
-        changed = services.member_role_set(
+        changed = custom_roles.member_role_give(
             organisation=caller.organisation,
             actor=caller.actor,
             membership_id=_id(membership_id),
-            role=Role(body.validated_data["role"]),
+            **body.validated_data,
         )
         return Response(OrganisationMemberSerializer(changed, context={"may_manage": caller.may_manage}).data)
 

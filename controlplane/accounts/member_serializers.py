@@ -8,6 +8,7 @@ from django.core.validators import EmailValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.accounts.serializers import NamedSerializer
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.tenants.models import Membership, Role
 
@@ -36,7 +37,8 @@ class OrganisationMemberSerializer(serializers.Serializer[Membership]):
     id = serializers.IntegerField(source="pk", help_text="of the membership")
     email = serializers.EmailField(source="user.email")
     name = serializers.CharField(source="user.name", help_text="empty: the person has given none")
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = serializers.ChoiceField(choices=Role.choices, help_text="viewer where there is a custom_role, which decides")
+    custom_role = NamedSerializer(allow_null=True, help_text="in place of role; null: none")
     second_factor = serializers.SerializerMethodField(
         help_text="whether the person has one; null: only owners are told"
     )
@@ -55,9 +57,12 @@ class OrganisationMemberPageSerializer(serializers.Serializer[Any]):
 
 
 class RoleSerializer(StrictSerializer):
-    """What a member may do."""
+    """What a member may do: `role`, or `custom_role`."""
 
-    role = serializers.ChoiceField(choices=Role.choices)
+    not_empty = True
+
+    role = serializers.ChoiceField(choices=Role.choices, required=False)
+    custom_role = StrictCharField(max_length=32, required=False, help_text="id of a role of the organisation's own")
 
 
 class InviteSerializer(StrictSerializer):

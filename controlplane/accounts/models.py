@@ -227,6 +227,8 @@ class ServiceAccount(models.Model):
     name = models.CharField(max_length=128)
     description = models.CharField(max_length=512, default="", blank=True)
     role = models.CharField(max_length=16, choices=Role)  # never that of an owner: service_accounts.py
+    # In place of `role`, which is a viewer's then.
+    custom_role = models.ForeignKey("tenants.CustomRole", models.PROTECT, null=True, related_name="service_accounts")
     created_by = models.CharField(max_length=254)  # the actor
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # null: its keys are good
@@ -240,6 +242,10 @@ class ServiceAccount(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
                 condition=models.Q(role__in=(Role.MEMBER, Role.VIEWER)), name="no_service_account_owns"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(custom_role__isnull=True) | models.Q(role=Role.VIEWER),
+                name="account_with_a_custom_role_is_a_viewer_beside",
             ),
             models.UniqueConstraint(
                 fields=["organisation", "name"],

@@ -12,7 +12,6 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
-from controlplane.tenants.models import Role
 from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class RolePermission(BasePermission):
         changes = request.method not in SAFE_METHODS and not self.looks_only
         caller.admit(changes=changes)
         caller.limits.admit(*_place_of(request), changes=changes)
-        if caller.role == Role.VIEWER and changes:
+        if changes and not caller.may_change:
             raise Forbidden("viewers may look, but not change anything")
         if request.method not in SAFE_METHODS:
             dry_runs.refuse_unknown(request, view)

@@ -23,6 +23,9 @@ forgets here is closed. A key that makes keys would make one that may do more th
 to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both. Nor
 does any key of a service account.
 
+A role of an organisation's own (`of_role`) is made of the same scopes, each to look or to change, and asked by the same table. It
+opens no scope of its own: whoever has it makes keys for themselves, which do what the role and the key both allow (`both`).
+
 A key of some instances finds these alone. What concerns the organisation as a whole is not for it.
 """
 
@@ -100,9 +103,15 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
-NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts")
+LOOK, CHANGE = "look", "change"
+CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
+"""Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
+OF_ONESELF = ("api-keys",)
+"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys."""
+NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
+_NOT_IN_ROLE = "your role does not include this"
 _NEEDS_PERSON = "a person decides this: service accounts change no keys, no members and no service accounts"
 OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")
 """What has no instance in its address and yet is for a key of some instances: it is shown what belongs to these."""
@@ -110,21 +119,33 @@ OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one key. None: no limit of this kind."""
+    """Of one key, of one role, or of both together. None: no limit of this kind."""
 
-    scopes: frozenset[str] | None = None
+    scopes: frozenset[str] | None = None  # to change, and to look at what they change
     instances: frozenset[str] | None = None
     is_bound: bool = False  # to addresses, or to a time
     is_of_person: bool = True  # False: of a service account
+    looks: frozenset[str] = frozenset()  # to look at, beside those of `scopes`
+    is_role: bool = False  # a role of the organisation's own is part of it
+    is_whole_key: bool = True  # the key beside the role has no limits, or there is none
 
     @property
     def is_none(self) -> bool:
         """Whether the key may do whatever its owner may, but for keys and members where it is bound."""
-        return self.scopes is None and self.instances is None
+        return self.scopes is None and self.instances is None and not self.is_role
 
     def has(self, scope: str) -> bool:
-        """Whether the scope is among its own."""
+        """Whether it may change what the scope is about."""
         return self.scopes is None or scope in self.scopes
+
+    def covers(self, scope: str, *, changes: bool) -> bool:
+        """Whether it may change, or look at, what the scope is about."""
+        if scope == ANY or self.has(scope):
+            return True
+        if changes:
+            return False
+        may_read = self.has(READ) or READ in self.looks
+        return scope in self.looks or (scope not in NOT_BY_READING and may_read)
 
     def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
         """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
@@ -136,16 +157,29 @@ class Limits:
                 raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
         if self.is_none:
             return
-        scope = scope_of(text)
+        if self.is_role and self.is_whole_key and any(_begins(text, each) for each in OF_ONESELF):
+            return
+        self._admit_scope(scope_of(text), changes=changes)
+        self._admit_instance(text, ids.get("instance_id"), changes=changes)
+
+    def _admit_scope(self, scope: str | None, *, changes: bool) -> None:
         if scope is None:
+            if self.is_role:
+                raise Forbidden(_NOT_IN_ROLE, code="not_in_role")
             raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
-        if not self._covers(scope, changes=changes):
-            needed = scope if changes or scope in NOT_BY_READING else READ
-            raise Forbidden(f"this API key may not do that: it needs the scope {needed}", code="scope_needed")
+        if self.covers(scope, changes=changes):
+            return
+        needed = scope if changes or scope in NOT_BY_READING else READ
+        if self.is_role and self.is_whole_key:
+            raise Forbidden(f"your role does not include this: it needs the scope {needed}", code="not_in_role")
+        raise Forbidden(f"this API key may not do that: it needs the scope {needed}", code="scope_needed")
+
+    def _admit_instance(self, text: str, instance_id: object, *, changes: bool) -> None:
         if self.instances is None:
             return
-        instance_id = ids.get("instance_id")
         if instance_id is None and (changes or not any(_begins(text, each) for each in OF_SOME_INSTANCES)):
+            if self.is_role and self.is_whole_key:
+                raise Forbidden("your role is for some instances alone", code="instances_limited")
             raise Forbidden("this API key is for some instances alone", code="instances_limited")
         if instance_id is not None and instance_id not in self.instances:
             raise NotFound(f"no instance {instance_id}")
@@ -153,16 +187,40 @@ class Limits:
     def admit_config(self, config: Collection[str]) -> None:
         """Whether it may set these members of an instance's configuration. Raises Forbidden."""
         guards = sorted(GUARDS.intersection(config))
-        if guards and not self.has(ACCESS):
-            raise Forbidden(f"this API key may not set {guards[0]}: it needs the scope {ACCESS}", code="scope_needed")
-
-    def _covers(self, scope: str, *, changes: bool) -> bool:
-        if scope == ANY or self.has(scope):
-            return True
-        return not changes and scope not in NOT_BY_READING and self.has(READ)
+        if not guards or self.has(ACCESS):
+            return
+        if self.is_role and self.is_whole_key:
+            raise Forbidden(f"your role may not set {guards[0]}: it needs the scope {ACCESS}", code="not_in_role")
+        raise Forbidden(f"this API key may not set {guards[0]}: it needs the scope {ACCESS}", code="scope_needed")
 
 
 NO_LIMITS = Limits()
+
+
+def of_role(scopes: Mapping[str, str], instances: Collection[str] | None) -> Limits:
+    """What a role of an organisation's own is made of: `scopes` with "look" or "change" of each."""
+    return Limits(
+        scopes=frozenset(scope for scope, kind in scopes.items() if kind == CHANGE and scope in CHANGING),
+        looks=frozenset(scopes),
+        instances=None if instances is None else frozenset(instances),
+        is_role=True,
+    )
+
+
+def both(key: Limits, role: Limits) -> Limits:
+    """What a key may do whose owner has a role of the organisation's own: what both allow."""
+    ids = [each.instances for each in (key, role) if each.instances is not None]
+    return Limits(
+        scopes=frozenset(each for each in SCOPES if key.covers(each, changes=True) and role.covers(each, changes=True)),
+        looks=frozenset(
+            each for each in SCOPES if key.covers(each, changes=False) and role.covers(each, changes=False)
+        ),
+        instances=frozenset.intersection(*ids) if ids else None,
+        is_bound=key.is_bound,
+        is_of_person=key.is_of_person,
+        is_role=True,
+        is_whole_key=key.is_none,
+    )
 
 
 def scope_of(text: str) -> str | None:

@@ -11,7 +11,7 @@ from django.db.models import Q
 from controlplane.accounts import access_keys, keys, standing
 from controlplane.accounts.key_use import is_from, use_note, use_refused
 from controlplane.accounts.models import AccessKey, ApiKey, ServiceAccount, User
-from controlplane.accounts.scopes import NO_LIMITS, Limits
+from controlplane.accounts.scopes import MESSAGES, NO_LIMITS, Limits, both, of_role
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import came_by, current
@@ -19,6 +19,8 @@ from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+
+    from controlplane.tenants.models import CustomRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Caller:
     key: ApiKey | None = None  # None: somebody in front of the console, or a signature
     is_by_earlier_secret: bool = False  # of a key that has two: this one ends
     service_account: ServiceAccount | None = None
+    custom_role: CustomRole | None = None  # in place of `role`, which is a viewer's then
+    page: str | None = None  # the scope of the console's page where they are; None: by REST, or in no scope
 
     @property
     def person(self) -> User:
@@ -42,13 +46,18 @@ class Caller:
 
     @property
     def limits(self) -> Limits:
-        """Of the API key that was presented. An earlier secret is bound to a time: it may not prolong itself."""
-        if self.key is None:
-            return NO_LIMITS
-        limits = self.key.limits
-        return replace(
-            limits, is_bound=limits.is_bound or self.is_by_earlier_secret, is_of_person=self.user is not None
-        )
+        """Of the API key that was presented, and of a role of the organisation's own: what both allow.
+
+        An earlier secret is bound to a time: it may not prolong itself.
+        """
+        limits = NO_LIMITS
+        if self.key is not None:
+            limits = self.key.limits
+            is_bound = limits.is_bound or self.is_by_earlier_secret
+            limits = replace(limits, is_bound=is_bound, is_of_person=self.user is not None)
+        if self.custom_role is None:
+            return limits
+        return both(limits, of_role(self.custom_role.scopes, self.custom_role.instances))
 
     @property
     def is_operator(self) -> bool:
@@ -62,8 +71,15 @@ class Caller:
 
     @property
     def may_change(self) -> bool:
-        """Everyone but a viewer."""
-        return self.role != Role.VIEWER
+        """Everyone but a viewer. With a role of the organisation's own: on a page what that is about, else anything at all.
+
+        By REST, `limits` has decided already what.
+        """
+        if self.custom_role is None:
+            return self.role != Role.VIEWER
+        if self.page is not None:
+            return self.limits.covers(self.page, changes=True)
+        return True
 
     def may_change_in(self, scope: str) -> bool:
         """The same, where the key has the scope."""
@@ -77,12 +93,14 @@ class Caller:
     @property
     def may_read_messages(self) -> bool:
         """Everyone but a viewer sees what stands in messages; viewers see where they are and how large."""
+        if self.custom_role is not None:
+            return self.limits.covers(MESSAGES, changes=False)
         return self.role != Role.VIEWER
 
     @property
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
-        return self.role == Role.OWNER and self.user is not None
+        return self.role == Role.OWNER and self.user is not None and self.custom_role is None
 
     def admit(self, *, changes: bool) -> None:
         """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden.
@@ -112,11 +130,13 @@ class SigningCaller:
 def caller_in(*, user: User, organisation_id: str) -> Caller:
     """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others."""
     membership = (
-        Membership.objects.filter(organisation_id=organisation_id, user=user).select_related("organisation").first()
+        Membership.objects.filter(organisation_id=organisation_id, user=user)
+        .select_related("organisation", "custom_role")
+        .first()
     )
     if membership is None:
         raise NotFound(f"no organisation {organisation_id}")
-    return Caller(user, membership.organisation, Role(membership.role))
+    return Caller(user, membership.organisation, Role(membership.role), custom_role=membership.custom_role)
 
 
 def operator_named(email: str) -> User:
@@ -138,7 +158,7 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         raise refused
     key = (
         ApiKey.objects.unscoped("the key decides the organisation")
-        .select_related("user", "organisation", "service_account")
+        .select_related("user", "organisation", "service_account__custom_role")
         .filter(
             Q(user__is_active=True) | Q(service_account__deleted_at=None, service_account__isnull=False),
             prefix=prefix,
@@ -199,14 +219,31 @@ def access_key_list(*, organisation: Organisation) -> QuerySet[AccessKey]:
 def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
     """None: the key's owner has left the organisation, and the key left with them."""
     if isinstance(key, ApiKey) and key.service_account is not None:
+        account = key.service_account
         return Caller(
-            None, key.organisation, Role(key.service_account.role), key=key, service_account=key.service_account
+            None,
+            key.organisation,
+            Role(account.role),
+            key=key,
+            service_account=account,
+            custom_role=account.custom_role,
         )
     if key.user is None:
         return None
-    membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
+    rows = Membership.objects.filter(organisation=key.organisation, user=key.user).select_related("custom_role")
+    membership = rows.first()
     presented = key if isinstance(key, ApiKey) else None
-    return Caller(key.user, key.organisation, Role(membership.role), key=presented) if membership else None
+    if membership is None or (presented is None and membership.custom_role is not None):
+        return None  # what is signed is not asked by address: the table of scopes says nothing of it
+    return Caller(key.user, key.organisation, Role(membership.role), key=presented, custom_role=membership.custom_role)
+
+
+def api_keys_of(caller: Caller) -> QuerySet[ApiKey]:
+    """Keys that the caller is shown: with a role of the organisation's own those that are theirs, else all."""
+    rows = api_key_list(organisation=caller.organisation)
+    if caller.custom_role is None:
+        return rows
+    return rows.filter(user=caller.user, service_account=caller.service_account)
 
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:
@@ -216,7 +253,7 @@ def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:
 
 def service_account_list(*, organisation: Organisation) -> QuerySet[ServiceAccount]:
     """Service accounts of an organisation, in the order in which they were made; without those that were deleted."""
-    return ServiceAccount.objects.for_organisation(organisation).filter(deleted_at=None)
+    return ServiceAccount.objects.for_organisation(organisation).filter(deleted_at=None).select_related("custom_role")
 
 
 def service_account_get(*, organisation: Organisation, service_account_id: str) -> ServiceAccount:

@@ -54,7 +54,7 @@ class ApiKeyRotateSerializer(StrictSerializer):
 
 
 class NamedSerializer(serializers.Serializer[Any]):
-    """A service account that is named: the id stays when the name changes."""
+    """A service account or a role that is named: the id stays when the name changes."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -144,6 +144,7 @@ class CallerSerializer(serializers.Serializer[Any]):
         source="user.email", default=None, allow_null=True, help_text="null: a service account"
     )
     service_account = NamedSerializer(allow_null=True, help_text="null: a person")
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = serializers.ChoiceField(choices=Role.choices, help_text="viewer where there is a custom_role, which decides")
+    custom_role = NamedSerializer(allow_null=True, help_text="in place of role; null: none")
     organisation = OrganisationSerializer()
     key = ApiKeyLimitsSerializer()

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.accounts.serializers import NamedSerializer
 from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictSerializer
 
@@ -15,7 +16,8 @@ class ServiceAccountCreateSerializer(StrictSerializer):
 
     name = StrictCharField(max_length=128)
     description = StrictCharField(max_length=LONGEST_DESCRIPTION, allow_blank=True, default="")
-    role = serializers.ChoiceField(choices=ROLE_CHOICES, help_text="never owner")
+    role = serializers.ChoiceField(choices=ROLE_CHOICES, required=False, help_text="never owner")
+    custom_role = StrictCharField(max_length=32, required=False, help_text="in place of role, the id of one's own")
 
 
 class ServiceAccountChangeSerializer(StrictSerializer):
@@ -26,6 +28,7 @@ class ServiceAccountChangeSerializer(StrictSerializer):
     name = StrictCharField(max_length=128, required=False)
     description = StrictCharField(max_length=LONGEST_DESCRIPTION, allow_blank=True, required=False)
     role = serializers.ChoiceField(choices=ROLE_CHOICES, required=False, help_text="never owner")
+    custom_role = StrictCharField(max_length=32, required=False, help_text="in place of role, the id of one's own")
     disabled = StrictBooleanField(
         required=False, help_text="true: its keys are refused from the next request on; false: they are good again"
     )
@@ -37,7 +40,8 @@ class ServiceAccountSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    role = serializers.ChoiceField(choices=ROLE_CHOICES)
+    role = serializers.ChoiceField(choices=ROLE_CHOICES, help_text="viewer where there is a custom_role, which decides")
+    custom_role = NamedSerializer(allow_null=True, help_text="in place of role; null: none")
     created_by = serializers.CharField(help_text="the owner who made it; it stays when they leave")
     created_at = serializers.DateTimeField()
     disabled_at = serializers.DateTimeField(allow_null=True, help_text="null: its keys are good")

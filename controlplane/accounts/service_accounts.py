@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from controlplane.accounts import services
+from controlplane.accounts import custom_roles, services
 from controlplane.accounts.models import ApiKey, ServiceAccount
 from controlplane.accounts.selectors import service_account_get, service_account_list
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Invalid, LimitReached
-from controlplane.core.text import name_checked
-from controlplane.tenants.models import Organisation, Role
+from controlplane.core.text import name_checked, text_checked
+from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
     from controlplane.accounts.models import User
+    from controlplane.tenants.models import CustomRole, Organisation
 
 MOST = 50
 """Of an organisation."""
@@ -44,14 +45,18 @@ def service_account_create(
     organisation: Organisation,
     by: User,
     name: str,
-    role: str,
+    role: str | None = None,
     description: str = "",
+    custom_role: str | None = None,
     with_key: ApiKey | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ServiceAccount:
     """A new one, without keys. `with_key`: the API key that asks. Raises Invalid, Forbidden, AlreadyExists, LimitReached."""
-    _owner(organisation, by, with_key)
-    checked = _checked({"name": name, "role": role, "description": description})
+    services.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    if (role is None) == (custom_role is None):
+        raise Invalid.field("role", f"must be one of {', '.join(ROLES)}; or custom_role the id of a role")
+    checked = _checked({"name": name, "description": description} | ({} if role is None else {"role": role}))
+    checked |= _role(organisation, custom_role)
     rows = service_account_list(organisation=organisation)
     if rows.count() >= MOST:
         raise LimitReached(
@@ -65,7 +70,7 @@ def service_account_create(
         **checked,
     )
     _save(made, force_insert=True)
-    _audit(made, by, "service_account.create", checked)
+    _audit(made, by, "service_account.create", _shown(checked))
     return made
 
 
@@ -79,22 +84,29 @@ def service_account_change(
     clock: Clock = SYSTEM_CLOCK,
     **changes: Any,
 ) -> ServiceAccount:
-    """Another `name`, `description`, `role`, or `disabled`; what is left out stays.
+    """Another `name`, `description`, `role` or `custom_role` (an id), or `disabled`; what is left out stays.
 
     Raises NotFound, Invalid, Forbidden, AlreadyExists.
     """
-    _owner(organisation, by, with_key)
+    services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     if not changes:
-        raise Invalid("nothing to change: give one or more of name, description, role, disabled")
+        raise Invalid("nothing to change: give one or more of name, description, role, custom_role, disabled")
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
     disabled = changes.pop("disabled", None)
+    custom_role = changes.pop("custom_role", None)
+    if custom_role is not None and "role" in changes:
+        raise Invalid.field("role", "leave it out where custom_role is given")
     wanted = _checked(changes)
+    if custom_role is not None:
+        wanted |= _role(organisation, custom_role)
+    elif "role" in wanted:
+        wanted["custom_role"] = None
     before = {member: getattr(found, member) for member in wanted}
     for member, value in wanted.items():
         setattr(found, member, value)
     if before != wanted:
         _save(found, update_fields=list(wanted))
-        _audit(found, by, "service_account.change", audit.changed(before, wanted))
+        _audit(found, by, "service_account.change", audit.changed(_shown(before), _shown(wanted)))
     if disabled is not None and disabled != (found.disabled_at is not None):
         found.disabled_at = clock.now() if disabled else None
         found.save(update_fields=["disabled_at"])
@@ -112,13 +124,13 @@ def service_account_delete(
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """End it, and revoke its keys. Raises NotFound, Forbidden."""
-    _owner(organisation, by, with_key)
+    services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
     keys = ApiKey.objects.for_organisation(organisation).filter(service_account=found, revoked_at=None)
     for key_id in keys.values_list("pk", flat=True):
         services.api_key_revoke(organisation=organisation, actor=by.email, key_id=key_id, clock=clock)
-    found.deleted_at = clock.now()
-    found.save(update_fields=["deleted_at"])
+    found.deleted_at, found.custom_role = clock.now(), None
+    found.save(update_fields=["deleted_at", "custom_role"])
     _audit(found, by, "service_account.delete", {})
 
 
@@ -137,7 +149,7 @@ def service_account_key_create(
 
     Raises NotFound, Invalid, Forbidden, Unauthenticated.
     """
-    _owner(organisation, by, with_key)
+    services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
     wanted = {"scopes": None, "instances": None, "addresses": None, "expires_at": None} | limits
     return services.api_key_save(
@@ -149,11 +161,20 @@ def service_account_key_create(
     )
 
 
-def _owner(organisation: Organisation, by: User, with_key: ApiKey | None) -> None:
-    """One change of an organisation's people and service accounts at a time, by whoever owns it still."""
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
-    services.owner_check(organisation=organisation, user=by)
-    services.key_is_good(organisation, with_key)
+def _role(organisation: Organisation, role_id: str | None) -> dict[str, Any]:
+    """Members of the row for a role of the organisation's own, if one is named. Raises NotFound."""
+    if role_id is None:
+        return {}
+    return {
+        "role": Role.VIEWER.value,
+        "custom_role": custom_roles.custom_role_get(organisation=organisation, role_id=role_id),
+    }
+
+
+def _shown(members: dict[str, Any]) -> dict[str, Any]:
+    """As the audit trail has them."""
+    role: CustomRole | None = members.get("custom_role")
+    return {**members, "custom_role": role.id if role else None} if "custom_role" in members else members
 
 
 def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -166,17 +187,8 @@ def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
     if "role" in found:
         found["role"] = Role(found["role"]).value
     if "description" in found:
-        found["description"] = _description(found["description"])
+        found["description"] = text_checked(found["description"], field="description", most=LONGEST_DESCRIPTION)
     return found
-
-
-def _description(text: str) -> str:
-    text = text.strip()
-    if len(text) > LONGEST_DESCRIPTION:
-        raise Invalid.field("description", f"must have at most {LONGEST_DESCRIPTION} characters")
-    if text and not text.isprintable():
-        raise Invalid.field("description", "must hold printable characters only")
-    return text
 
 
 def _save(row: ServiceAccount, **options: Any) -> None:

@@ -18,13 +18,11 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
-from controlplane.tenants.models import Membership, Role
+from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
-
-    from controlplane.tenants.models import Organisation
 
 
 def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[User, bool]:
@@ -217,6 +215,16 @@ def owner_check(*, organisation: Organisation, user: User) -> None:
         raise Forbidden("only owners of the organisation decide this")
 
 
+def owner_lock(*, organisation: Organisation, user: User, with_key: ApiKey | None) -> None:
+    """One change of an organisation's roles and service accounts at a time, by whoever owns it still. Raises Forbidden.
+
+    `with_key`: the API key that asks. Raises Unauthenticated where it was revoked meanwhile.
+    """
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    owner_check(organisation=organisation, user=user)
+    key_is_good(organisation, with_key)
+
+
 @transaction.atomic
 def api_key_revoke(
     *, organisation: Organisation, actor: str, key_id: str, only_of: User | None = None, clock: Clock = SYSTEM_CLOCK
@@ -266,6 +274,8 @@ def access_key_create(
     """
     name = name_checked(name)
     _keys_may_be_made(organisation, user, by)
+    if Membership.objects.filter(organisation=organisation, user=user, custom_role__isnull=False).exists():
+        raise Forbidden("access keys are for the roles owner, member and viewer", code="not_in_role")
     installed = access_keys.installation_keys(settings.ENVIRONMENT.secret("access_key_secret"))
     if not installed:
         raise Unsupported("this installation has no key to make access keys with", code="access_keys_not_set_up")

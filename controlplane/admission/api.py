@@ -37,7 +37,7 @@ class CapsApi(APIView):
     @extend_schema(responses=CapsSerializer, tags=["caps"])
     def get(self, request: Request) -> Response:
         """What the organisation may have, how much of it is in use, and how to have more."""
-        return Response(_caps(request.user.organisation, with_price=request.user.limits.has(BILLING)))
+        return Response(_caps(request.user.organisation, with_price=request.user.limits.covers(BILLING, changes=False)))
 
 
 class OrganisationCapsApi(APIView):

@@ -15,6 +15,17 @@ NULL = "null"
 """Typed where an API takes null: "no limit", "its default"."""
 
 
+def role_typed(text: str | None, *, names: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """One of `names`, or behind it a role of the organisation's own by its id; what it is not is None. Raises Misused."""
+    if text is None:
+        return None, None
+    if text.startswith("rol-"):
+        return None, text
+    if text not in names:
+        raise Misused(f"{text} is no role: there are {', '.join(names)}, and those of your own by id")
+    return text, None
+
+
 def said(**members: object) -> dict[str, Any]:
     """The members that were typed: an option that was left out is left out of the request, too."""
     return {name: value for name, value in members.items() if value is not None}

@@ -16,6 +16,7 @@
     calendar                         months, days and hours in addresses
     connecting snippets              what to paste into a client of an instance's route; its text for each client
     palette                          going to a page by a part of its name
+    places                           which address of REST a page stands for, so that one table opens both
     commandline                      what a person types to do the same by `sluice`
 
 `templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and small scripts. A tenant's pages

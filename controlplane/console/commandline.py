@@ -128,6 +128,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "caps": ("caps",),
     "members": ("member list",),
     "keys": ("key list",),
+    "roles": ("role list",),
+    "role": ("role show", "role_id"),
     "service_accounts": ("service-account list",),
     "service_account": ("service-account show", "service_account_id"),
     "organisation_audit": ("audit",),

@@ -2,11 +2,13 @@
 
 A tenant's view is called as ``view(request, caller, **ids)``; the caller is the signed-in person in the organisation that
 the address names. Another organisation's address is not found, by anyone. Viewers may look, but not change anything; pages that
-decide on people are their owners' to change.
+decide on people are their owners' to change. What a role of the organisation's own opens is asked of the same table as REST
+(places.py).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -16,6 +18,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from controlplane.accounts.selectors import Caller, caller_in
+from controlplane.console.places import rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -82,10 +85,13 @@ def _tenant_page(
             return to_sign_in(request)
         caller = caller_in(user=request.user, organisation_id=organisation_id)
         changes = request.method not in SAFE
+        route = request.resolver_match.route if request.resolver_match else ""
+        caller = replace(caller, page=scope_of_page(route))
         caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
+        caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
         if changes and not may_change(caller):
             raise Forbidden(refusal)
         return view(request, caller, **names)

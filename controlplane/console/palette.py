@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
+from controlplane.accounts.scopes import TOPICS
 from controlplane.console.wording import worded
 from controlplane.core.errors import Unavailable
 from controlplane.history.lag.known import groups_named
@@ -39,6 +40,7 @@ PAGES = (
     ("budgets", "Budgets"),
     ("caps", "Caps"),
     ("keys", "API keys"),
+    ("roles", "Roles"),
     ("service_accounts", "Service accounts"),
     ("members", "Members"),
     ("organisation_audit", "Audit log"),
@@ -86,12 +88,12 @@ class Hits:
 def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
     """By kind, without kinds of which there is none. `instance_id`: of the page where somebody asks; another's is passed over."""
     words = text.lower().split()
-    rows = instance_list(organisation=caller.organisation).order_by("name", "pk")
+    rows = instance_list(organisation=caller.organisation, only=caller.limits.instances).order_by("name", "pk")
     here = rows.filter(pk=instance_id).first() if instance_id else None
     kinds = [
         Hits("Pages", _pages(caller, here, words)),
         Hits("Instances", _instances(caller, rows, words)),
-        *(_within(caller, here, rows, words) if words else ()),
+        *(_within(caller, here, rows, words) if words and caller.limits.covers(TOPICS, changes=False) else ()),
     ]
     return [each for each in kinds if each.hits]
 

@@ -20,6 +20,7 @@ prefix    names                               letters
 ``load-`` a load of a topic into a lake           12
 ``pky-``  a passkey of a person                   12
 ``svc-``  a service account of an organisation    12
+``rol-``  a role of an organisation's own         12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -69,6 +70,11 @@ def api_key_id(source: RandomSource) -> str:
 def service_account_id(source: RandomSource) -> str:
     """Such as ``svc-8zk2m4x0q1ab``."""
     return "svc-" + letters(source, 12)
+
+
+def role_id(source: RandomSource) -> str:
+    """Such as ``rol-8zk2m4x0q1ab``."""
+    return "rol-" + letters(source, 12)
 
 
 def proposal_id(source: RandomSource) -> str:

@@ -36,6 +36,16 @@ def name_checked(value: str, *, field: str = "name", may_be_empty: bool = False)
     return value.strip()
 
 
+def text_checked(value: str, *, field: str, most: int) -> str:
+    """A line that may be empty, without spaces around it. Raises Invalid beside `field`."""
+    text = value.strip()
+    if len(text) > most:
+        raise Invalid.field(field, f"must have at most {most} characters")
+    if text and not text.isprintable():
+        raise Invalid.field(field, "must hold printable characters only")
+    return text
+
+
 def cell_text(value: str) -> str:
     """As a cell of CSV: what a spreadsheet would compute has an apostrophe before it."""
     return f"'{value}" if value.lstrip().startswith(FORMULA) or value.startswith(FORMULA) else value

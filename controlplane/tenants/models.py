@@ -30,18 +30,48 @@ class Organisation(models.Model):
         return self.name
 
 
+class CustomRole(models.Model):
+    """A role of an organisation's own: what it opens is decided by accounts/scopes.py, and by nothing else."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=128)
+    description = models.CharField(max_length=512, default="", blank=True)
+    scopes = models.JSONField()  # {scope: "look" or "change"}
+    instances = models.JSONField(null=True)  # ids; null: all of the organisation, those to come too
+    created_at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """Names tell them apart."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "name"], name="one_custom_role_of_a_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Membership(models.Model):
     """One person in one organisation. Not behind the tenant scope: it is what the scope is decided by."""
 
     organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=16, choices=Role, default=Role.MEMBER)
+    # In place of `role`, which is a viewer's then: whoever does not know of it takes the person for one who changes nothing.
+    custom_role = models.ForeignKey(CustomRole, models.PROTECT, null=True, related_name="memberships")
 
     class Meta:
-        """A person has one role in an organisation."""
+        """A person has one role in an organisation; nobody with a custom one is an owner."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["organisation", "user"], name="one_role_per_member")
+            models.UniqueConstraint(fields=["organisation", "user"], name="one_role_per_member"),
+            models.CheckConstraint(
+                condition=models.Q(custom_role__isnull=True) | models.Q(role=Role.VIEWER),
+                name="member_with_a_custom_role_is_a_viewer_beside",
+            ),
         ]
 
     def __str__(self) -> str:

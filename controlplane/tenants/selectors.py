@@ -19,4 +19,4 @@ def organisation_list(*, user: Person) -> QuerySet[Organisation]:
 
 def member_list(*, organisation: Organisation) -> QuerySet[Membership]:
     """Members with their people, by email."""
-    return organisation.memberships.select_related("user").order_by("user__email")
+    return organisation.memberships.select_related("user", "custom_role").order_by("user__email")

@@ -12,7 +12,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, NotFound
 from controlplane.core.text import name_checked
 from controlplane.tenants.invitations import invitations_end
-from controlplane.tenants.models import Membership, Organisation, Role
+from controlplane.tenants.models import CustomRole, Membership, Organisation, Role
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,7 +49,7 @@ def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK
 def membership_set(*, organisation: Organisation, user: Person, role: Role) -> Membership:
     """Put a person into an organisation, or change the role."""
     membership, _ = Membership.objects.update_or_create(
-        organisation=organisation, user=user, defaults={"role": role.value}
+        organisation=organisation, user=user, defaults={"role": role.value, "custom_role": None}
     )
     return membership
 
@@ -65,16 +65,28 @@ def member_add(*, organisation: Organisation, actor: str, user: Person, role: Ro
 
 
 @transaction.atomic
-def member_role_set(*, organisation: Organisation, actor: str, membership_id: int, role: Role) -> Membership:
-    """Change what a member may do. Raises NotFound, Conflict for the last owner."""
+def member_role_set(
+    *, organisation: Organisation, actor: str, membership_id: int, role: Role, custom_role: CustomRole | None = None
+) -> Membership:
+    """Change what a member may do. With `custom_role`, which the organisation must have, `role` is a viewer's.
+
+    Raises NotFound, Conflict for the last owner.
+    """
     membership = _membership(organisation, membership_id)
+    if custom_role is not None:
+        # Under the lock: whoever deletes the role waits for it, or has done so.
+        custom_role = CustomRole.objects.for_organisation(organisation).filter(pk=custom_role.pk).first()
+        if custom_role is None:
+            raise NotFound("no such role")
+        role = Role.VIEWER
     if role != Role.OWNER:
         _keep_an_owner(organisation, membership)
         invitations_end(organisation=organisation, actor=actor, membership=membership)
-    before = membership.role
-    membership.role = role.value
-    membership.save(update_fields=["role"])
-    detail = audit.changed({"role": before}, {"role": role.value})
+    before = {"role": membership.role, "custom_role": membership.custom_role_id}
+    membership.role, membership.custom_role = role.value, custom_role
+    membership.save(update_fields=["role", "custom_role"])
+    after = {"role": role.value, "custom_role": membership.custom_role_id}
+    detail = audit.changed(before, after)
     audit.record(
         organisation=organisation, actor=actor, action="member.role", target=membership.user.email, detail=detail
     )

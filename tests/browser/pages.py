@@ -157,6 +157,8 @@ def tenants(console: Console) -> dict[str, str]:
         "caps": f"{org}/caps",
         "operations": f"{org}/operations",
         "keys": f"{org}/keys",
+        "roles": f"{org}/roles",
+        "role": f"{org}/roles/rol-000000000001",
         "service-accounts": f"{org}/service-accounts",
         "service-account": f"{org}/service-accounts/svc-000000000001",
         "members": f"{org}/members",

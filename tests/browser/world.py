@@ -259,7 +259,7 @@ def prepare(world: World) -> None:
     from controlplane.throttle_rules.services import throttle_rule_create
     from controlplane.topics import services as topics
     from tests.controlplane.identity.rows import sign_up_row
-    from tests.controlplane.rows import service_account_row
+    from tests.controlplane.rows import custom_role_row, service_account_row
 
     people = {
         name: User.objects.create_user(f"{name.lower()}@example.com", PASSWORD, name=f"{name} Example")
@@ -311,6 +311,7 @@ def prepare(world: World) -> None:
         schema=Schema(Format.AVRO, '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'),
     )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
+    custom_role_row(harbour, "rol-000000000001")
     deployer = service_account_row(harbour, "svc-000000000001")
     service_accounts.service_account_key_create(
         organisation=harbour, by=people["Alice"], service_account_id=deployer.id, name="ci", scopes=["topics"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from controlplane.accounts.models import ServiceAccount
 from controlplane.clusters.services import cluster_ensure
 from controlplane.instances.models import Instance, InstanceState
+from controlplane.tenants.models import CustomRole
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -31,5 +32,14 @@ def service_account_row(organisation: Organisation, service_account_id: str = "s
         id=service_account_id, organisation=organisation, name=service_account_id, role="member",
         created_by="alice@example.com", created_at=LONG_AGO,
     )  # fmt: skip
+    row.save(force_insert=True)
+    return row
+
+
+def custom_role_row(organisation: Organisation, role_id: str = "rol-abcdefghijkl") -> CustomRole:
+    """One that nobody has."""
+    row = CustomRole(
+        id=role_id, organisation=organisation, name=role_id, scopes={"topics": "look"}, created_at=LONG_AGO
+    )
     row.save(force_insert=True)
     return row

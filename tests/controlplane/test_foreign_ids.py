@@ -39,7 +39,7 @@ from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .loads.rows import kept_table_row, load_row
-from .rows import service_account_row
+from .rows import custom_role_row, service_account_row
 from .test_instances_api import problem
 from .token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -91,6 +91,7 @@ BODIES = {
     ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
     ("post", "api-keys/<id:key_id>/rotate"): {"overlap_s": 60},
+    ("patch", "roles/<id:role_id>"): {"name": "mine"},
     ("patch", "service-accounts/<id:service_account_id>"): {"name": "mine"},
     ("post", "service-accounts/<id:service_account_id>/keys"): {"name": "mine"},
     ("patch", "members/<int:membership_id>"): {"role": "viewer"},
@@ -218,6 +219,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
+        "<id:role_id>": custom_role_row(alice.organisation).id,
         "<id:service_account_id>": service_account_row(alice.organisation).id,
         "<int:membership_id>": str(member_row(alice.organisation).pk),
         "<id:invitation_id>": invitation.id,
@@ -280,7 +282,11 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
-    missing |= {"<id:note>": "crn-00000000", "<id:service_account_id>": "svc-" + "0" * 12}
+    missing |= {
+        "<id:note>": "crn-00000000",
+        "<id:service_account_id>": "svc-" + "0" * 12,
+        "<id:role_id>": "rol-" + "0" * 12,
+    }
     missing |= {"<id:budget_id>": "bud-" + "0" * 12, "<id:load_id>": "load-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}

@@ -28,6 +28,7 @@ WHOLE_ONLY = {
     "api-keys",
     "access-keys",
     "service-accounts",
+    "roles",
     "organisations",
     "capacity",
     "clusters",

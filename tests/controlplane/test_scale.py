@@ -76,7 +76,7 @@ from .history.conftest import counts_of, keep, keep_requests, rolled, sample
 from .identity.rows import sign_up_row
 from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
-from .rows import service_account_row
+from .rows import custom_role_row, service_account_row
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
@@ -164,6 +164,7 @@ def pages(alice, at_staff, first, rule_id):
     ids = {
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
+        "role_id": custom_role_row(alice.organisation, "rol-ofthepages00").id,
         "service_account_id": service_account_row(alice.organisation, "svc-ofthepages00").id,
         "instance_id": first,
         "topic": "topic-007",
@@ -212,6 +213,7 @@ def lists(alice, first, rule_id):
         "<id:note>": "crn-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "<id:rule_id>": rule_id,
+        "<id:role_id>": custom_role_row(alice.organisation, "rol-ofthelists00").id,
         "<id:service_account_id>": service_account_row(alice.organisation, "svc-ofthelists00").id,
         "<id:change_id>": change_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
         "<route:route_id>": "default",

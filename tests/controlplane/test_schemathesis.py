@@ -43,7 +43,7 @@ from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
-from .rows import service_account_row
+from .rows import custom_role_row, service_account_row
 from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
 
@@ -137,7 +137,8 @@ RULED = {
     "address": "a URL of a public host, or an e-mail address",
     "code": "the one that was sent",
     "email": "an address, without quotation marks, of nobody who is a member",
-    "role": "the organisation keeps an owner",
+    "role": "the organisation keeps an owner; one of role and custom_role",
+    "custom_role": "no null character",
     "kind": "a place that operators have set",
     "bucket": "the name of one",
     "path": "a folder in a bucket",
@@ -211,6 +212,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "rebalance_id": rebalance_row(instance.cluster).id,
         "cluster": instance.cluster.name,
         "access_key_id": access_key.id,
+        "role_id": custom_role_row(alice.organisation).id,
         "service_account_id": service_account_row(alice.organisation).id,
         "membership_id": member_row(alice.organisation).pk,
         "invitation_id": invitation.id,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from controlplane.cli import operations as ops
+from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.errors import Missing
 from controlplane.cli.options import Commands, Limit, Yes
 from controlplane.cli.session import Session, of
@@ -15,11 +16,13 @@ from controlplane.cli.values import plain
 
 app = Commands("Members: who belongs to the organisation, and as what.")
 invitation_app = Commands("Invitations: who is to belong to it.")
-LISTED = columns("id", "email", "name", "role", "second_factor")
+LISTED = columns("id", "email", "name", "role", "custom_role.name", "second_factor")
 INVITED = columns("id", "email", "role", "invited_by", "created_at", "expires_at", "is_mailed")
 Role = Literal["owner", "member", "viewer"]
 Member = Annotated[str, typer.Argument(metavar="MEMBER", help="The address, or the id.")]
-RoleArgument = Annotated[Role, typer.Argument(metavar="owner|member|viewer")]
+RoleArgument = Annotated[
+    str, typer.Argument(metavar="ROLE", help="owner, member, viewer, or the id of a role of your own.")
+]
 
 
 @app.add("list")
@@ -32,7 +35,9 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     """Another role: owners decide everything, members create and change, viewers look."""
     session = of(ctx)
-    session.change(ops.MEMBER_ROLE, body={"role": role}, membership_id=_id(session, member))
+    one, own = role_typed(role, names=get_args(Role))
+    body = said(role=one, custom_role=own)
+    session.change(ops.MEMBER_ROLE, body=body, membership_id=_id(session, member))
 
 
 @app.add("remove")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import said
+from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.commands.key import LISTED as KEYS_LISTED
 from controlplane.cli.commands.key import ONCE, Addresses, Expires, Instances, Scopes, limits_of
 from controlplane.cli.options import Commands, Limit, Yes
@@ -15,10 +15,11 @@ from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
 app = Commands("Service accounts: what programs act as, whoever comes and goes.")
-LISTED = columns("id", "name", "role", "description", "created_at", "disabled_at")
+LISTED = columns("id", "name", "role", "custom_role.name", "description", "created_at", "disabled_at")
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
-Role = Literal["member", "viewer"]
+NAMES = ("member", "viewer")
+ROLES = "member, viewer, or the id of a role of your own."
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 
 
@@ -38,11 +39,12 @@ def show(ctx: typer.Context, service_account: Id) -> None:
 def create(
     ctx: typer.Context,
     name: Name,
-    role: Annotated[Role, typer.Option(help="What its keys may do.")] = "member",
+    role: Annotated[str, typer.Option(help=ROLES)] = "member",
     description: Description = None,
 ) -> None:
     """A new one, without keys; owners decide."""
-    body = {"name": name, "role": role, **said(description=description)}
+    one, own = role_typed(role, names=NAMES)
+    body = said(name=name, role=one, custom_role=own, description=description)
     of(ctx).change(ops.SERVICE_ACCOUNT_CREATE, body=body)
 
 
@@ -51,11 +53,12 @@ def change(
     ctx: typer.Context,
     service_account: Id,
     name: Annotated[str | None, typer.Option(help="What it is to be called.")] = None,
-    role: Annotated[Role | None, typer.Option(help="What its keys may do.")] = None,
+    role: Annotated[str | None, typer.Option(help=ROLES)] = None,
     description: Description = None,
 ) -> None:
     """Another name, role or description."""
-    body = said(name=name, role=role, description=description)
+    one, own = role_typed(role, names=NAMES)
+    body = said(name=name, role=one, custom_role=own, description=description)
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body=body, service_account_id=service_account)
 
 

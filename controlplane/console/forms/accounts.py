@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
+from controlplane.accounts import custom_roles
+from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES
 from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
 from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
 from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controlplane.accounts.models import SignUp, User
     from controlplane.tenants.models import Organisation
 
@@ -31,6 +35,12 @@ SCOPE_WORDS = {
     "members": "members and invitations: as good as all that you may",
 }
 """Of scopes.SCOPES, as people read them."""
+LOOK_WORDS = SCOPE_WORDS | {
+    "instances": "instances: sizes, configuration, throttle rules",
+    "messages": "what stands in messages",
+    "members": "who belongs to the organisation",
+}
+"""The same, of a role that looks."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
 
 
@@ -217,9 +227,50 @@ class InvitationForm(ConsoleForm):
 
 
 class RoleForm(ConsoleForm):
-    """Another role for a member."""
+    """Another role for a member: one of all organisations, or the id of one of their own."""
 
-    role = forms.ChoiceField(choices=Role.choices)
+    role = forms.CharField(max_length=32)
+
+
+class CustomRoleForm(ConsoleForm):
+    """A role of the organisation's own: of each scope whether it may be looked at, or changed."""
+
+    refusals: ClassVar = {"already_exists": "name", "too_many_roles": "name", "scopes": "looks"}
+
+    name = forms.CharField(label="Name", max_length=128, widget=forms.TextInput({"autocomplete": "off"}))
+    description = forms.CharField(
+        label="Description",
+        max_length=LONGEST_DESCRIPTION,
+        required=False,
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    looks = forms.MultipleChoiceField(
+        label="What it may look at",
+        choices=[(scope, LOOK_WORDS[scope]) for scope in SCOPES],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    changes = forms.MultipleChoiceField(
+        label="What it may change",
+        choices=[(scope, SCOPE_WORDS[scope]) for scope in CHANGING],
+        required=False,
+        help_text="Looking at it is included. What owners decide stays theirs: members, budgets, the price plan.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    instances = forms.CharField(
+        label="Only these instances",
+        required=False,
+        max_length=20_000,
+        help_text="One id a line. Empty: all, those to come too.",
+        widget=forms.Textarea({"rows": 2, "spellcheck": "false", "autocomplete": "off", "autocapitalize": "off"}),
+    )
+
+    def wanted(self) -> dict[str, Any]:
+        """What `custom_role_create` takes."""
+        said = self.cleaned_data
+        scopes = dict.fromkeys(said["looks"], LOOK) | dict.fromkeys(said["changes"], CHANGE)
+        ids = said["instances"].split()
+        return {"name": said["name"], "description": said["description"], "scopes": scopes, "instances": ids or None}
 
 
 class ServiceAccountForm(ConsoleForm):
@@ -245,6 +296,16 @@ class ServiceAccountForm(ConsoleForm):
         initial=Role.MEMBER,
         help_text="What its keys may do. It never decides who belongs here, and makes no keys.",
     )
+
+    def __init__(self, *args: Any, own_roles: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["role"].choices = [*self.fields["role"].choices, *own_roles]
+
+    def wanted(self) -> dict[str, Any]:
+        """What the services take: a role of all organisations, or one of their own."""
+        said = dict(self.cleaned_data)
+        role = said.pop("role")
+        return {**said, **custom_roles.role_named(role)}
 
 
 class ApiKeyForm(ConsoleForm):
@@ -283,16 +344,22 @@ class ApiKeyForm(ConsoleForm):
         help_text="At the end of this day, UTC. You have a mail seven days before. Empty: never.",
     )
 
-    def __init__(self, data: Any = None, *, organisation: Organisation, id_of: str = "id_%s") -> None:
+    def __init__(
+        self, data: Any = None, *, organisation: Organisation, only: frozenset[str] | None = None, id_of: str = "id_%s"
+    ) -> None:
         super().__init__(data, auto_id=id_of)
         self.fields["addresses"].widget.attrs["rows"] = 2
-        self._organisation = organisation
+        self._organisation, self._only = organisation, only
 
     def clean_instances(self) -> list[str]:
         """Their ids."""
         names = [line.strip() for line in self.cleaned_data["instances"].splitlines() if line.strip()]
         found: list[str] = []
-        rows = list(instance_list(organisation=self._organisation).values_list("pk", "name")) if names else []
+        rows = (
+            list(instance_list(organisation=self._organisation, only=self._only).values_list("pk", "name"))
+            if names
+            else []
+        )
         for name in names:
             matching = [pk for pk, called in rows if pk == name] or [pk for pk, called in rows if called == name]
             if len(matching) != 1:

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.accounts.scopes import BILLING
 from controlplane.admission import installed, rules, selectors
 from controlplane.admission.services import CAPS_SET, caps_set, room_set
 from controlplane.clusters.services import cluster_list, cluster_named
@@ -37,8 +38,10 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """A tenant's caps, how much of each is in use, and how to have more."""
     organisation = caller.organisation
     currency = selectors.plan_counted(organisation).currency
+    with_price = caller.limits.covers(BILLING, changes=False)
+    uses = [use for use in selectors.caps_use(organisation) if with_price or use.resource != rules.PRICE]
     context = {
-        "rows": _rows(selectors.caps_use(organisation), currency),
+        "rows": _rows(uses, currency),
         "how": selectors.how_to_raise(organisation),
         "confirmed_above": rules.shown(rules.PRICE, installed.price_confirmed_above(currency), currency),
     }

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from controlplane.accounts.scopes import ALARMS
 from controlplane.admission import endings, prepaid, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.admission.places import zones_offered
@@ -33,7 +34,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Conflict, Invalid, SluiceError
+from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
@@ -63,7 +64,7 @@ FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance with its state, size and use. While one changes its state, the rows come again every 2 s."""
     search = searched(request)
-    rows = selectors.instance_list(organisation=caller.organisation)
+    rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
@@ -112,7 +113,8 @@ def _places_to_choose(caller: Caller) -> dict[str, Any]:
     zones = [name for name, takes_new in zones_offered().items() if takes_new]
     if len(cluster_list()) == 1:
         return {"zones": zones}
-    rows = selectors.instance_list(organisation=caller.organisation).order_by("-created_at", "pk")
+    rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
+    rows = rows.order_by("-created_at", "pk")
     return {"zones": zones, "others": list(rows.values_list("pk", "name")[:MOST_OTHERS])}
 
 
@@ -125,9 +127,12 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     context = _estimate(caller, form, {})
     if context["price"] is None and request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)
-    changed = request.GET.get("instance")
-    if changed:
-        instance = selectors.instance_get(organisation=caller.organisation, instance_id=changed)
+    instance_id = request.GET.get("instance")
+    if instance_id:
+        rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
+        instance = rows.filter(pk=instance_id).first()
+        if instance is None:
+            raise NotFound(f"no instance {instance_id}")
         context["price_now"] = _price_of(caller, _sizes_now(instance))
     return render(request, "console/parts/price.html", context)
 
@@ -158,7 +163,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),
         "snippets": guide(instance, routes[0], bootstrap),
-        "firing": alarms_firing(instance),
+        "firing": alarms_firing(instance) if caller.limits.covers(ALARMS, changes=False) else [],
         "policy_problem": problem_get(instance),
         "paid_until": prepaid.paid_until(instance),
         "has_expired": instance.state == InstanceState.ISOLATED
@@ -296,6 +301,7 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_config", caller.organisation.id, instance.id)
         try:
+            caller.limits.admit_config(form.changes)
             purchases.instance_change(
                 organisation=caller.organisation,
                 actor=caller.actor,

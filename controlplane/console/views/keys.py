@@ -35,11 +35,11 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
     The answer to the form is the page itself with the key's text in it: nothing keeps the text for a page after it.
     """
-    form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation), None
+    form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation, only=caller.limits.instances), None
     if request.method == "POST" and form.is_valid():
         try:
             _, text = services.api_key_create(organisation=caller.organisation, user=caller.person, **form.wanted())
-            form = ApiKeyForm(organisation=caller.organisation)
+            form = ApiKeyForm(organisation=caller.organisation, only=caller.limits.instances)
         except SluiceError as error:
             form.refuse(error)
     return _page(request, caller, form, text=text)
@@ -50,10 +50,10 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @proof_asked
 def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     """Another secret for a key of one's own, shown as a new key is."""
-    form = RotationForm(request.POST)
-    if not form.is_valid():
+    asked = RotationForm(request.POST)
+    if not asked.is_valid():
         return redirect("console:keys", caller.organisation.id)
-    overlap = timedelta(seconds=form.cleaned_data["overlap_s"])
+    overlap = timedelta(seconds=asked.cleaned_data["overlap_s"])
     try:
         key, text = services.api_key_rotate(
             organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap
@@ -61,7 +61,13 @@ def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, said(error))
         return redirect("console:keys", caller.organisation.id)
-    return _page(request, caller, ApiKeyForm(organisation=caller.organisation), text=text, rotated=key)
+    return _page(
+        request,
+        caller,
+        ApiKeyForm(organisation=caller.organisation, only=caller.limits.instances),
+        text=text,
+        rotated=key,
+    )
 
 
 @require_POST
@@ -78,7 +84,7 @@ def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
 def _page(
     request: HttpRequest, caller: Caller, form: ApiKeyForm, *, text: str | None, rotated: ApiKey | None = None
 ) -> HttpResponse:
-    rows = selectors.api_key_list(organisation=caller.organisation)
+    rows = selectors.api_keys_of(caller)
     found = listing(request, rows.order_by(F("revoked_at").asc(nulls_first=True), "-created_at"), size=50)
     context = {
         "form": form,

@@ -10,13 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts import joining, standing
+from controlplane.accounts import custom_roles, joining, standing
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import InvitationForm, OrganisationForm, RoleForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page, signed_in
 from controlplane.console.proof import proof_asked
-from controlplane.core.errors import Conflict, SluiceError
+from controlplane.core.errors import Conflict, Invalid, SluiceError
 from controlplane.mail import outbox
 from controlplane.tenants import invitations, services
 from controlplane.tenants.models import Role
@@ -83,6 +83,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "now": timezone.now(),
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
         "roles": Role.choices,
+        "own_roles": custom_roles.custom_role_list(organisation=caller.organisation).order_by("name"),
         "role_words": [(role.label, words) for role, words in ROLE_WORDS.items()],
     }
     return render(request, "console/members.html", context, status=422 if form.errors else 200)
@@ -96,16 +97,19 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
     form = RoleForm(request.POST)
     if form.is_valid():
         try:
-            changed = services.member_role_set(
+            changed = custom_roles.member_role_give(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 membership_id=membership_id,
-                role=Role(form.cleaned_data["role"]),
+                **custom_roles.role_named(form.cleaned_data["role"]),
             )
-        except Conflict as error:
+        except (Conflict, Invalid) as error:
             messages.error(request, said(error))
         else:
-            messages.success(request, f"{changed.user.email} is {Role(changed.role).label.lower()} now.")
+            if changed.custom_role is not None:
+                messages.success(request, f"{changed.user.email} has the role {changed.custom_role.name} now.")
+            else:
+                messages.success(request, f"{changed.user.email} is {Role(changed.role).label.lower()} now.")
     return redirect("console:members", caller.organisation.id)
 
 

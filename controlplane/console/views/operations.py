@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Newest first, by the name of what they work on. The rows come again every 2 s while one is under way."""
     search = searched(request)
-    rows = operation_list(organisation=caller.organisation).order_by("-created_at", "pk")
+    rows = operation_list(organisation=caller.organisation, only_on=caller.limits.instances).order_by(
+        "-created_at", "pk"
+    )
     if search:
         named = _instances(caller).filter(name__icontains=search).values("pk")
         rows = rows.filter(Q(target__icontains=search) | Q(id__icontains=search) | Q(target__in=named))
@@ -56,7 +58,9 @@ def steps(request: HttpRequest, caller: Caller, operation_id: str) -> HttpRespon
 
 
 def _render(request: HttpRequest, caller: Caller, operation_id: str, template: str) -> HttpResponse:
-    operation = operation_get(organisation=caller.organisation, operation_id=operation_id)
+    operation = operation_get(
+        organisation=caller.organisation, operation_id=operation_id, only_on=caller.limits.instances
+    )
     instance = _instances(caller).filter(pk=operation.target).first()
     return render(request, template, {"operation": operation, "instance": instance})
 

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts import selectors, service_accounts
+from controlplane.accounts import custom_roles, selectors, service_accounts
 from controlplane.console.forms.accounts import ApiKeyForm, RotationForm, ServiceAccountForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page
@@ -32,10 +32,10 @@ KEY_IDS = "id_key_%s"
 @proof_asked
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Those of the organisation, and a new one."""
-    form = ServiceAccountForm(request.POST or None)
+    form = ServiceAccountForm(request.POST or None, own_roles=_own_roles(caller))
     if request.method == "POST" and form.is_valid():
         try:
-            made = service_accounts.service_account_create(**_asked(caller), **form.cleaned_data)
+            made = service_accounts.service_account_create(**_asked(caller), **form.wanted())
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -52,11 +52,11 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 def shown(request: HttpRequest, caller: Caller, service_account_id: str) -> HttpResponse:
     """One, its keys, and another name, description or role for it."""
     found = _found(caller, service_account_id)
-    form = ServiceAccountForm(request.POST) if request.method == "POST" else None
+    form = ServiceAccountForm(request.POST, own_roles=_own_roles(caller)) if request.method == "POST" else None
     if form is not None and form.is_valid():
         try:
             service_accounts.service_account_change(
-                **_asked(caller), service_account_id=service_account_id, **form.cleaned_data
+                **_asked(caller), service_account_id=service_account_id, **form.wanted()
             )
         except SluiceError as error:
             form.refuse(error)
@@ -109,6 +109,11 @@ def _asked(caller: Caller) -> dict[str, Any]:
     return {"organisation": caller.organisation, "by": caller.person}
 
 
+def _own_roles(caller: Caller) -> list[tuple[str, str]]:
+    rows = custom_roles.custom_role_list(organisation=caller.organisation).order_by("name")
+    return list(rows.values_list("pk", "name"))
+
+
 def _found(caller: Caller, service_account_id: str) -> ServiceAccount:
     return selectors.service_account_get(organisation=caller.organisation, service_account_id=service_account_id)
 
@@ -124,10 +129,10 @@ def _page(
 ) -> HttpResponse:
     keys = selectors.api_key_list(organisation=caller.organisation).filter(service_account=row)
     found = listing(request, keys.order_by(F("revoked_at").asc(nulls_first=True), "-created_at"), size=50)
-    known = {"name": row.name, "description": row.description, "role": row.role}
+    known = {"name": row.name, "description": row.description, "role": row.custom_role_id or row.role}
     context = {
         "row": row,
-        "form": form or ServiceAccountForm(initial=known),
+        "form": form or ServiceAccountForm(initial=known, own_roles=_own_roles(caller)),
         "key_form": key_form or ApiKeyForm(organisation=caller.organisation, id_of=KEY_IDS),
         "rotation": RotationForm(),
         "text": text,

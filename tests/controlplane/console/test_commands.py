@@ -39,6 +39,7 @@ IDS = {
     "partition": 2,
     "offset": 1200,
     "rule_id": "rule-8zk2m4x0q1ab",
+    "role_id": "rol-abcdefghijkl",
     "service_account_id": "svc-abcdefghijkl",
     "number": "inv-00000001",
     "note": "crn-00000001",

@@ -32,7 +32,7 @@ from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.loads.rows import load_row
 from tests.controlplane.rebalancing.rows import rebalance_row
-from tests.controlplane.rows import service_account_row
+from tests.controlplane.rows import custom_role_row, service_account_row
 from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -49,7 +49,7 @@ POSTS_ONLY = {
     "user_delete",
     "acl_delete",
 }
-POSTS_ONLY |= {"language", "service_account_key", "service_account_switch", "service_account_delete"}
+POSTS_ONLY |= {"language", "service_account_key", "service_account_switch", "service_account_delete", "role_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {
     "instance_restore",
@@ -123,6 +123,7 @@ def address(alice, instance, admin):
         "rule_id": rule.id,
         "token": token,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
+        "role_id": custom_role_row(alice.organisation).id,
         "service_account_id": service_account_row(alice.organisation).id,
         "membership_id": Membership.objects.get(organisation=alice.organisation, user=alice.user).id,
     }

@@ -123,6 +123,7 @@ def rules(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     if request.method == "POST" and form.is_valid():
         try:
             if form.changes:
+                caller.limits.admit_config(form.changes)
                 at = {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance.id}
                 purchases.instance_change(**at, changes={"config": form.changes})
         except SluiceError as error:

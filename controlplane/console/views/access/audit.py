@@ -76,6 +76,7 @@ def _switched(request: HttpRequest, caller: Caller, instance: Instance) -> HttpR
     if wanted not in (ON, OFF) or (wanted == ON) == is_on:
         messages.info(request, "Nothing was changed.")
     else:
+        caller.limits.admit_config({"audit"})
         purchases.instance_change(
             organisation=caller.organisation,
             actor=caller.actor,

@@ -1,0 +1,149 @@
+"""REST of an organisation's own roles. They are given to members by /api/v1/members, to service accounts by their own address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts import custom_roles
+from controlplane.accounts.permissions import OwnerPermission, caller_of
+from controlplane.api import pagination
+from controlplane.api.serializers import StrictCharField, StrictSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["members"]
+SCOPES_HELP = "scopes of API keys, each to look or to change; of read, billing, audit and members a role may look alone"
+INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
+
+
+def _look() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=custom_roles.LOOK_CHOICES, required=False)
+
+
+def _change() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=custom_roles.CHANGE_CHOICES, required=False)
+
+
+class CustomRoleScopesSerializer(StrictSerializer):
+    """Of each scope whether it may be looked at, or changed as well; one that is left out is closed."""
+
+    not_empty = True
+
+    read = _look()
+    instances = _change()
+    topics = _change()
+    messages = _change()
+    access = _change()
+    alarms = _change()
+    billing = _look()
+    audit = _look()
+    members = _look()
+
+
+def _instances() -> serializers.ListField:
+    return serializers.ListField(
+        child=StrictCharField(max_length=32),
+        required=False,
+        allow_null=True,
+        min_length=1,
+        max_length=custom_roles.MOST_INSTANCES,
+        help_text=INSTANCES_HELP,
+    )
+
+
+class CustomRoleCreateSerializer(StrictSerializer):
+    """What a new role is called, and what it opens."""
+
+    name = StrictCharField(max_length=128)
+    description = StrictCharField(max_length=custom_roles.LONGEST_DESCRIPTION, allow_blank=True, default="")
+    scopes = CustomRoleScopesSerializer(help_text=SCOPES_HELP)
+    instances = _instances()
+
+
+class CustomRoleChangeSerializer(StrictSerializer):
+    """What is left out stays."""
+
+    not_empty = True
+
+    name = StrictCharField(max_length=128, required=False)
+    description = StrictCharField(max_length=custom_roles.LONGEST_DESCRIPTION, allow_blank=True, required=False)
+    scopes = CustomRoleScopesSerializer(required=False, help_text=SCOPES_HELP)
+    instances = _instances()
+
+
+class CustomRoleSerializer(serializers.Serializer[Any]):
+    """A role of the organisation's own."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    scopes = CustomRoleScopesSerializer(help_text=SCOPES_HELP)
+    instances = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text=INSTANCES_HELP)
+    created_at = serializers.DateTimeField()
+
+
+class CustomRolePageSerializer(serializers.Serializer[Any]):
+    """Roles of the organisation's own, a page at a time."""
+
+    items = CustomRoleSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class CustomRolesApi(APIView):
+    """/api/v1/roles."""
+
+    permission_classes = (OwnerPermission,)
+
+    @extend_schema(responses=CustomRolePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Roles of the organisation's own, in the order in which they were made."""
+        rows = custom_roles.custom_role_list(organisation=caller_of(request).organisation)
+        found, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(CustomRoleSerializer(found, many=True).data, following))
+
+    @extend_schema(request=CustomRoleCreateSerializer, responses={201: CustomRoleSerializer}, tags=TAGS)
+    def post(self, request: Request) -> Response:
+        """A new role, which nobody has yet; owners decide. At most 50 of an organisation."""
+        body = CustomRoleCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        made = custom_roles.custom_role_create(**_asked(request), **body.validated_data)
+        return Response(CustomRoleSerializer(made).data, status=201)
+
+
+class CustomRoleApi(APIView):
+    """/api/v1/roles/{role_id}."""
+
+    permission_classes = (OwnerPermission,)
+
+    @extend_schema(responses=CustomRoleSerializer, tags=TAGS)
+    def get(self, request: Request, role_id: str) -> Response:
+        """One role."""
+        organisation = caller_of(request).organisation
+        found = custom_roles.custom_role_get(organisation=organisation, role_id=role_id)
+        return Response(CustomRoleSerializer(found).data)
+
+    @extend_schema(request=CustomRoleChangeSerializer, responses=CustomRoleSerializer, tags=TAGS)
+    def patch(self, request: Request, role_id: str) -> Response:
+        """Change what it opens, for all who have it, from the next request on; owners decide."""
+        body = CustomRoleChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        changed = custom_roles.custom_role_change(**_asked(request), role_id=role_id, **body.validated_data)
+        return Response(CustomRoleSerializer(changed).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, role_id: str) -> Response:
+        """End a role that nobody has; owners decide."""
+        custom_roles.custom_role_delete(**_asked(request), role_id=role_id)
+        return Response(status=204)
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """Of whom, and by whom. Raises Forbidden for a service account."""
+    caller = caller_of(request)
+    return {"organisation": caller.organisation, "by": caller.person, "with_key": caller.key}

@@ -1,0 +1,57 @@
+"""Which address of REST a page of the console stands for: what opens both is one table, accounts/scopes.py. Pure.
+
+Most addresses of the console are called as those of REST are, and need no line here. A page of a tenant that is in no line and
+has no address of REST by its name is closed to roles of an organisation's own, as it is to keys with scopes.
+"""
+
+from __future__ import annotations
+
+from controlplane.accounts.scopes import PREFIX, scope_of
+
+ORGANISATION = "<id:organisation_id>/"
+_I = "instances/<id:instance_id>"
+_T = f"{_I}/topics/<str:topic>"
+STANDS_FOR = (
+    ("instances/new", "instances"),
+    ("instances/estimate", "instances"),
+    ("palette", "instances"),  # what it finds is left out where the role does not reach it
+    (f"{_I}/timeline", f"{_I}/events"),
+    (f"{_I}/new-alarm", f"{_I}/alarms"),
+    (f"{_I}/access", f"{_I}/whitelist"),
+    (f"{_I}/user-password", f"{_I}/users"),
+    (f"{_I}/user-deletion", f"{_I}/users"),
+    (f"{_I}/new-acl", f"{_I}/acls"),
+    (f"{_I}/new-acls", f"{_I}/acls"),
+    (f"{_I}/acl-rules", f"{_I}/acls"),
+    (f"{_I}/acl-deletion", f"{_I}/acls"),
+    (f"{_I}/new-route", f"{_I}/routes"),
+    (f"{_I}/ca.pem", f"{_I}/ca"),
+    (f"{_I}/new-topic", f"{_I}/topics"),
+    (f"{_T}/talkers", f"{_I}/talkers"),
+    (f"{_T}/access", f"{_T}/whitelist"),
+    (f"{_I}/group-offsets", f"{_I}/groups"),
+    (f"{_I}/group-deletion", f"{_I}/groups"),
+    (f"{_I}/group-members", f"{_I}/groups"),
+    (f"{_I}/new-lake-load", f"{_I}/lake-loads"),
+    (f"{_I}/transaction-end", f"{_I}/transactions"),
+    ("bills", "invoices"),
+    ("new-budget", "budgets"),
+    ("keys", "api-keys"),
+)
+"""Beginnings of addresses, without the organisation: the first that fits decides."""
+CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I))
+"""What these pages change is the instance's configuration, which `Limits.admit_config` looks at besides."""
+
+
+def rest_of(route: str, *, changes: bool) -> str:
+    """The address of REST, as urls.py writes it, that a page of a tenant stands for."""
+    text = route.removeprefix(ORGANISATION)
+    for page, address in (*(CHANGES_STAND_FOR if changes else ()), *STANDS_FOR):
+        if text == page or text.startswith(f"{page}/"):
+            return PREFIX + address + text.removeprefix(page)
+    return PREFIX + text
+
+
+def scope_of_page(route: str) -> str | None:
+    """The scope of what it changes."""
+    return scope_of(rest_of(route, changes=True).removeprefix(PREFIX))
