@@ -17,11 +17,13 @@ from django.views.decorators.cache import never_cache
 
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.core.errors import Forbidden, NotFound
+from controlplane.sso.selectors import entry_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SAFE = ("GET", "HEAD", "OPTIONS")
+SSO = "sso"  # in the session: a provider has begun it (single_sign_on.py)
 LAST_ORGANISATION = "organisation"  # in the session: where "/" leads
 
 
@@ -82,6 +84,7 @@ def _tenant_page(
             return to_sign_in(request)
         caller = caller_in(user=request.user, organisation_id=organisation_id)
         changes = request.method not in SAFE
+        entry_check(caller, is_by_sso=SSO in request.session)
         caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
