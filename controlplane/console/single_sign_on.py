@@ -1,8 +1,8 @@
 """A session that an organisation's provider has begun acts in that organisation, and nowhere else.
 
 What it may open is a list: pages of that organisation, and a few that are nobody's. Everything else is closed, pages to come
-too: the account of the person (password, passkeys, second factor, address), other organisations, operators' pages. The link by which it
-came is looked up at each request: with the membership, the link or the provider the session ends.
+too: the account of the person (password, passkeys, second factor, address), other organisations, operators' pages. The link by
+which it came is looked up at each request: with the membership, the link or the provider the session ends.
 """
 
 from __future__ import annotations

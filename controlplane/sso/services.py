@@ -179,7 +179,7 @@ def subject_found(
 def member_connect(
     *, organisation: Organisation, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
 ) -> SsoLink:
-    """This member is that subject from now on; whoever they were before ends. An owner's is the test. Raises NotFound, Conflict."""
+    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Conflict."""
     now = clock.now()
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.contrib.auth import login
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_safe
@@ -22,7 +21,7 @@ from controlplane.console.forms.sso import OrganisationIdForm, ProviderForm
 from controlplane.console.page import LAST_ORGANISATION, tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND
-from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, SluiceError, Unsupported
+from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
 from controlplane.core.origin import address_of
 from controlplane.sso import selectors, services
 from controlplane.token_issuers import installed
@@ -119,7 +118,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
             services.member_disconnect(organisation=caller.organisation, user=caller.user)
         if does == "connect":
             way = _connecting(request, provider)
-    except (Conflict, Unsupported, SluiceError) as error:
+    except SluiceError as error:
         form.refuse(error) if does == "set" else messages.error(request, said(error))
         status = error.http_status
     if form.errors and status in (200, 400):
@@ -155,8 +154,3 @@ def _page(request: HttpRequest, caller: Caller, form: ProviderForm, way: str, st
         "entry": own_address("console:sign_in_sso") + f"?organisation={caller.organisation.id}",
     }
     return render(request, "console/organisation_sso.html", context, status=status)
-
-
-def page_of(organisation_id: str) -> str:
-    """Its address."""
-    return reverse("console:organisation_sso", args=[organisation_id])
