@@ -142,6 +142,8 @@ pins:
 		requirements/redis.in --output-file requirements/redis.txt
 	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
 		--constraint requirements/product.txt requirements/develop.in --output-file requirements/develop.txt
+	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
+		--constraint requirements/develop.txt requirements/terraform.in --output-file requirements/terraform.txt
 
 clean:
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -21,6 +21,7 @@
     env                    every environment variable
     catalogues             translations: `.mo` made of `locale/*.po` when settings are read
     cli                    `sluice` on the command line, which speaks REST and imports none of the others
+    terraform              the provider for Terraform and OpenTofu, which speaks REST likewise
 
 Each line imports from those below it only (docs/decisions/0013, checked by `make lint`). In an app, `models` are rows, `services`
 write, `selectors` read, `serializers` and `api` are its REST, `tasks` are Celery's edge.

@@ -30,13 +30,13 @@ from controlplane.access.serializers import (
     UserWithPasswordSerializer,
 )
 from controlplane.accounts.permissions import LookingPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.api.ranges import moment_of
 from controlplane.core.errors import Invalid
 from quota.contracts.acls import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer
@@ -77,6 +77,13 @@ def _valid(body: BaseSerializer[Any]) -> dict[str, Any]:
     return found
 
 
+def _user_named(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    name = _valid(UserNameSerializer(data=request.data))["name"]
+    organisation = caller_of(request).organisation
+    view = selectors.user_get(organisation=organisation, instance_id=ids["instance_id"], name=name)
+    return dict(UserSerializer(view).data)
+
+
 class UsersApi(APIView):
     """/api/v1/instances/{id}/users."""
 
@@ -90,12 +97,14 @@ class UsersApi(APIView):
         return Response(pagination.body(list(UserSerializer(page, many=True).data), following))
 
     @extend_schema(request=UserCreateSerializer, responses={201: UserWithPasswordSerializer}, tags=USERS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """A new user. Only what verifies the password is stored; he can log in within 2 s."""
         members = _valid(UserCreateSerializer(data=request.data))
         return _user(*users.user_create(**caller_of(request).place(instance_id), **members), status=201)
 
     @extend_schema(request=UserNameSerializer, responses={204: None}, parameters=LEFT, tags=USERS)
+    @dry_runs.rehearsed(of=_user_named)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the user of this name, with the ACLs that name it or without."""
         members = _valid(UserNameSerializer(data=request.data))
@@ -113,6 +122,7 @@ class UserApi(APIView):
         return Response(UserSerializer(view).data)
 
     @extend_schema(responses={204: None}, parameters=[WITH_ACLS, *LEFT], tags=USERS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, user: str) -> Response:
         """Nobody logs in by this name any more. ACLs that name it stay unless they are to go as well."""
         text = request.query_params.get("with_acls", "false")
@@ -133,6 +143,7 @@ class UserPasswordApi(APIView):
     """/api/v1/instances/{id}/users/{name}/password."""
 
     @extend_schema(request=UserPasswordSerializer, responses=UserWithPasswordSerializer, tags=USERS)
+    @dry_runs.rehearsed(of=dry_runs.item(UserApi))
     def put(self, request: Request, instance_id: str, user: str) -> Response:
         """Another password; that of before may stay good for a while, so that clients can change one after another."""
         members = _valid(UserPasswordSerializer(data=request.data))
@@ -160,6 +171,7 @@ class AclsApi(APIView):
         return Response(pagination.body(list(AclSerializer(page, many=True).data), following))
 
     @extend_schema(request=AclCreateSerializer, responses={201: AclSerializer}, tags=ACLS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """A new ACL, in force within 2 s, on open connections too. One that is there already stays."""
         acl = AclCreateSerializer.acl(_valid(AclCreateSerializer(data=request.data)))
@@ -167,6 +179,7 @@ class AclsApi(APIView):
         return Response(AclSerializer(made[0]).data, status=201)
 
     @extend_schema(request=AclFilterSerializer, responses={200: AclsSerializer}, tags=ACLS)
+    @dry_runs.rehearsed(takes=True)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the ACLs that the filter takes; the answer says which. Whoever means all says ANY."""
         members = _valid(AclFilterSerializer(data=request.data))
@@ -180,6 +193,7 @@ class AclBatchApi(APIView):
     """/api/v1/instances/{id}/acls/batch."""
 
     @extend_schema(request=AclBatchSerializer, responses={201: AclsSerializer}, tags=ACLS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """Several ACLs, all or none."""
         members = _valid(AclBatchSerializer(data=request.data))
@@ -191,6 +205,7 @@ class AclPresetsApi(APIView):
     """/api/v1/instances/{id}/acls/presets."""
 
     @extend_schema(request=AclPresetSerializer, responses={201: AclsSerializer}, tags=ACLS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """The ACLs that a producer of a topic needs, or a consumer in a group; prefixed, for topics to come as well."""
         members = _valid(AclPresetSerializer(data=request.data))

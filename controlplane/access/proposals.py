@@ -37,6 +37,7 @@ from controlplane.instances.selectors import (
     spec_wanted,
 )
 from controlplane.instances.services import instance_row_change, proposal_expired
+from controlplane.instances.spec import config_of
 from quota.contracts.acls import MOST_ACLS, acl_fault, acls_problem
 from quota.contracts.apart import acls_path
 from quota.contracts.proposals import Cut, Findings, Proposal, Seen, proposal_problem
@@ -177,6 +178,18 @@ def proposal_put_in_force(
         raise _missing()
     with transaction.atomic():
         _put_in_force(organisation, actor, instance, proposal, clock)
+
+
+def access_in_force(*, organisation: Organisation, instance_id: str) -> dict[str, Any]:
+    """What a proposal can be about: whitelists by route, ACLs, what holds without one. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    data = coordination.beside_read(zookeeper.tree(instance.cluster.address), acls_path(instance.id))
+    return {
+        "whitelist": instance.whitelist,
+        "route_whitelists": {route.key: route.whitelist for route in routes_wanted(instance.id)},
+        "acls": [acl.document() for acl in legible_acls(data).items],
+        "allow_everyone_if_no_acl_found": config_of(instance.config)["allow_everyone_if_no_acl_found"],
+    }
 
 
 def _put_in_force(organisation: Organisation, actor: str, instance: Instance, proposal: Proposal, clock: Clock) -> None:

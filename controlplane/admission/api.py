@@ -17,7 +17,7 @@ from controlplane.admission.serializers import (
     CapsSerializer,
     RoomChangeSerializer,
 )
-from controlplane.api import filters
+from controlplane.api import dry_runs, filters
 from controlplane.clusters.services import cluster_named
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class OrganisationCapsApi(APIView):
         return Response(_caps(organisation_asked(request, organisation_id, NOT_THEIRS), with_price=True))
 
     @extend_schema(request=CapsChangeSerializer, responses=CapsSerializer, tags=["operators"])
+    @dry_runs.rehearsed()
     def patch(self, request: Request, organisation_id: str) -> Response:
         """Raise caps, or lower them: that takes nothing away which the organisation has."""
         organisation = organisation_asked(request, organisation_id, NOT_THEIRS)
@@ -71,6 +72,7 @@ class CapacityApi(APIView):
         return Response(_capacity(cluster_named(filters.text_of(request, "cluster"))))
 
     @extend_schema(request=RoomChangeSerializer, responses=CapacitySerializer, parameters=[CLUSTER], tags=["operators"])
+    @dry_runs.rehearsed()
     def put(self, request: Request) -> Response:
         """What each broker has of a resource, and how many times as much is sold. What is sold stays sold."""
         body = RoomChangeSerializer(data=request.data)

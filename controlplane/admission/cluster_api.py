@@ -20,6 +20,7 @@ from controlplane.admission.cluster_serializers import (
     ZonePageSerializer,
 )
 from controlplane.admission.retiring import cluster_set
+from controlplane.api import dry_runs
 from controlplane.clusters.registering import cluster_register
 from controlplane.clusters.selectors import cluster_events
 from controlplane.clusters.services import cluster_named, clusters_known
@@ -49,6 +50,7 @@ class ClustersApi(APIView):
         return Response(ClusterPageSerializer({"items": list(map(shown, places.places_of(clusters_known())))}).data)
 
     @extend_schema(request=ClusterCreateSerializer, responses={201: ClusterSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """Register a cluster. Instances are placed on it from then on, by what is free; one that is away comes last."""
         body = ClusterCreateSerializer(data=request.data)
@@ -71,6 +73,7 @@ class ClusterApi(APIView):
         return Response(ClusterSerializer(shown(place)).data)
 
     @extend_schema(request=ClusterChangeSerializer, responses=ClusterSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, cluster: str) -> Response:
         """Other zones, another capacity, or another state: cordoned, draining, retired, open again. What is there stays there."""
         body = ClusterChangeSerializer(data=request.data)

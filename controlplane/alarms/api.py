@@ -31,7 +31,7 @@ from controlplane.alarms.serializers import (
     ReceiverSecretSerializer,
     ReceiverSerializer,
 )
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.api.ranges import moment_of
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class AlarmsApi(APIView):
         return Response(pagination.body(list(AlarmSerializer(page, many=True).data), following))
 
     @extend_schema(request=AlarmCreateSerializer, responses={201: AlarmSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """Watch a health reason, or a figure against a threshold. Looked at every 30 s. At most 50 an instance."""
         body = AlarmCreateSerializer(data=request.data)
@@ -76,6 +77,7 @@ class AlarmApi(APIView):
         return Response(AlarmSerializer(alarm).data)
 
     @extend_schema(request=AlarmChangeSerializer, responses=AlarmSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """Another rule. Where what is watched, the threshold, the duration or `enabled` changes, the alarm begins anew."""
         body = AlarmChangeSerializer(data=request.data)
@@ -86,6 +88,7 @@ class AlarmApi(APIView):
         return Response(AlarmSerializer(alarm).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """It is looked at no more. Receivers that know it as firing are told that it is over."""
         services.alarm_delete(**caller_of(request).place(instance_id), alarm_id=alarm_id)
@@ -96,6 +99,7 @@ class AlarmSilenceApi(APIView):
     """/api/v1/instances/{id}/alarms/{alarm_id}/silence."""
 
     @extend_schema(request=AlarmSilenceSerializer, responses=AlarmSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(AlarmApi))
     def post(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """Hold messages back until then; null: no longer. What is different from what was told last is told at the end."""
         body = AlarmSilenceSerializer(data=request.data)
@@ -169,6 +173,7 @@ class ReceiversApi(APIView):
         return Response(pagination.body(list(seen.data), following))
 
     @extend_schema(request=ReceiverCreateSerializer, responses={201: ReceiverSecretSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """A webhook, whose secret is in the answer and never again, or an e-mail address, which gets a code. At most 10."""
         body = ReceiverCreateSerializer(data=request.data)
@@ -188,6 +193,7 @@ class ReceiverApi(APIView):
         return Response(ReceiverSerializer(row, context={"may_change": caller.may_change_in(ALARMS)}).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """No message goes there any more, those that wait included."""
         receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id)
@@ -198,6 +204,7 @@ class ReceiverConfirmApi(APIView):
     """/api/v1/instances/{id}/receivers/{receiver_id}/confirm."""
 
     @extend_schema(request=ReceiverConfirmSerializer, responses=ReceiverSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(ReceiverApi))
     def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """Give back the code that was sent to an e-mail address: from then on messages go there."""
         body = ReceiverConfirmSerializer(data=request.data)
@@ -213,6 +220,7 @@ class ReceiverSecretApi(APIView):
     """/api/v1/instances/{id}/receivers/{receiver_id}/secret."""
 
     @extend_schema(request=None, responses=ReceiverSecretSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(ReceiverApi))
     def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """Another secret for a webhook, shown this once. The one before signs as well for a day."""
         row, secret = receivers.receiver_rotate(**caller_of(request).place(instance_id), receiver_id=receiver_id)
@@ -223,6 +231,7 @@ class ReceiverTestApi(APIView):
     """/api/v1/instances/{id}/receivers/{receiver_id}/test."""
 
     @extend_schema(request=None, responses={202: DeliverySerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """Send a test message, or to an address that is not confirmed the code once more. Not more than once in 10 s."""
         row = receivers.receiver_test(**caller_of(request).place(instance_id), receiver_id=receiver_id)

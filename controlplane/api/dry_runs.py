@@ -1,11 +1,17 @@
 """``?dry_run=true``: what the call would do, without doing it.
 
-A view names its methods that can do so in `dry_run_methods`. Every other change refuses the parameter
+Most calls are made and taken back (`rehearsed`), and the answer is what was different. A view whose outlook has more to say, a
+price above all, names its methods in `dry_run_methods` and answers by itself. Every other change refuses the parameter
 (accounts/permissions.py): who asks for a dry run must not find the change made.
+
+What is rehearsed may write to the database and to the cluster's tree (`core.dry_runs` says how these are taken back), and to
+nothing else: not to Kafka, and to no host of anybody's.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -13,15 +19,22 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, Polymorphic
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from controlplane.core.errors import Invalid
+from controlplane.core.dry_runs import Outlook, differences, flat, taken_back
+from controlplane.core.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from django.http import HttpRequest
     from rest_framework.request import Request
+    from rest_framework.views import APIView
 
-    from controlplane.core.dry_runs import Outlook
+    Handler = Callable[..., Response]
+    Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
 
 NAME = "dry_run"
+DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at"})
+"""Members that would be others if the call were made, or say nothing: they are drawn, or are of the moment."""
 PARAMETER = OpenApiParameter(
     NAME,
     OpenApiTypes.BOOL,
@@ -89,11 +102,71 @@ def is_asked(request: HttpRequest) -> bool:
     return "true" in request.GET.getlist(NAME)
 
 
+def has_one(view: object, method: str | None) -> bool:
+    """Whether this method of a view can be asked what it would do."""
+    return method in getattr(view, "dry_run_methods", ()) or is_rehearsed(view, method)
+
+
+def is_rehearsed(view: object, method: str | None) -> bool:
+    """Whether it is found out by making the change and taking it back."""
+    return getattr(getattr(view, (method or "").lower(), None), "is_rehearsed", False)
+
+
 def refuse_unknown(request: Request, view: object) -> None:
     """Of a change that has no dry run. Raises Invalid. A method that there is not at all has another answer, 405."""
     is_there = hasattr(view, (request.method or "").lower())
-    if is_there and NAME in request.query_params and request.method not in getattr(view, "dry_run_methods", ()):
+    if is_there and NAME in request.query_params and not has_one(view, request.method):
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
+
+
+def rehearsed(*, makes: bool = False, takes: bool = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
+    """A handler whose dry run is the call itself, taken back.
+
+    What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
+    not there. `makes`, `takes`: the answer of the call is what was made, or is gone.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        @wraps(handler)
+        def handle(self: APIView, request: Request, **ids: Any) -> Response:
+            if not is_dry_run(request):
+                return handler(self, request, **ids)
+            look = of or _got
+            before: Mapping[str, Any] = {}
+            after: Mapping[str, Any] = {}
+            with taken_back():  # first, so that a call is refused in its own words
+                answered = handler(self, request, **ids)
+                if not makes and not takes:
+                    with suppress(NotFound):
+                        after = look(self, request, ids)
+            if makes:
+                after = answered.data
+            elif takes:
+                before = answered.data
+            else:
+                with suppress(NotFound):
+                    before = look(self, request, ids)
+            found = differences(flat(before), flat(after))
+            return answer(Outlook({name: values for name, values in found.items() if name not in DRAWN}))
+
+        handle.is_rehearsed = True  # type: ignore[attr-defined]
+        return handle
+
+    return decorate
+
+
+def item(view: Callable[[], APIView], *names: str) -> Seen:
+    """What GET says of another view, at the ids of these names (none: all of the call's)."""
+
+    def look(_self: APIView, request: Request, ids: Mapping[str, Any]) -> Mapping[str, Any]:
+        return _got(view(), request, {name: ids[name] for name in names or ids})
+
+    return look
+
+
+def _got(view: APIView, request: Request, ids: Mapping[str, Any]) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = view.get(request, **ids).data  # type: ignore[attr-defined]
+    return document
 
 
 def answer(outlook: Outlook) -> Response:

@@ -58,7 +58,7 @@ class ProblemAwareSchema(AutoSchema):
         declared = super().get_override_parameters()
         if self.method not in MUTATING or "/api/" not in self.path:
             return declared
-        has_dry_run = self.method in getattr(self.view, "dry_run_methods", ())
+        has_dry_run = dry_runs.has_one(self.view, self.method)
         is_keyed = idempotency_keys.is_required(self.view, self.method)
         key = IDEMPOTENCY_KEY_REQUIRED if is_keyed else IDEMPOTENCY_KEY
         return [*declared, *([dry_runs.PARAMETER] if has_dry_run else []), key]
@@ -67,11 +67,21 @@ class ProblemAwareSchema(AutoSchema):
         bodies = super()._get_response_bodies(direction)
         if "/api/" not in self.path:
             return bodies
+        if dry_runs.is_rehearsed(self.view, self.method):
+            bodies = {"200": self._with_outlook(bodies.get("200"), direction), **bodies}
         problem = OpenApiResponse(ProblemSerializer, description="A problem; `code` says which.")
         bodies["default"] = self._get_response_for_code(
             problem, "default", media_types=["application/problem+json"], direction=direction
         )
         return bodies
+
+    def _with_outlook(self, done: dict[str, Any] | None, direction: str) -> dict[str, Any]:
+        """The answer 200 of a call that is rehearsed in a dry run; `done`: what it answers when it was made."""
+        outlook: dict[str, Any] = self._get_response_for_code(dry_runs.ANSWER, "200", direction=direction)
+        if done is not None:
+            content = done["content"]["application/json"]
+            content["schema"] = {"oneOf": [content["schema"], outlook["content"]["application/json"]["schema"]]}
+        return done or outlook
 
     def _get_request_body(self, direction: str = "request") -> Any:
         """No request that has a body may leave it out, a PATCH neither, unless its view says so; a DELETE may have one."""

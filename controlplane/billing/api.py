@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of, organisation_asked
-from controlplane.api import filters, idempotency_keys, pagination
+from controlplane.api import dry_runs, filters, idempotency_keys, pagination
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.crediting import credit_note_write
@@ -347,6 +347,7 @@ class InvoiceCreditNotesApi(APIView):
         )
 
     @extend_schema(request=CreditNoteRequestSerializer, responses={201: CreditNoteSerializer}, tags=["operators"])
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, organisation_id: str, number: str) -> Response:
         """Give back a part or all of an invoice. The invoice stays as it is; the tenant reads the reason."""
         organisation = organisation_asked(request, organisation_id, self.refusal)
@@ -395,6 +396,7 @@ class WaiversApi(APIView):
         return Response(pagination.body(items, following))
 
     @extend_schema(request=WaiverRequestSerializer, responses={201: WaiverSerializer}, tags=["operators"])
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """Invoices of a month that is over need not wait for metering any more. What is counted later is adjusted."""
         body = WaiverRequestSerializer(data=request.data)
@@ -424,6 +426,7 @@ class BrokerWaiverApi(APIView):
         parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
         tags=["operators"],
     )
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, broker: int) -> Response:
         """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
         body = BrokerWaiverRequestSerializer(data=request.data)

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OwnerPermission, caller_of
+from controlplane.api import dry_runs
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing import selectors
 from controlplane.billing.pricing.documents import moment_text
@@ -83,6 +84,7 @@ class PlanApi(APIView):
         return Response(_plans(caller_of(request).organisation, SYSTEM_CLOCK.now()))
 
     @extend_schema(operation_id="plan_choose", request=PlanChoiceSerializer, responses=PlansSerializer, tags=["bill"])
+    @dry_runs.rehearsed()
     def put(self, request: Request) -> Response:
         """Another plan, for hours that have not begun; owners decide. It takes the place of a change that is to come."""
         body = PlanChoiceSerializer(data=request.data)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OwnerPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.budgets import selectors, services
 from controlplane.budgets.serializers import (
     BudgetAlertPageSerializer,
@@ -43,6 +43,7 @@ class BudgetsApi(APIView):
         return Response(pagination.body([budget_body(each) for each in now], following))
 
     @extend_schema(request=BudgetCreateSerializer, responses={201: BudgetSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """What a month may cost, of one instance or of all; owners decide. Looked at every five minutes. At most 50."""
         body = BudgetCreateSerializer(data=request.data)
@@ -64,6 +65,7 @@ class BudgetApi(APIView):
         return Response(_shown(request, budget))
 
     @extend_schema(request=BudgetChangeSerializer, responses=BudgetSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, budget_id: str) -> Response:
         """Other members. With another amount, thresholds that were alerted this month are alerted anew when they are reached."""
         body = BudgetChangeSerializer(data=request.data)
@@ -75,6 +77,7 @@ class BudgetApi(APIView):
         return Response(_shown(request, budget))
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, budget_id: str) -> Response:
         """It is looked at no more, and its history goes."""
         caller = caller_of(request)

@@ -69,6 +69,24 @@ def with_output(ctx: typer.Context, _parameter: object, value: str | None) -> st
     return value
 
 
+def with_dry_run(ctx: typer.Context, _parameter: object, value: bool) -> bool:  # as typer calls it
+    """Remember that nothing is to be done."""
+    root = ctx.find_root()
+    if value and isinstance(root.obj, Session):
+        root.obj.dry_run = True
+    return value
+
+
+def _dry_run() -> TyperOption:
+    return TyperOption(
+        param_decls=["--dry-run"],
+        is_flag=True,
+        help="Only say what it would do, or why it would be refused.",
+        expose_value=False,
+        callback=with_dry_run,
+    )
+
+
 def _common() -> list[Any]:
     output = TyperOption(
         param_decls=["--output", "-o"],
@@ -96,12 +114,19 @@ class Command(TyperCommand):
         super().__init__(*args, params=[*(params or []), *_common()], **options)
 
 
+class Rehearsed(Command):
+    """Makes one call that can be asked what it would do (`Session.call`)."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **options: Any) -> None:
+        super().__init__(*args, params=[*(params or []), _dry_run()], **options)
+
+
 class Commands(typer.Typer):
     """A group of commands."""
 
     def __init__(self, about: str) -> None:
         super().__init__(help=about, no_args_is_help=True, rich_markup_mode=None)
 
-    def add(self, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        """Register a function as the command of this name."""
-        return self.command(name, cls=Command)
+    def add(self, name: str, *, rehearses: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Register a function as the command of this name. `rehearses`: it takes --dry-run, and knows nothing of it."""
+        return self.command(name, cls=Rehearsed if rehearses else Command)

@@ -35,11 +35,15 @@ INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8,12}")
 
 @dataclass
 class Session:
-    """One run of the program. `profile` and `output` are what was typed."""
+    """One run of the program. `profile`, `output` and `dry_run` are what was typed.
+
+    A dry run ends with the first call that would change something: its answer is what is asked for.
+    """
 
     clock: Clock = field(default_factory=Clock)
     profile: str | None = None
     output: Output = field(default_factory=Output)
+    dry_run: bool = False
 
     @cached_property
     def client(self) -> Client:
@@ -122,8 +126,8 @@ class Session:
         return answer
 
     def confirm(self, what: str, name: str, *, yes: bool) -> None:
-        """Ask for the name of what is to be deleted, unless `yes` was said. Raises Misused."""
-        if yes:
+        """Ask for the name of what is to be deleted, unless `yes` was said, or nothing is done. Raises Misused."""
+        if yes or self.dry_run:
             return
         sys.stderr.write(f"{plain(what)}\nType {plain(name)} to go on: ")
         sys.stderr.flush()
@@ -141,7 +145,10 @@ class Session:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        return self.client.call(call, self._ids(ids), query=query, body=body)
+        if not (self.dry_run and call.is_change):
+            return self.client.call(call, self._ids(ids), query=query, body=body)
+        self.output.document(self.client.call(call, self._ids(ids), query={**(query or {}), **DRY_RUN}, body=body))
+        raise typer.Exit
 
     def _ids(self, ids: Mapping[str, str]) -> dict[str, str]:
         """With an instance's id in place of its name."""

@@ -3,7 +3,7 @@
 `Tree` is what the rest asks of it: a tree of small documents with a version each, and writes that happen all or not at
 all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. `tree(address)` gives
 this process's connection to a cluster, made at the first call and made anew after a fork: a connection shared by two
-processes would answer one with what the other asked.
+processes would answer one with what the other asked. In a dry run it is one whose writes nobody else ever sees.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
+from controlplane.core import dry_runs
 from controlplane.core.errors import ClusterUnavailable
 from quota.contracts.zookeeper_login import NOBODY, Access
 from quota.zookeeper.client import Client
@@ -213,6 +214,57 @@ class KazooTree:
             raise ClusterUnavailable("ZooKeeper refused a write") from errors[0]
 
 
+class TakenBack:
+    """A tree in a dry run: what is written there is read there, and nowhere else. It is refused as by the tree itself."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._written: dict[str, tuple[bytes, int] | None] = {}  # None: it was removed
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        return self._written[path] if path in self._written else self._tree.get(path)
+
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
+        return [self._written.get(path, node) for path, node in zip(paths, self._tree.get_many(paths), strict=True)]
+
+    def children(self, path: str) -> list[str]:
+        names = set(self._tree.children(path))
+        for written, node in self._written.items():
+            parent, _, name = written.rpartition("/")
+            if parent == path:
+                (names.discard if node is None else names.add)(name)
+        return sorted(names)
+
+    def children_mark(self, path: str) -> Hashable:
+        return self._tree.children_mark(path), tuple(self.children(path))
+
+    def ensure(self, path: str) -> None:
+        """It would be there: what is below it can be made."""
+
+    def write(self, writes: Sequence[Write]) -> None:
+        after = dict(self._written)
+        for item, found in zip(writes, self.get_many([each.path for each in writes]), strict=True):
+            node = after.get(item.path, found)
+            version = -1 if node is None else node[1]
+            if isinstance(item, Create):
+                if not item.sequence:
+                    _expect(item, fits=node is None)
+                    after[item.path] = item.data, 0
+                continue
+            _expect(
+                item,
+                fits=node is not None and item.version in ((-1, version) if isinstance(item, Delete) else (version,)),
+            )
+            if not isinstance(item, Check):
+                after[item.path] = (item.data, version + 1) if isinstance(item, Put) else None
+        self._written = after
+
+
+def _expect(item: Write, *, fits: bool) -> None:
+    if not fits:
+        raise VersionMismatch(f"{item.path} is not as it was read")
+
+
 @contextmanager
 def operators_client(hosts: str, access: Access) -> Iterator[Client]:
     """A client for `quota.zookeeper.securing`. Raises ClusterUnavailable where nobody answers in time."""
@@ -233,13 +285,22 @@ _lock = threading.Lock()
 
 
 def tree(address: ClusterAddress) -> Tree:
-    """This process's connection to a cluster. Raises ClusterUnavailable."""
+    """The tree of a cluster. Raises ClusterUnavailable."""
+    found, scratch = connection(address), dry_runs.scratch()
+    if scratch is None:
+        return found
+    rehearsed: Tree = scratch.setdefault(found, TakenBack(found))
+    return rehearsed
+
+
+def connection(address: ClusterAddress) -> Tree:
+    """This process's own, as it is. Raises ClusterUnavailable."""
     key = os.getpid(), address.zookeeper_hosts
     with _lock:
-        connection = _connections.get(key)
-        patience_s = RECONNECT_TIMEOUT_S if connection else CONNECT_TIMEOUT_S
-        if connection is None:
+        known = _connections.get(key)
+        patience_s = RECONNECT_TIMEOUT_S if known else CONNECT_TIMEOUT_S
+        if known is None:
             access = settings.ENVIRONMENT.zookeeper_access()
-            connection = _connections[key] = KazooTree(address.zookeeper_hosts, access)
-    connection.wait_connected(patience_s)
-    return connection
+            known = _connections[key] = KazooTree(address.zookeeper_hosts, access)
+    known.wait_connected(patience_s)
+    return known

@@ -1,14 +1,16 @@
 """What a change would do, found out by making it and taking it back.
 
 A dry run goes the way of the change itself, so that it is refused as the change would be. It ends by taking back all that was
-written; what waits for the commit (the wake-up of a worker) never happens.
+written; what waits for the commit (the wake-up of a worker) never happens. Outside of the database that is true of the cluster's
+tree alone (`clusters.zookeeper.tree`): a service that changes something elsewhere, such as topics of Kafka, is not called in one.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -38,12 +40,35 @@ class Outlook:
     ] = ()  # sentences about what would be lost or refused later; the change is carried out all the same
 
 
+_scratch: ContextVar[dict[object, Any] | None] = ContextVar("scratch", default=None)
+
+
 @contextmanager
 def taken_back() -> Iterator[None]:
     """A transaction whose writes are taken back at its end."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
+    before = _scratch.set({})
+    try:
+        with transaction.atomic():
+            yield
+            transaction.set_rollback(True)
+    finally:
+        _scratch.reset(before)
+
+
+def scratch() -> dict[object, Any] | None:
+    """Where doors to other stores keep what is written until it is taken back; None: what is written stays."""
+    return _scratch.get()
+
+
+def flat(document: Mapping[str, object]) -> dict[str, object]:
+    """Members of members under dotted names; an empty one stays as it is."""
+    found: dict[str, object] = {}
+    for name, value in document.items():
+        if isinstance(value, dict) and value:
+            found |= {f"{name}.{inner}": each for inner, each in flat(value).items()}
+        else:
+            found[name] = value
+    return found
 
 
 def differences(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, tuple[object, object]]:

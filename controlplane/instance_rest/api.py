@@ -34,7 +34,7 @@ from controlplane.quotas.selectors import allocation_get, flows_get
 from controlplane.routes.selectors import routes_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rest_framework.request import Request
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 TAGS = ["instances"]
 STATES = [state.value for state in InstanceState if state != InstanceState.DELETED]
 """Of instances that are shown."""
+MEASURED = ("health", "storage_used_bytes")
 PARAMETERS = [
     filters.choice_parameter("state", STATES, "only instances in this state"),
     filters.text_parameter("name", "only instances that are called so, whole"),
@@ -67,6 +68,17 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
         instance.health = healths.get(instance.id)  # type: ignore[attr-defined]
         instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
     return cast("list[dict[str, Any]]", InstanceSerializer(instances, many=True).data)  # a list, with many=True
+
+
+def _settings_shown(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """An instance less what is measured of it: two looks at that are never the same."""
+    instance = selectors.instance_get(organisation=caller_of(request).organisation, instance_id=ids["instance_id"])
+    return {name: value for name, value in shown([instance])[0].items() if name not in MEASURED}
+
+
+def _limits_shown(_view: APIView, _request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """Whosever it is: of a call that operators alone may make, asked when that is known."""
+    return {"limits": selectors.limits_shown(selectors.instance_fresh(ids["instance_id"]), [])}
 
 
 def etag_of(instance: Instance) -> str:
@@ -164,6 +176,7 @@ class InstanceRestoreApi(APIView):
     """/api/v1/instances/{id}/restore."""
 
     @extend_schema(request=None, responses={202: AcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(of=_settings_shown)
     def post(self, request: Request, instance_id: str) -> Response:
         """Open an isolated instance again, with its data, settings and addresses."""
         caller = caller_of(request)
@@ -177,6 +190,7 @@ class InstanceDestroyApi(APIView):
     """/api/v1/instances/{id}/destroy."""
 
     @extend_schema(request=InstanceDestroySerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(of=_settings_shown)
     def post(self, request: Request, instance_id: str) -> Response:
         """Delete the instance and all its data at once, without a grace period. Owners do that."""
         body = InstanceDestroySerializer(data=request.data)
@@ -202,6 +216,7 @@ class InstanceWhitelistApi(APIView):
     """/api/v1/instances/{id}/whitelist."""
 
     @extend_schema(request=WhitelistSerializer, responses=InstanceSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=_settings_shown)
     def put(self, request: Request, instance_id: str) -> Response:
         """Who may connect; in force within 2 s, for open connections too."""
         body = WhitelistSerializer(data=request.data)
@@ -219,6 +234,7 @@ class InstanceLimitsApi(APIView):
     """/api/v1/instances/{id}/limits."""
 
     @extend_schema(request=OperatorsLimitsSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(of=_limits_shown)
     def put(self, request: Request, instance_id: str) -> Response:
         """Limits that no plan sells: operators of the service set them, for any tenant's instance."""
         body = OperatorsLimitsSerializer(data=request.data)

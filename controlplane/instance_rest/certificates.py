@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.api import dry_runs
 from controlplane.certificates import services
 from controlplane.certificates.models import Source
 from controlplane.instances import selectors
@@ -92,6 +93,7 @@ class RouteCertificateApi(APIView):
         return _answer(services.certificate_get(instance=_instance(request, instance_id), route=route_id))
 
     @extend_schema(request=BroughtCertificateSerializer, responses=CertificateSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def put(self, request: Request, instance_id: str, route_id: str) -> Response:
         """A certificate of your own, in force for new connections within 2 s; you renew it."""
         instance = _instance(request, instance_id)
@@ -106,6 +108,7 @@ class RouteCertificateApi(APIView):
         return _answer(row)
 
     @extend_schema(responses=CertificateSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Back to a certificate that the instance's authority issues and renews."""
         row = services.certificate_give_back(
@@ -118,6 +121,7 @@ class RouteClientCaApi(APIView):
     """/api/v1/instances/{id}/routes/{route_id}/client-ca."""
 
     @extend_schema(request=ClientCaSerializer, responses=CertificateSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(RouteCertificateApi))
     def put(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Whose certificates the route takes of its clients; in force for new connections within 2 s."""
         instance = _instance(request, instance_id)

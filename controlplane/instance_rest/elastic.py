@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import elastic
+from controlplane.api import dry_runs
 from controlplane.api.serializers import NumberField, StrictCharField, StrictSerializer
 from controlplane.billing.pricing.money import text_of
 from controlplane.instance_rest.serializers import AcceptedSerializer
@@ -87,6 +88,7 @@ class ElasticApi(APIView):
         )
 
     @extend_schema(request=ElasticChangeSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed()
     def put(self, request: Request, instance_id: str) -> Response:
         """A cap above the bought bandwidth, billed by the GB, and a budget of the month; or off."""
         body = ElasticChangeSerializer(data=request.data)

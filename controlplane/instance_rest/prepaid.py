@@ -65,6 +65,7 @@ class PrepaidApi(APIView):
         return Response({"operation_id": prepaid.prepaid_begin(**asked).id}, status=202)
 
     @extend_schema(request=PrepaidChangeSerializer, responses=PrepaidSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str) -> Response:
         """What becomes of it when what is paid has ended; by how many months it is renewed by itself."""
         return Response(prepaid_body(prepaid.prepaid_set(**_asked(request, instance_id, PrepaidChangeSerializer))))

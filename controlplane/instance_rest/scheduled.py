@@ -78,6 +78,7 @@ class ScheduledChangeApi(APIView):
         return Response(ScheduledChangeSerializer(found).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, change_id: str) -> Response:
         """Cancel it. It stays in the list, as cancelled."""
         caller = caller_of(request)

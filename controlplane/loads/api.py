@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
     KeptTablePageSerializer,
@@ -44,6 +44,7 @@ class LoadsApi(APIView):
         return Response(pagination.body(_shown(page), following))
 
     @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """Set up a load of a topic into a table. What it reads is charged to the consume limit of the instance.
 
@@ -64,6 +65,7 @@ class LoadApi(APIView):
         return Response(_shown([_load(request, instance_id, load_id)])[0])
 
     @extend_schema(request=LoadChangeSerializer, responses=LoadSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Another schedule, or another key of the bucket."""
         body = LoadChangeSerializer(data=request.data)
@@ -73,9 +75,11 @@ class LoadApi(APIView):
         return Response(_shown([load])[0])
 
     @extend_schema(responses={204: None}, parameters=[LoadDeleteSerializer], tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Load no more. The table is kept or removed, as `table` says; a copy in a bucket stays."""
-        asked = LoadDeleteSerializer(data=request.query_params.dict())
+        said = request.query_params.dict()
+        asked = LoadDeleteSerializer(data={name: value for name, value in said.items() if name != dry_runs.NAME})
         asked.is_valid(raise_exception=True)
         removes = asked.validated_data["table"] == "remove"
         services.load_delete(**caller_of(request).place(instance_id), load_id=load_id, removes_table=removes)
@@ -97,6 +101,7 @@ class KeptTableApi(APIView):
     """/api/v1/instances/{id}/lake-tables/{load_id}."""
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(KeptTablesApi, "instance_id"))
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Remove it, within a minute. A copy in a bucket stays."""
         services.kept_table_remove(**caller_of(request).place(instance_id), load_id=load_id)
@@ -116,6 +121,7 @@ class LoadRunsApi(APIView):
         return Response(pagination.body(list(LoadRunSerializer(page, many=True).data), following))
 
     @extend_schema(request=LoadRunCreateSerializer, responses={202: LoadRunSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Run it now: what the topic has new, or a time or offsets again in place of what the table has of them."""
         body = LoadRunCreateSerializer(data=request.data)
@@ -129,6 +135,7 @@ class LoadStopApi(APIView):
     """/api/v1/instances/{id}/lake-loads/{load_id}/stop."""
 
     @extend_schema(request=None, responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(LoadApi))
     def post(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Stop the run that waits or is under way. What it has committed stays, and the next run goes on there."""
         services.load_stop(**caller_of(request).place(instance_id), load_id=load_id)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.api.ranges import range_of
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -203,6 +203,7 @@ class JobRunsApi(APIView):
         return Response(pagination.body([JobRunSerializer(run).data for run in page], following))
 
     @extend_schema(request=JobRunRequestSerializer, responses={201: JobRunSerializer}, tags=["operators"])
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, job: str) -> Response:
         """Run a job: whatever is due, or one of the last 14 days again. The runner starts it as soon as it is free."""
         body = JobRunRequestSerializer(data=request.data)

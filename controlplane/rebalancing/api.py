@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import filters, pagination
+from controlplane.api import dry_runs, filters, pagination
 from controlplane.clusters.services import cluster_named
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.rebalancing import automatic, kept, selectors, services
@@ -71,6 +71,7 @@ class BalanceRuleApi(APIView):
         return Response(BalanceRuleSerializer(automatic.rule_of(cluster_named(cluster))).data)
 
     @extend_schema(request=BalanceRuleChangeSerializer, responses=BalanceRuleSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, cluster: str) -> Response:
         """Another rule: it holds from now on. What is under way goes on."""
         body = BalanceRuleChangeSerializer(data=request.data)
@@ -96,6 +97,7 @@ class RebalancesApi(APIView):
         return Response(pagination.body(list(RebalanceSerializer(rows, many=True, context=context).data), following))
 
     @extend_schema(request=RebalanceCreateSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """Have a rebalance of the cluster planned: a dry run, until somebody has it carried out. It expires after a day."""
         body = RebalanceCreateSerializer(data=request.data)
@@ -121,6 +123,7 @@ class RebalanceApi(APIView):
         return Response(RebalanceSerializer(selectors.rebalance_get(rebalance_id)).data)
 
     @extend_schema(request=RebalancePaceSerializer, responses=RebalanceSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, rebalance_id: str) -> Response:
         """Another throttle, or another number of partitions at once; also while it is under way."""
         body = RebalancePaceSerializer(data=request.data)
@@ -135,6 +138,7 @@ class RebalanceActionsApi(APIView):
     permission_classes = (OperatorPermission,)
 
     @extend_schema(request=RebalanceActionSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(RebalanceApi))
     def post(self, request: Request, rebalance_id: str) -> Response:
         """Approve, carry out, pause, resume, cancel or roll back. Rolling back answers with the new proposal."""
         body = RebalanceActionSerializer(data=request.data)

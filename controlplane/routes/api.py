@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.routes import selectors, services
 from controlplane.routes.serializers import (
     RouteAcceptedSerializer,
@@ -20,9 +20,16 @@ from controlplane.routes.serializers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
 
 TAGS = ["routes"]
+
+
+def _every_route(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    routes = selectors.route_list(organisation=caller_of(request).organisation, instance_id=ids["instance_id"])
+    return {route.key: dict(RouteSerializer(route).data) for route in routes}
 
 
 class RoutesApi(APIView):
@@ -36,6 +43,7 @@ class RoutesApi(APIView):
         return Response(pagination.body(list(RouteSerializer(page, many=True).data), following))
 
     @extend_schema(request=RouteCreateSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(of=_every_route)
     def post(self, request: Request, instance_id: str) -> Response:
         """Another way in, with a port of its own on each broker. The operation says when it can be used."""
         body = RouteCreateSerializer(data=request.data)
@@ -61,6 +69,7 @@ class RouteApi(APIView):
         return Response(RouteSerializer(route).data)
 
     @extend_schema(request=RouteChangeSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Other members. Connections that it would not let in any more are closed; its ports stay."""
         body = RouteChangeSerializer(data=request.data)
@@ -75,6 +84,7 @@ class RouteApi(APIView):
         return Response({"id": route.key, "operation_id": operation.id}, status=202)
 
     @extend_schema(responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Close it, with its connections. Its ports are nobody's for a week."""
         operation = services.route_delete(

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.throttle_rules import selectors, services
 from controlplane.throttle_rules.serializers import (
     ThrottleRuleChangeSerializer,
@@ -34,6 +34,7 @@ class ThrottleRulesApi(APIView):
         return Response(pagination.body(ThrottleRuleSerializer(page, many=True).data, following))
 
     @extend_schema(request=ThrottleRuleCreateSerializer, responses={201: ThrottleRuleSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """A limit for topics, clients or consumer groups inside the instance; in force within 2 s."""
         body = ThrottleRuleCreateSerializer(data=request.data)
@@ -59,6 +60,7 @@ class ThrottleRuleApi(APIView):
         return Response(ThrottleRuleSerializer(rule).data)
 
     @extend_schema(request=ThrottleRuleChangeSerializer, responses=ThrottleRuleSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, rule_id: str) -> Response:
         """Other limits or names; what was owed stays owed."""
         body = ThrottleRuleChangeSerializer(data=request.data)
@@ -73,6 +75,7 @@ class ThrottleRuleApi(APIView):
         return Response(ThrottleRuleSerializer(rule).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, rule_id: str) -> Response:
         """The rule holds nobody any more."""
         services.throttle_rule_delete(

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.token_issuers import selectors, services
 from controlplane.token_issuers.serializers import (
     TokenIssuerCreateSerializer,
@@ -34,6 +34,7 @@ class TokenIssuersApi(APIView):
         return Response(pagination.body(list(TokenIssuerSerializer(page, many=True).data), following))
 
     @extend_schema(request=TokenIssuerCreateSerializer, responses={201: TokenIssuerSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """Trust an issuer: its keys are fetched now and then all the time. Its tokens let in within 2 s. At most 4."""
         body = TokenIssuerCreateSerializer(data=request.data)
@@ -53,6 +54,7 @@ class TokenIssuerApi(APIView):
         return Response(TokenIssuerSerializer(row).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, issuer_id: str) -> Response:
         """Trust it no more: within 2 s its tokens let nobody in, and connections that came by them end."""
         services.token_issuer_delete(**caller_of(request).place(instance_id), issuer_id=issuer_id)
@@ -63,6 +65,7 @@ class TokenIssuerRefreshApi(APIView):
     """/api/v1/instances/{id}/token-issuers/{issuer_id}/refresh."""
 
     @extend_schema(request=None, responses=TokenIssuerSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(TokenIssuerApi))
     def post(self, request: Request, instance_id: str, issuer_id: str) -> Response:
         """Fetch its keys now; how that went is in the answer. Not more than once in 30 s."""
         row = services.token_issuer_refresh(**caller_of(request).place(instance_id), issuer_id=issuer_id)

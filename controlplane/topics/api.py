@@ -110,6 +110,7 @@ class TopicWhitelistApi(APIView):
     """/api/v1/instances/{id}/topics/{topic}/whitelist."""
 
     @extend_schema(request=TopicWhitelistSerializer, responses=TopicSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(TopicApi))
     def put(self, request: Request, instance_id: str, topic: str) -> Response:
         """Who may use this topic, among those who may connect; in force within 2 s."""
         body = TopicWhitelistSerializer(data=request.data)

@@ -1017,7 +1017,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     from controlplane.wsgi import application
 
     world = World(directory, mail, hook)
-    zookeeper.tree = lambda _cluster: world.enter(world.tree)
+    zookeeper.connection = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
     message_door.door = lambda _cluster: world.enter(world.admin).messages

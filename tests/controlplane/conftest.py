@@ -151,7 +151,7 @@ def cluster_secret(settings: SettingsWrapper, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture(autouse=True)
 def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
     fake = FakeTree()
-    monkeypatch.setattr(zookeeper, "tree", lambda _cluster: fake)
+    monkeypatch.setattr(zookeeper, "connection", lambda _cluster: fake)
     return fake
 
 

@@ -233,9 +233,9 @@ def test_a_change_that_has_no_dry_run_says_so_and_is_not_made(alice, instance, u
     one = f"{URL}/{instance.id}"
     alice.api.get(URL)
     for method, url, body in (
-        ("put", f"{one}/whitelist", {"cidrs": []}),
-        ("post", f"{one}/routes", {"security": "plaintext"}),
-        ("post", f"{one}/users", {"name": "ann"}),
+        ("post", f"{one}/groups", {"name": "new", "topics": ["orders"]}),
+        ("post", f"{one}/topics/orders/messages", {"value": None}),
+        ("post", "/api/v1/api-keys", {"name": "one"}),
     ):
         with unwritten:
             refused = problem(getattr(alice.api, method)(url + DRY, body), 400, "invalid")
@@ -348,4 +348,4 @@ def test_a_method_that_there_is_not_is_said_to_be_none(alice, instance):
     """Whatever else is asked for with it: that the call has no dry run is said of calls that there are."""
     url = f"/api/v1/instances/{instance.id}/topic-configs"
     assert alice.api.generic("TRACE", f"{url}{DRY}").status_code == 405
-    problem(alice.api.put(f"/api/v1/instances/{instance.id}/whitelist{DRY}", {"cidrs": []}), 400, "invalid")
+    problem(alice.api.post(f"/api/v1/instances/{instance.id}/groups{DRY}", {"name": "new"}), 400, "invalid")

@@ -36,7 +36,7 @@ from .console.test_instance_pages import flowing
 from .fakes import FakeAdmin, FakeBrokers, FakeTree
 from .quotas.conftest import document, interval
 
-REAL_TREE, REAL_ADMIN = zookeeper.tree, client.admin
+REAL_CONNECTION, REAL_ADMIN = zookeeper.connection, client.admin
 
 
 class World:
@@ -208,10 +208,10 @@ def test_a_process_has_a_connection_and_a_client_for_each_cluster(worlds, monkey
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
     monkeypatch.setattr(zookeeper, "_connections", {})
     monkeypatch.setattr(zookeeper, "KazooTree", Connection)
-    assert REAL_TREE(first) is REAL_TREE(first)
-    assert REAL_TREE(second) is not REAL_TREE(first)
-    assert REAL_TREE(second).hosts == "second:2181/kafka"
-    assert REAL_TREE(second).access == access_by_secret(("s",), Party.CONTROL_PLANE)
+    assert REAL_CONNECTION(first) is REAL_CONNECTION(first)
+    assert REAL_CONNECTION(second) is not REAL_CONNECTION(first)
+    assert REAL_CONNECTION(second).hosts == "second:2181/kafka"
+    assert REAL_CONNECTION(second).access == access_by_secret(("s",), Party.CONTROL_PLANE)
     monkeypatch.setattr(client, "_clients", {})
     monkeypatch.setattr(client, "KafkaAdmin", lambda _bootstrap, who: SimpleNamespace(who=who))
     made = REAL_ADMIN(first)

@@ -110,6 +110,10 @@ AREAS = {
         ),
         tuple(f"tests/controlplane/alarms/test_{name}.py" for name in ("addresses", "machine", "rules", "signing")),
     ),
+    "terraform": Area(
+        tuple(f"controlplane/terraform/{name}.py" for name in ("diagnostics", "planning", "schema", "values", "wire")),
+        ("tests/controlplane/terraform/test_planning.py",),
+    ),
     "tenancy": Area(
         (
             "dataplane/tenancy/whitelist.py",

@@ -59,7 +59,7 @@ def listed(
     of(ctx).listed(ops.ACLS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
-@app.add("add")
+@app.add("add", rehearses=True)
 def add(
     ctx: typer.Context,
     instance: Instance,
@@ -76,7 +76,7 @@ def add(
     of(ctx).change(ops.ACL_CREATE, body=body, instance_id=instance)
 
 
-@app.add("import")
+@app.add("import", rehearses=True)
 def import_(ctx: typer.Context, instance: Instance, file: File) -> None:
     """Several ACLs, all or none, from a file as "acl list --output json" writes it."""
     found = file_json(file)
@@ -87,7 +87,7 @@ def import_(ctx: typer.Context, instance: Instance, file: File) -> None:
     _print(session, session.call(ops.ACLS_CREATE, body={"items": items}, instance_id=instance))
 
 
-@app.add("preset")
+@app.add("preset", rehearses=True)
 def preset(
     ctx: typer.Context,
     instance: Instance,
@@ -106,7 +106,7 @@ def preset(
     _print(session, session.call(ops.ACLS_PRESET, body=body, instance_id=instance))
 
 
-@app.add("remove")
+@app.add("remove", rehearses=True)
 def remove(
     ctx: typer.Context,
     instance: Instance,

@@ -57,7 +57,7 @@ def shown(ctx: typer.Context, instance: Instance, alarm: Alarm) -> None:
     of(ctx).show(ops.ALARM, instance_id=instance, alarm_id=alarm)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -76,7 +76,7 @@ def create(
     of(ctx).change(ops.ALARM_CREATE, body={"name": name, "watch": watch, **members}, instance_id=instance)
 
 
-@app.add("alter")
+@app.add("alter", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,
@@ -102,7 +102,7 @@ def alter(
     of(ctx).change(ops.ALARM_CHANGE, body=body, instance_id=instance, alarm_id=alarm)
 
 
-@app.add("silence")
+@app.add("silence", rehearses=True)
 def silence(
     ctx: typer.Context,
     instance: Instance,
@@ -116,7 +116,7 @@ def silence(
     of(ctx).change(ops.ALARM_SILENCE, body={"until": until}, instance_id=instance, alarm_id=alarm)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, instance: Instance, alarm: Alarm, yes: Yes = False) -> None:
     """It is looked at no more."""
     session = of(ctx)

@@ -40,7 +40,7 @@ def plan(ctx: typer.Context) -> None:
     of(ctx).show(ops.PLAN)
 
 
-@app.add("choose-plan")
+@app.add("choose-plan", rehearses=True)
 def choose_plan(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="PLAN", help="One of pro, traffic, pro-usd, traffic-usd.")],

@@ -34,7 +34,7 @@ def shown(ctx: typer.Context, budget: Budget) -> None:
     of(ctx).show(ops.BUDGET, budget_id=budget)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="To tell it from others.")],
@@ -51,7 +51,7 @@ def create(
     session.change(ops.BUDGET_CREATE, body=body | said(instance_id=wanted))
 
 
-@app.add("alter")
+@app.add("alter", rehearses=True)
 def alter(
     ctx: typer.Context,
     budget: Budget,
@@ -69,7 +69,7 @@ def alter(
     of(ctx).change(ops.BUDGET_CHANGE, body=body, budget_id=budget)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, budget: Budget, yes: Yes = False) -> None:
     """It is looked at no more, and its history goes."""
     session = of(ctx)

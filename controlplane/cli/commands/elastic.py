@@ -20,7 +20,7 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.ELASTIC, instance_id=instance)
 
 
-@app.add("set")
+@app.add("set", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,
@@ -44,7 +44,7 @@ def alter(
     session.start(ops.ELASTIC_SET, wait=wait, body=body, instance_id=instance)
 
 
-@app.add("off")
+@app.add("off", rehearses=True)
 def off(ctx: typer.Context, instance: Instance, wait: Wait = True) -> None:
     """No more than was bought, as a new instance has it."""
     of(ctx).start(ops.ELASTIC_SET, wait=wait, body={"cap_mib_per_s": None}, instance_id=instance)

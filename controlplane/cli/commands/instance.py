@@ -214,7 +214,7 @@ def scheduled(
         of(ctx).show(ops.SCHEDULED_CHANGE, instance_id=instance, change_id=change)
 
 
-@app.add("unschedule")
+@app.add("unschedule", rehearses=True)
 def unschedule(
     ctx: typer.Context,
     instance: Instance,
@@ -359,13 +359,13 @@ def _say_until_when(session: Session, instance: str) -> None:
     session.output.note(f"It can be restored until {ends}: sluice instance restore {instance}")
 
 
-@app.add("restore")
+@app.add("restore", rehearses=True)
 def restore(ctx: typer.Context, instance: Instance, wait: Wait = True) -> None:
     """Open an isolated instance again, with its data, settings and addresses."""
     of(ctx).start(ops.INSTANCE_RESTORE, wait=wait, instance_id=instance)
 
 
-@app.add("whitelist")
+@app.add("whitelist", rehearses=True)
 def whitelist(
     ctx: typer.Context,
     instance: Instance,
@@ -392,7 +392,7 @@ def whitelist(
     session.change(ops.INSTANCE_WHITELIST, body={"cidrs": wanted}, instance_id=instance)
 
 
-@app.add("limits")
+@app.add("limits", rehearses=True)
 def limits(
     ctx: typer.Context,
     instance: Instance,

@@ -29,7 +29,7 @@ def shown(ctx: typer.Context, instance: Instance, issuer: Issuer) -> None:
     of(ctx).show(ops.TOKEN_ISSUER, instance_id=instance, issuer_id=issuer)
 
 
-@app.add("add")
+@app.add("add", rehearses=True)
 def add(
     ctx: typer.Context,
     instance: Instance,
@@ -44,7 +44,7 @@ def add(
     of(ctx).change(ops.TOKEN_ISSUER_CREATE, body=body, instance_id=instance)
 
 
-@app.add("remove")
+@app.add("remove", rehearses=True)
 def remove(ctx: typer.Context, instance: Instance, issuer: Issuer, yes: Yes = False) -> None:
     """Trust it no more: connections that came by its tokens end."""
     session = of(ctx)
@@ -52,7 +52,7 @@ def remove(ctx: typer.Context, instance: Instance, issuer: Issuer, yes: Yes = Fa
     session.change(ops.TOKEN_ISSUER_DELETE, done="Trusted no more.", instance_id=instance, issuer_id=issuer)
 
 
-@app.add("refresh")
+@app.add("refresh", rehearses=True)
 def refresh(ctx: typer.Context, instance: Instance, issuer: Issuer) -> None:
     """Fetch its keys now; not more than once in 30 s."""
     of(ctx).change(ops.TOKEN_ISSUER_REFRESH, instance_id=instance, issuer_id=issuer)

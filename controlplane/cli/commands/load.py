@@ -49,7 +49,7 @@ def shown(ctx: typer.Context, instance: Instance, load: Load) -> None:
     of(ctx).show(ops.LOAD, instance_id=instance, load_id=load)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -84,7 +84,7 @@ def create(
     of(ctx).change(ops.LOAD_CREATE, body=body, instance_id=instance)
 
 
-@app.add("update")
+@app.add("update", rehearses=True)
 def update(
     ctx: typer.Context,
     instance: Instance,
@@ -110,7 +110,7 @@ def update(
     of(ctx).change(ops.LOAD_CHANGE, body=body, instance_id=instance, load_id=load)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(
     ctx: typer.Context,
     instance: Instance,
@@ -144,7 +144,7 @@ def tables(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
     of(ctx).listed(ops.KEPT_TABLES, KEPT, limit=limit, instance_id=instance)
 
 
-@app.add("remove-table")
+@app.add("remove-table", rehearses=True)
 def remove_table(ctx: typer.Context, instance: Instance, load: Load, yes: Yes = False) -> None:
     """Remove the table of a load that was deleted."""
     session = of(ctx)
@@ -154,7 +154,7 @@ def remove_table(ctx: typer.Context, instance: Instance, load: Load, yes: Yes = 
     )
 
 
-@app.add("run")
+@app.add("run", rehearses=True)
 def run(
     ctx: typer.Context,
     instance: Instance,
@@ -189,7 +189,7 @@ def runs(ctx: typer.Context, instance: Instance, load: Load, limit: Limit = None
     of(ctx).listed(ops.LOAD_RUNS, RUNS, limit=limit, instance_id=instance, load_id=load)
 
 
-@app.add("stop")
+@app.add("stop", rehearses=True)
 def stop(ctx: typer.Context, instance: Instance, load: Load) -> None:
     """Stop the run that waits or is under way. What it has committed stays, and the next run goes on there."""
     of(ctx).change(ops.LOAD_STOP, done="It stops within seconds.", instance_id=instance, load_id=load)

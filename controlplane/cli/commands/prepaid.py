@@ -77,7 +77,7 @@ def renew(
     session.start(ops.PREPAID_RENEW, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
 
 
-@app.add("set")
+@app.add("set", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,

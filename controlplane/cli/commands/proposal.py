@@ -25,7 +25,7 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.PROPOSAL, instance_id=instance)
 
 
-@app.add("make")
+@app.add("make", rehearses=True)
 def make(
     ctx: typer.Context,
     instance: Instance,
@@ -52,13 +52,13 @@ def make(
     of(ctx).change(ops.PROPOSAL_MAKE, body=body, instance_id=instance)
 
 
-@app.add("discard")
+@app.add("discard", rehearses=True)
 def discard(ctx: typer.Context, instance: Instance) -> None:
     """Discard it with what was found. What is in force stays."""
     of(ctx).change(ops.PROPOSAL_DISCARD, done="Discarded.", instance_id=instance)
 
 
-@app.add("apply")
+@app.add("apply", rehearses=True)
 def put_in_force(
     ctx: typer.Context,
     instance: Instance,

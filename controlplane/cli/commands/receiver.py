@@ -30,7 +30,7 @@ def shown(ctx: typer.Context, instance: Instance, receiver: Receiver) -> None:
     of(ctx).show(ops.RECEIVER, instance_id=instance, receiver_id=receiver)
 
 
-@app.add("add")
+@app.add("add", rehearses=True)
 def add(
     ctx: typer.Context,
     instance: Instance,
@@ -45,7 +45,7 @@ def add(
     session.output.note(ONCE if kind == "webhook" else "A code was sent there: sluice alarm receiver confirm takes it.")
 
 
-@app.add("confirm")
+@app.add("confirm", rehearses=True)
 def confirm(
     ctx: typer.Context,
     instance: Instance,
@@ -56,13 +56,13 @@ def confirm(
     of(ctx).change(ops.RECEIVER_CONFIRM, body={"code": code}, instance_id=instance, receiver_id=receiver)
 
 
-@app.add("test")
+@app.add("test", rehearses=True)
 def test(ctx: typer.Context, instance: Instance, receiver: Receiver) -> None:
     """Send a test message; not more than once in 10 s."""
     of(ctx).change(ops.RECEIVER_TEST, instance_id=instance, receiver_id=receiver)
 
 
-@app.add("rotate")
+@app.add("rotate", rehearses=True)
 def rotate(ctx: typer.Context, instance: Instance, receiver: Receiver) -> None:
     """Another secret for a webhook; the one before signs as well for a day."""
     session = of(ctx)
@@ -76,7 +76,7 @@ def messages(ctx: typer.Context, instance: Instance, receiver: Receiver, limit: 
     of(ctx).listed(ops.RECEIVER_MESSAGES, MESSAGES, limit=limit, instance_id=instance, receiver_id=receiver)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, instance: Instance, receiver: Receiver, yes: Yes = False) -> None:
     """No message goes there any more."""
     session = of(ctx)

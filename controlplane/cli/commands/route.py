@@ -55,7 +55,7 @@ def shown(ctx: typer.Context, instance: Instance, route: Route) -> None:
     of(ctx).show(ops.ROUTE, instance_id=instance, route_id=route)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -91,7 +91,7 @@ def create(
     of(ctx).start(ops.ROUTE_CREATE, wait=wait, body=body, instance_id=instance)
 
 
-@app.add("alter")
+@app.add("alter", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,
@@ -133,7 +133,7 @@ def alter(
     of(ctx).start(ops.ROUTE_CHANGE, wait=wait, body=body, instance_id=instance, route_id=route)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, instance: Instance, route: Route, yes: Yes = False, wait: Wait = True) -> None:
     """Close a route, with its connections. Its ports are nobody's for a week."""
     session = of(ctx)
@@ -141,7 +141,7 @@ def delete(ctx: typer.Context, instance: Instance, route: Route, yes: Yes = Fals
     session.start(ops.ROUTE_DELETE, wait=wait, instance_id=instance, route_id=route)
 
 
-@app.add("certificate")
+@app.add("certificate", rehearses=True)
 def certificate(
     ctx: typer.Context,
     instance: Instance,
@@ -172,7 +172,7 @@ def certificate(
         session.show(ops.CERTIFICATE, instance_id=instance, route_id=route)
 
 
-@app.add("client-ca")
+@app.add("client-ca", rehearses=True)
 def client_ca(
     ctx: typer.Context,
     instance: Instance,

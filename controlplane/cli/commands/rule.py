@@ -36,7 +36,7 @@ def shown(ctx: typer.Context, instance: Instance, rule: Rule) -> None:
     of(ctx).show(ops.RULE, instance_id=instance, rule_id=rule)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -53,7 +53,7 @@ def create(
     of(ctx).change(ops.RULE_CREATE, body={"kind": kind, **members}, instance_id=instance)
 
 
-@app.add("alter")
+@app.add("alter", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,
@@ -72,7 +72,7 @@ def alter(
     of(ctx).change(ops.RULE_CHANGE, body=members, instance_id=instance, rule_id=rule)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, instance: Instance, rule: Rule, yes: Yes = False) -> None:
     """The rule holds nobody any more."""
     session = of(ctx)

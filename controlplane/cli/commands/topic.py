@@ -94,7 +94,7 @@ def delete(ctx: typer.Context, instance: Instance, topic: Topic, yes: Yes = Fals
     session.change(ops.TOPIC_DELETE, done=f"{topic} is deleted.", dry_run=dry_run, instance_id=instance, topic=topic)
 
 
-@app.add("whitelist")
+@app.add("whitelist", rehearses=True)
 def whitelist(
     ctx: typer.Context,
     instance: Instance,

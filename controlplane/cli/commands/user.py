@@ -35,7 +35,7 @@ def shown(ctx: typer.Context, instance: Instance, user: User) -> None:
     of(ctx).show(ops.USER, instance_id=instance, user=user)
 
 
-@app.add("add")
+@app.add("add", rehearses=True)
 def add(
     ctx: typer.Context,
     instance: Instance,
@@ -54,7 +54,7 @@ def add(
         session.output.note(ONCE)
 
 
-@app.add("password")
+@app.add("password", rehearses=True)
 def password(
     ctx: typer.Context,
     instance: Instance,
@@ -72,7 +72,7 @@ def password(
         session.output.note(ONCE)
 
 
-@app.add("remove")
+@app.add("remove", rehearses=True)
 def remove(
     ctx: typer.Context,
     instance: Instance,
@@ -84,6 +84,8 @@ def remove(
     session = of(ctx)
     session.confirm(f"This deletes the user {user}.", user, yes=yes)
     query = {"with_acls": "true"} if with_acls else {}
+    if session.dry_run:
+        session.change(ops.USER_DELETE, query=query, instance_id=instance, user=user)
     ids = {"instance_id": session.instance_id(instance), "user": user}
     headers = session.client.headers(ops.USER_DELETE, ids, query=query)
     session.output.note(f"{user} is deleted, and {headers.get(DELETED, '0')} ACLs with it.")

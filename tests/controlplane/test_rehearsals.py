@@ -1,0 +1,284 @@
+"""A dry run is the call, taken back: it leaves nothing behind, and says what the call then does.
+
+Every call that changes something by REST is asked here, with the ids and bodies of `test_foreign_ids`; one that has no dry run
+stands in a list, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+
+import pytest
+from django.urls import resolve
+
+from controlplane.api.dry_runs import DRAWN, has_one, is_rehearsed
+from controlplane.clusters import zookeeper
+from controlplane.clusters.zookeeper import Check, Create, Delete, Put, TakenBack, VersionMismatch
+from controlplane.core.dry_runs import differences, flat
+from controlplane.instances.models import Instance
+from controlplane.kafka.group_door import Member
+
+from .conftest import run_to_the_end
+from .fakes import FakeTree
+from .test_foreign_ids import (
+    BODIES,
+    OF_WHAT_IS_PAID,
+    OPERATORS,
+    PREFIX,
+    WITH_IDS,
+    address,
+    endpoints,
+    paid_until,
+    rows,
+    theirs,  # noqa: F401  # a fixture
+)
+from .test_instances_api import problem
+
+KAFKA = "it goes to Kafka, which cannot take it back"
+PEOPLE = "members and keys"
+LOOKS = "it changes nothing"
+PREVIEW = "dry_run is a member of its body"
+WITHOUT = {
+    ("post", "instances/<id:instance_id>/topics/<str:topic>/messages"): KAFKA,
+    ("post", "instances/<id:instance_id>/topics/<str:topic>/delete-records"): PREVIEW,
+    ("post", "instances/<id:instance_id>/groups"): KAFKA,
+    ("delete", "instances/<id:instance_id>/groups/<name:group>"): KAFKA,
+    ("delete", "instances/<id:instance_id>/groups/<name:group>/members/<name:member>"): KAFKA,
+    ("post", "instances/<id:instance_id>/groups/<name:group>/offsets"): PREVIEW,
+    ("delete", "instances/<id:instance_id>/groups/<name:group>/topics/<str:topic>"): KAFKA,
+    ("delete", "instances/<id:instance_id>/transactions/<name:transactional_id>"): KAFKA,
+    ("delete", "instances/<id:instance_id>/hanging-transactions/<str:topic>/<int:partition>/<int:offset>"): KAFKA,
+    ("post", "instances/<id:instance_id>/access-check"): LOOKS,
+    ("post", "invoices/<id:number>/verify"): LOOKS,
+    ("post", "api-keys"): PEOPLE,
+    ("delete", "api-keys/<id:key_id>"): PEOPLE,
+    ("post", "api-keys/<id:key_id>/rotate"): PEOPLE,
+    ("post", "access-keys"): PEOPLE,
+    ("delete", "access-keys/<id:access_key_id>"): PEOPLE,
+    ("patch", "members/<int:membership_id>"): PEOPLE,
+    ("delete", "members/<int:membership_id>"): PEOPLE,
+    ("post", "invitations"): PEOPLE,
+    ("delete", "invitations/<id:invitation_id>"): PEOPLE,
+}
+"""Calls that cannot be asked what they would do, and why not."""
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
+PEM = re.compile("-----BEGIN CERTIFICATE-----")
+CHANGES = [(method, text) for method, text in endpoints() if method != "get"]
+
+
+def view_of(text):
+    """The view behind an address, whatever ids it has."""
+    path = re.sub(r"<int:[^>]*>", "1", re.sub(r"<route:[^>]*>", "default", re.sub(r"<part:[^>]*>", "key", text)))
+    path = re.sub(r"<id:number>", "inv-00000001", re.sub(r"<id:[^>]*>", "abc-00000000", path))
+    return resolve("/" + PREFIX + re.sub(r"<[^>]*>", "default", path)).func.view_class
+
+
+def test_every_change_has_a_dry_run_but_for_those_that_say_why_not():
+    without = {(method, text) for method, text in CHANGES if not has_one(view_of(text), method.upper())}
+    assert without == set(WITHOUT)
+
+
+HAVE_ONE = [each for each in WITH_IDS if each[0] != "get" and each not in WITHOUT]
+
+
+@pytest.fixture
+def everything(tree, admin, wakeups):
+    """All that there is: the database, ZooKeeper, Kafka, and who was woken."""
+
+    def look():
+        kafka = (admin.topics, admin.configs, admin.groups.found, admin.transactions.found)
+        return rows(), *deepcopy((tree.nodes, *kafka, list(wakeups)))
+
+    return look
+
+
+def prepared(alice, theirs, admin, flow_master, method, text):  # noqa: F811
+    """The body of a call that its owner may make."""
+    if "<name:member>" in text:
+        (group,) = admin.groups.found.values()
+        group.members.append(Member("reader-1", "reader", "10.0.0.7", ()))
+    if text.endswith("/lake-loads/<id:load_id>/stop"):
+        alice.api.post(address(text.replace("/stop", "/runs"), theirs), {})
+    if text.endswith("/restore"):
+        Instance.objects.unscoped("a test").update(state="isolated")
+    flow_master.answers[theirs["<id:instance_id>"]] = {}
+    body = BODIES.get((method, text))
+    if (method, text) in OF_WHAT_IS_PAID:
+        ends_at = paid_until(alice, theirs)
+        body = {**body, "ends_at": ends_at} if "ends_at" in body else body
+    return body
+
+
+@pytest.mark.parametrize(("method", "text"), HAVE_ONE)
+def test_a_dry_run_is_answered_and_leaves_nothing(alice, theirs, admin, flow_master, everything, method, text):  # noqa: F811
+    if (method, text) in OPERATORS:
+        alice.user.is_staff = True
+        alice.user.save()
+    body = prepared(alice, theirs, admin, flow_master, method, text)
+    url, call = address(text, theirs), getattr(alice.api, method)
+    before = everything()
+    answer = call(f"{url}?dry_run=true", body, HTTP_IDEMPOTENCY_KEY="dry")
+    if text.endswith("/credit-notes"):  # of an invoice of nothing
+        refused = problem(call(url, body, HTTP_IDEMPOTENCY_KEY="made"), 409, "nothing_to_credit")
+        assert (problem(answer, 409, "nothing_to_credit"), everything()) == (refused, before)
+        return
+    assert answer.status_code == 200, answer.content
+    said = answer.json()
+    assert said["dry_run"] is True
+    assert everything() == before
+    assert not set(said["changes"]) & {"secret", "password"}
+
+    shown = alice.api.get(url)
+    made = call(url, body, HTTP_IDEMPOTENCY_KEY="made")
+    assert made.status_code in (200, 201, 202, 204), made.content
+    if shown.status_code != 200 or not is_rehearsed(view_of(text), method.upper()) or "items" in shown.json():
+        return
+    afterwards = alice.api.get(url)
+    gone = afterwards.status_code == 404
+    happened = differences(flat(shown.json()), {} if gone else flat(afterwards.json()))
+    expected = {name: list(values) for name, values in happened.items() if name not in DRAWN}
+    assert legible(said["changes"]) == legible(expected)
+
+
+def legible(changes):
+    """Without moments, which pass, and certificates, which are signed anew."""
+    for said, pattern in (("a moment", MOMENT), ("a certificate", PEM)):
+        changes = {
+            name: [said if pattern.match(str(each)) else each for each in pair] for name, pair in changes.items()
+        }
+    return changes
+
+
+@pytest.mark.parametrize(("method", "text"), [each for each in HAVE_ONE if each not in OPERATORS])
+def test_a_dry_run_of_another_organisations_is_not_found(charlie, theirs, everything, method, text):  # noqa: F811
+    before = everything()
+    url, call = address(text, theirs), getattr(charlie.api, method)
+    asked, called = (call(each, BODIES.get((method, text))) for each in (f"{url}?dry_run=true", url))
+    assert problem(asked, 404, "not_found") == problem(called, 404, "not_found")
+    assert everything() == before
+
+
+@pytest.mark.parametrize(("method", "text"), sorted(set(WITHOUT) & set(WITH_IDS)))
+def test_one_without_is_refused_and_not_made(alice, theirs, admin, flow_master, everything, method, text):  # noqa: F811
+    body = prepared(alice, theirs, admin, flow_master, method, text)
+    before = everything()
+    answer = getattr(alice.api, method)(f"{address(text, theirs)}?dry_run=true", body)
+    if WITHOUT[method, text] == PREVIEW:
+        problem(answer, 400, "invalid")
+    else:
+        assert problem(answer, 400, "invalid")["detail"] == "dry_run: this call has no dry run; nothing was changed"
+    assert everything() == before
+
+
+# --- what has no id in its address ----------------------------------------------------------------------------------------
+
+
+def test_a_budget_would_be_made(alice, instance, everything):
+    body = {"name": "all of it", "amount": "100.00", "instance_id": instance.id}
+    before = everything()
+    changes = alice.api.post("/api/v1/budgets?dry_run=true", body).json()["changes"]
+    assert everything() == before
+    assert (changes["name"], changes["amount"]) == ([None, "all of it"], [None, "100.00"])
+    assert "id" not in changes
+    made = alice.api.post("/api/v1/budgets", body).json()
+    assert made["name"] == "all of it"
+
+
+def test_another_plan_would_hold(alice, everything):
+    state = alice.api.get("/api/v1/plan").json()
+    name = next(plan["name"] for plan in state["offered"] if plan["name"] != state["plan"]["name"])
+    before = everything()
+    answer = alice.api.put("/api/v1/plan?dry_run=true", {"plan": name})
+    assert answer.json()["changes"]["next.name"] == [None, name], answer.content
+    assert everything() == before
+    assert alice.api.get("/api/v1/plan").json() == state
+
+
+def test_what_only_operators_do_is_refused_to_owners_in_a_dry_run_too(alice, everything):
+    before = everything()
+    for method, url, body in (
+        ("put", "/api/v1/capacity", {"resource": "partitions", "per_broker": 1, "overcommit": 1, "reason": "r"}),
+        ("post", "/api/v1/clusters", {"name": "more", "zookeeper_hosts": "127.0.0.1:1", "reason": "r"}),
+        ("post", "/api/v1/rebalances", {}),
+        ("post", "/api/v1/metering/waivers", {"month": "2026-05", "reason": "gone"}),
+    ):
+        problem(getattr(alice.api, method)(f"{url}?dry_run=true", body), 403, "forbidden")
+    assert everything() == before
+
+
+def test_an_operators_rebalance_would_be_planned(alice, instance, brokers, everything):
+    alice.user.is_staff = True
+    alice.user.save()
+    before = everything()
+    changes = alice.api.post("/api/v1/rebalances?dry_run=true", {}).json()["changes"]
+    assert changes["state"] == [None, "planning"]
+    assert everything() == before
+    assert alice.api.get("/api/v1/rebalances").json()["items"] == []
+
+
+# --- the tree ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rehearsed():
+    real = FakeTree(party=None)
+    real.ensure("/a")
+    real.write([Create("/a/one", b"1"), Create("/a/two", b"2")])
+    return real, TakenBack(real)
+
+
+def test_what_is_written_in_a_dry_run_is_read_in_it_alone(rehearsed):
+    real, dry = rehearsed
+    before = dict(real.nodes)
+    dry.write(
+        [Put("/a/one", b"other", 0), Delete("/a/two", 0), Create("/a/three", b"3"), Create("/a/n-", b"", sequence=True)]
+    )
+    assert dry.get("/a/one") == (b"other", 1)
+    assert dry.get_many(["/a/one", "/a/two", "/a/three"]) == [(b"other", 1), None, (b"3", 0)]
+    assert dry.children("/a") == ["one", "three"]
+    dry.ensure("/a/b/c")
+    dry.write([Put("/a/one", b"again", 1)])
+    assert dry.get("/a/one") == (b"again", 2)
+    assert real.nodes == before
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        Put("/a/one", b"", 1),
+        Put("/a/none", b"", 0),
+        Check("/a/one", 7),
+        Check("/a/none", 0),
+        Delete("/a/one", 3),
+        Delete("/a/none"),
+        Create("/a/one", b""),
+    ],
+)
+def test_what_the_tree_would_refuse_is_refused_in_a_dry_run_and_nothing_of_it_is_kept(rehearsed, write):
+    real, dry = rehearsed
+    for tree in (dry, real):
+        with pytest.raises(VersionMismatch):
+            tree.write([Create("/a/new", b""), write])
+        assert tree.get("/a/new") is None
+
+
+def test_what_was_removed_can_be_made_again(rehearsed):
+    _, dry = rehearsed
+    dry.write([Delete("/a/one", 0), Create("/a/one", b"new")])
+    assert dry.get("/a/one") == (b"new", 0)
+
+
+def test_only_a_dry_run_has_a_tree_that_is_taken_back(tree, alice):
+    assert zookeeper.tree(None) is tree
+
+
+def test_the_operation_of_a_dry_run_is_not_there(alice, instance, everything):
+    """And a real one is, afterwards."""
+    before = everything()
+    url = f"/api/v1/instances/{instance.id}/elastic-bandwidth"
+    body = {"cap_mib_per_s": instance.bandwidth_mib_per_s * 2}
+    assert alice.api.put(f"{url}?dry_run=true", body).status_code == 200
+    assert everything() == before
+    run_to_the_end(alice.api.put(url, body).json()["operation_id"])
+    assert alice.api.get(url).json()["state"] == "on"
