@@ -18,9 +18,10 @@ members    who belongs to the organisation: members, their roles, invitations. I
 ========== ===================================================================================================
 
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
-lines (keys themselves, what operators of the service do) asks for a key without limits, so that an endpoint that somebody
-forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one that is bound
-to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both.
+lines (keys themselves, single sign-on, what operators of the service do) asks for a key without limits, so that an endpoint
+that somebody forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one
+that is bound to addresses or to a time makes, rotates and revokes none, brings nobody in, and does not say who signs people in:
+whoever has stolen it would be free of both.
 
 A key of some instances finds these alone. What concerns the organisation as a whole is not for it.
 """
@@ -99,7 +100,7 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
-NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations")
+NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "sso")
 """What a key that is bound to addresses or to a time does not change."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
 OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")

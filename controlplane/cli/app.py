@@ -29,6 +29,7 @@ from controlplane.cli.commands import (
     quota,
     route,
     rule,
+    sso,
     topic,
     transaction,
     usage,
@@ -72,6 +73,7 @@ GROUPS = {
     "operation": operation.app,
     "member": member.app,
     "invitation": member.invitation_app,
+    "sso": sso.app,
     "key": key.app,
     "access-key": key.access_app,
 }

@@ -127,6 +127,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "credit_note_focus": ("bill credit-note-focus", "note"),
     "caps": ("caps",),
     "members": ("member list",),
+    "organisation_sso": ("sso show",),
     "keys": ("key list",),
     "organisation_audit": ("audit",),
     "organisation_audit_file": ("audit --csv",),

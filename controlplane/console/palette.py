@@ -40,6 +40,7 @@ PAGES = (
     ("caps", "Caps"),
     ("keys", "API keys"),
     ("members", "Members"),
+    ("organisation_sso", "Single sign-on"),
     ("organisation_audit", "Audit log"),
 )
 INSTANCE_PAGES = (

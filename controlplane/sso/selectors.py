@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.core.errors import Forbidden
+from controlplane.core.errors import Forbidden, NotFound
 from controlplane.sso.models import SsoLink, SsoProvider
 
 if TYPE_CHECKING:
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 def provider_of(organisation: Organisation) -> SsoProvider | None:
     """The one of an organisation, in force or not."""
     return SsoProvider.objects.for_organisation(organisation).first()
+
+
+def provider_get(organisation: Organisation) -> SsoProvider:
+    """The same. Raises NotFound where none is set."""
+    row = provider_of(organisation)
+    if row is None:
+        raise NotFound("this organisation has no single sign-on")
+    return row
 
 
 def provider_in_force(organisation_id: str) -> SsoProvider | None:

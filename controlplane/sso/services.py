@@ -18,7 +18,7 @@ from django.db.models import F
 from controlplane.accounts.identity import links
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable, Unsupported
+from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from controlplane.core.sealed import opened, sealed
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.models import User
     from controlplane.tenants.models import Organisation
 
-LONGEST = 255
+LONGEST, LONGEST_LABEL, LONGEST_SECRET = 255, 128, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def provider_set(
     label: str,
     clock: Clock = SYSTEM_CLOCK,
 ) -> SsoProvider:
-    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Unsupported, Unavailable."""
+    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Conflict."""
     label = name_checked(label, field="label")
     if not installed.places():
-        raise Unsupported("this installation asks no providers: its operators have to list their hosts", code="sso_off")
+        raise Conflict("this installation asks no providers: its operators have to list their hosts", code="sso_off")
     before = provider_of(organisation)
     if not client_secret and before is None:
         raise Invalid.field("client_secret", "must not be empty")
@@ -105,14 +105,24 @@ def provider_set(
 
 
 @transaction.atomic
-def provider_switch(*, organisation: Organisation, actor: str, is_on: bool, is_required: bool) -> SsoProvider:
-    """In force or not. Raises NotFound, Conflict where it was not tested as it is."""
+def provider_switch(
+    *, organisation: Organisation, actor: str, is_on: bool | None = None, is_required: bool | None = None
+) -> SsoProvider:
+    """In force or not, required or not; None: as it is. Out of force it is not required either.
+
+    Raises NotFound, Invalid where nothing is asked for, Conflict where it was not tested as it is, or cannot be required.
+    """
+    if is_on is None and is_required is None:
+        raise Invalid("nothing to change: give in_force, required or both")
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
-    row.is_on, row.is_required = is_on, is_on and is_required
+    row.is_on = row.is_on if is_on is None else is_on
+    if is_required and not row.is_on:
+        raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
+    row.is_required = row.is_on and (row.is_required if is_required is None else is_required)
     row.save(update_fields=["is_on", "is_required"])
     _audit(row, actor, "switch", {"is_on": row.is_on, "is_required": row.is_required})
     return row

@@ -27,6 +27,7 @@ DAY = timedelta(days=1)
 WHOLE_ONLY = {
     "api-keys",
     "access-keys",
+    "sso",
     "organisations",
     "capacity",
     "clusters",
@@ -36,7 +37,7 @@ WHOLE_ONLY = {
     "jobs",
     "quota-report",
 }
-"""First words of addresses where a key with limits never comes: keys themselves, and what is for operators of the service."""
+"""First words of addresses where a key with limits never comes: keys, who signs people in, and what operators do."""
 
 
 def made(person, **limits):

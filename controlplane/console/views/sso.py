@@ -111,7 +111,8 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
             messages.success(request, "Saved. Connect your own account now to test it.")
             return redirect("console:organisation_sso", caller.organisation.id)
         if does == "switch":
-            services.provider_switch(**place, is_on="is_on" in request.POST, is_required="is_required" in request.POST)
+            is_on = "is_on" in request.POST
+            services.provider_switch(**place, is_on=is_on, is_required=is_on and "is_required" in request.POST)
         if does == "remove":
             services.provider_remove(**place)
         if does == "disconnect":
