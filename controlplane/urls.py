@@ -37,6 +37,7 @@ from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
 from controlplane.routes import api as routes
 from controlplane.schemas import api as schemas
+from controlplane.sso import api as sso
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
 from controlplane.topic_insights import api as topic_insights
@@ -103,6 +104,7 @@ urlpatterns = [
     path(f"{V1}/members/<int:membership_id>", members.MemberApi.as_view()),
     path(f"{V1}/invitations", members.InvitationsApi.as_view()),
     path(f"{V1}/invitations/<id:invitation_id>", members.InvitationApi.as_view()),
+    path(f"{V1}/sso", sso.SsoApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>/rotate", accounts.ApiKeyRotateApi.as_view()),

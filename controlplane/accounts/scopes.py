@@ -18,10 +18,10 @@ members    who belongs to the organisation: members, their roles, invitations. I
 ========== ===================================================================================================
 
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
-lines (keys themselves, what operators of the service do) asks for a key without limits, so that an endpoint that somebody
-forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one that is bound
-to addresses or to a time makes, rotates and revokes none, and brings nobody in: whoever has stolen it would be free of both. Nor
-does any key of a service account.
+lines (keys themselves, single sign-on, what operators of the service do) asks for a key without limits, so that an endpoint
+that somebody forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one
+that is bound to addresses or to a time makes, rotates and revokes none, brings nobody in, and does not say who signs people in:
+whoever has stolen it would be free of both. Nor does any key of a service account.
 
 A role of an organisation's own (`of_role`) is made of the same scopes, each to look or to change, and asked by the same table. It
 opens no scope of its own: whoever has it makes keys for themselves, which do what the role and the key both allow (`both`).
@@ -108,7 +108,7 @@ CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
 """Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
 OF_ONESELF = ("api-keys",)
 """What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys."""
-NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles")
+NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
 _NOT_IN_ROLE = "your role does not include this"

@@ -31,6 +31,7 @@ from controlplane.cli.commands import (
     route,
     rule,
     service_account,
+    sso,
     topic,
     transaction,
     usage,
@@ -76,6 +77,7 @@ GROUPS = {
     "invitation": member.invitation_app,
     "role": role.app,
     "service-account": service_account.app,
+    "sso": sso.app,
     "key": key.app,
     "access-key": key.access_app,
 }

@@ -57,6 +57,11 @@ INVITATIONS = Call("GET", "/invitations")
 INVITE = Call("POST", "/invitations")
 INVITATION_WITHDRAW = Call("DELETE", "/invitations/{invitation_id}")
 
+SSO = Call("GET", "/sso")
+SSO_SET = Call("PUT", "/sso")
+SSO_CHANGE = Call("PATCH", "/sso")
+SSO_REMOVE = Call("DELETE", "/sso")
+
 API_KEYS = Call("GET", "/api-keys")
 API_KEY_CREATE = Call("POST", "/api-keys")
 API_KEY_REVOKE = Call("DELETE", "/api-keys/{key_id}")

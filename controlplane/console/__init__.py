@@ -3,6 +3,7 @@
     urls page shell                  every address; who may open a page; the frame of every page
     proof signing_in                 whether it is the person, before something dangerous; between password and code
     challenges passkey_tries         passkeys: a challenge is used once; tries are counted
+    single_sign_on                   what a session that an organisation's provider has begun may open
     views forms                      one file for each thing a person works on; what people type
     known_browser                    where somebody has signed in before, a stranger who guesses keeps nobody out
     middleware                       security headers, errors as pages

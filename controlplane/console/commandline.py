@@ -127,6 +127,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "credit_note_focus": ("bill credit-note-focus", "note"),
     "caps": ("caps",),
     "members": ("member list",),
+    "organisation_sso": ("sso show",),
     "keys": ("key list",),
     "roles": ("role list",),
     "role": ("role show", "role_id"),

@@ -104,7 +104,17 @@ REFUSING = (
         "policies",
         "quotas",
     ),
-    *("rebalancing", "routes", "schemas", "tenants", "throttle_rules", "token_issuers", "topic_insights", "topics"),
+    *(
+        "rebalancing",
+        "routes",
+        "schemas",
+        "sso",
+        "tenants",
+        "throttle_rules",
+        "token_issuers",
+        "topic_insights",
+        "topics",
+    ),
     *("transactions", "what_if"),
     # Of the programs that load and copy: what they end with stands in the row of a run. What names options of theirs is in
     # `wording.NAMES`, in words of the page.

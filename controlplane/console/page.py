@@ -20,11 +20,13 @@ from django.views.decorators.cache import never_cache
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.console.places import rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound
+from controlplane.sso.selectors import entry_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SAFE = ("GET", "HEAD", "OPTIONS")
+SSO = "sso"  # in the session: a provider has begun it (single_sign_on.py)
 LAST_ORGANISATION = "organisation"  # in the session: where "/" leads
 
 
@@ -87,6 +89,7 @@ def _tenant_page(
         changes = request.method not in SAFE
         route = request.resolver_match.route if request.resolver_match else ""
         caller = replace(caller, page=scope_of_page(route))
+        entry_check(caller, is_by_sso=SSO in request.session)
         caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:

@@ -43,6 +43,7 @@ PAGES = (
     ("roles", "Roles"),
     ("service_accounts", "Service accounts"),
     ("members", "Members"),
+    ("organisation_sso", "Single sign-on"),
     ("organisation_audit", "Audit log"),
 )
 INSTANCE_PAGES = (

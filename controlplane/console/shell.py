@@ -11,10 +11,14 @@ from django.utils.functional import SimpleLazyObject
 
 from controlplane.accounts.standing import is_unconfirmed
 from controlplane.console.commandline import command_of
+from controlplane.console.page import SSO
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+    from controlplane.accounts.models import User
+    from controlplane.tenants.models import Organisation
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
@@ -32,9 +36,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)
-        context["organisations"] = SimpleLazyObject(
-            lambda: list(organisation_list(user=user)[:MOST_IN_SWITCHER]) if user.is_authenticated else []
-        )
+        context["organisations"] = SimpleLazyObject(lambda: _switcher(request, user) if user.is_authenticated else [])
     return context
 
 
@@ -48,3 +50,10 @@ def theme_of(request: HttpRequest) -> str:
     """What the person chose; "auto" follows the system."""
     chosen = request.COOKIES.get(THEME_COOKIE, "auto")
     return chosen if chosen in THEMES else "auto"
+
+
+def _switcher(request: HttpRequest, user: User) -> list[Organisation]:
+    """A session that one organisation's provider has begun shows no other."""
+    mark = request.session.get(SSO)
+    rows = organisation_list(user=user)
+    return list((rows if mark is None else rows.filter(pk=mark["organisation"]))[:MOST_IN_SWITCHER])

@@ -1,4 +1,4 @@
-"""The one door to issuers' servers: a GET of what is allowed, bounded in size and time.
+"""The one door to issuers' servers: a GET of what is allowed, or the POST of a form, bounded in size and time.
 
 The name is looked up here, each of its addresses is judged, and the connection goes to one that was: nothing is looked up again
 between judging and connecting. A redirect is an answer like any other that is not 200. No proxy is asked, whatever the
@@ -26,9 +26,11 @@ MOST_BYTES = 64 * 2**10
 MOST_ADDRESSES = 4
 
 
-def fetched(address: KeyAddress, *, within_s: float = WITHIN_S) -> bytes:
-    """What is published there. Raises KeySetProblem with a sentence."""
-    fetch = _Fetch(address, within_s)
+def fetched(
+    address: KeyAddress, *, within_s: float = WITHIN_S, form: bytes | None = None, authorization: str = ""
+) -> bytes:
+    """What is published there; what is answered to a `form`, which is posted. Raises KeySetProblem with a sentence."""
+    fetch = _Fetch(address, within_s, form, authorization)
     thread = threading.Thread(target=fetch.run, name=f"keys of {address.host}", daemon=True)
     thread.start()
     thread.join(within_s)
@@ -43,8 +45,13 @@ def fetched(address: KeyAddress, *, within_s: float = WITHIN_S) -> bytes:
 class _Fetch:
     """One of them. `run` is on another thread; `body` and `problem` are read when it has ended."""
 
-    def __init__(self, address: KeyAddress, within_s: float) -> None:
-        self._address, self._within_s = address, within_s
+    def __init__(self, address: KeyAddress, within_s: float, form: bytes | None, authorization: str) -> None:
+        self._address, self._within_s, self._form = address, within_s, form
+        self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "sluice"}
+        if form is not None:
+            self._headers["Content-Type"] = "application/x-www-form-urlencoded"
+        if authorization:
+            self._headers["Authorization"] = authorization
         self._socket: socket.socket | None = None
         self._is_given_up = False
         self.body = b""
@@ -103,11 +110,8 @@ class _Fetch:
                 found = self._socket = ssl.create_default_context().wrap_socket(plain, server_hostname=address.host)
             connection = http.client.HTTPConnection(address.host, address.port)
             connection.default_port, connection.sock = address.port, found  # the header Host without a port
-            connection.request(
-                "GET",
-                address.target,
-                headers={"Accept": "application/json", "Connection": "close", "User-Agent": "sluice"},
-            )
+            method = "GET" if self._form is None else "POST"
+            connection.request(method, address.target, body=self._form, headers=self._headers)
             with connection.getresponse() as answer:
                 self._read(answer)
         finally:

@@ -40,6 +40,7 @@ from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .loads.rows import kept_table_row, load_row
 from .rows import custom_role_row, service_account_row
+from .sso.rows import provider_row
 from .test_instances_api import problem
 from .token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -186,6 +187,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     invitation, _ = invitations.invitation_create(
         organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
     )
+    provider_row(alice.organisation)
     alarm = alarm_row(instance)
     event_row(alarm)
     key = instance.id.removeprefix("ins-")

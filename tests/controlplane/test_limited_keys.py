@@ -29,6 +29,7 @@ WHOLE_ONLY = {
     "access-keys",
     "service-accounts",
     "roles",
+    "sso",
     "organisations",
     "capacity",
     "clusters",
@@ -38,7 +39,7 @@ WHOLE_ONLY = {
     "jobs",
     "quota-report",
 }
-"""First words of addresses where a key with limits never comes: keys themselves, and what is for operators of the service."""
+"""First words of addresses where a key with limits never comes: keys, who signs people in, and what operators do."""
 
 
 def made(person, **limits):

@@ -44,6 +44,7 @@ from .fakes import FakeGroup
 from .loads.rows import load_row
 from .rebalancing.rows import rebalance_row
 from .rows import custom_role_row, service_account_row
+from .sso.rows import provider_row
 from .test_foreign_ids import member_row
 from .token_issuers.rows import token_issuer_row
 
@@ -96,6 +97,9 @@ RULED = {
     "mechanisms": "each once; of a route where clients log in, and nowhere else",
     "allow_plain_in_clear": "of PLAIN or OAUTHBEARER without TLS",
     "issuer": "not blank",
+    "label": "the same",
+    "client_id": "the same",
+    "client_secret": "needed where there is none of before",
     "audiences": "the same",
     "principal_claim": "the same",
     "scope": "the same",
@@ -184,6 +188,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     admin.transactions.begin(f"{key}.copier", (f"{key}.orders", 0))
     admin.transactions.hang((f"{key}.orders", 0), at=0)
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
+    provider_row(alice.organisation)
     real = {
         "organisation_id": instance.organisation_id,
         "instance_id": instance.id,

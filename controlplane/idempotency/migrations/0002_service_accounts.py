@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0020_service_accounts'),
+        ('accounts', '0014_service_accounts'),
         ('idempotency', '0001_initial'),
         ('tenants', '0004_second_factor'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0020_service_accounts'),
+        ('accounts', '0014_service_accounts'),
         ('tenants', '0005_custom_roles'),
     ]
 

@@ -1,0 +1,65 @@
+"""REST of single sign-on: what owners set. It is tested in the console, where an owner connects their own account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import OwnersAlonePermission, caller_of
+from controlplane.api import dry_runs
+from controlplane.sso import selectors, services
+from controlplane.sso.serializers import SsoChangeSerializer, SsoSerializer, SsoSetSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["single sign-on"]
+
+
+class SsoApi(APIView):
+    """/api/v1/sso."""
+
+    permission_classes = (OwnersAlonePermission,)
+
+    @extend_schema(responses=SsoSerializer, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """The provider that signs members of the organisation in, without its secret. 404: none is set."""
+        row = selectors.provider_get(caller_of(request).organisation)
+        return Response(SsoSerializer(row).data)
+
+    @extend_schema(request=SsoSetSerializer, responses=SsoSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
+    def put(self, request: Request) -> Response:
+        """Set it, or another one: its document is fetched now. It is not in force until it was tested anew, and put in force."""
+        body = SsoSetSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        wanted = {"client_secret": "", **body.validated_data}
+        row = services.provider_set(organisation=caller.organisation, actor=caller.actor, **wanted)
+        return Response(SsoSerializer(row).data)
+
+    @extend_schema(request=SsoChangeSerializer, responses=SsoSerializer, tags=TAGS)
+    @dry_runs.rehearsed()
+    def patch(self, request: Request) -> Response:
+        """In force or not, required or not. Out of force, nobody signs in by it, and whoever has is signed out."""
+        body = SsoChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller, wanted = caller_of(request), body.validated_data
+        row = services.provider_switch(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            is_on=wanted.get("in_force"),
+            is_required=wanted.get("required"),
+        )
+        return Response(SsoSerializer(row).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
+    def delete(self, request: Request) -> Response:
+        """Nobody signs in by it any more, whoever has is signed out, and members are connected to it no more."""
+        caller = caller_of(request)
+        services.provider_remove(organisation=caller.organisation, actor=caller.actor)
+        return Response(status=204)

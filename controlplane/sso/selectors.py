@@ -1,0 +1,61 @@
+"""What is shown of single sign-on, and whether an organisation requires it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.core.errors import Forbidden, NotFound
+from controlplane.sso.models import SsoLink, SsoProvider
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
+    from controlplane.accounts.selectors import Caller
+    from controlplane.tenants.models import Organisation
+
+
+def provider_of(organisation: Organisation) -> SsoProvider | None:
+    """The one of an organisation, in force or not."""
+    return SsoProvider.objects.for_organisation(organisation).first()
+
+
+def provider_get(organisation: Organisation) -> SsoProvider:
+    """The same. Raises NotFound where none is set."""
+    row = provider_of(organisation)
+    if row is None:
+        raise NotFound("this organisation has no single sign-on")
+    return row
+
+
+def provider_in_force(organisation_id: str) -> SsoProvider | None:
+    """By what a stranger has typed; None: no such organisation, or none that signs in so."""
+    rows = SsoProvider.objects.unscoped("whoever signs in is nobody yet").select_related("organisation")
+    return rows.filter(pk=organisation_id, is_on=True).first()
+
+
+def link_of(*, organisation: Organisation, user: User) -> SsoLink | None:
+    """As whom the provider knows this member."""
+    provider = provider_of(organisation)
+    rows = SsoLink.objects.for_organisation(organisation).filter(membership__user=user)
+    return rows.filter(issuer=provider.issuer).first() if provider is not None else None
+
+
+def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
+    """By which a session was begun; None: it has ended, with the membership, or as the provider is not in force any more."""
+    rows = SsoLink.objects.unscoped("a session says which").filter(pk=link_id, membership__user_id=user_id)
+    link = rows.first()
+    provider = provider_in_force(link.organisation_id) if link is not None else None
+    return link if provider is not None and link is not None and provider.issuer == link.issuer else None
+
+
+def entry_check(caller: Caller, *, is_by_sso: bool) -> None:
+    """Where an organisation requires it, other sign-ins do not lead in. Raises Forbidden.
+
+    Owners with a second factor get in: else a provider that is away, or was set wrongly, locks everybody out.
+    """
+    if is_by_sso or (caller.may_manage and caller.user.second_factor_at is not None):
+        return
+    provider = provider_of(caller.organisation)
+    if provider is not None and provider.is_on and provider.is_required:
+        raise Forbidden(
+            f"{caller.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
+        )

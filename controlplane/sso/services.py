@@ -1,0 +1,271 @@
+"""A provider is set, tested and put in force by owners; members are connected to it, and signed in by it.
+
+====================  ==================================================================================================
+set                   counts for nothing yet; what was tested before is worth nothing
+an owner connects     who signs in there once, while signed in here otherwise, is linked, and that is the test
+in force              by an owner, once it was tested as it is
+====================  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from controlplane.accounts.identity import links
+from controlplane.core import audit
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from controlplane.core.sealed import opened, sealed
+from controlplane.core.text import name_checked
+from controlplane.mail import outbox
+from controlplane.mail.letter import Letter
+from controlplane.sso import asking, oidc
+from controlplane.sso.models import SsoLink, SsoProvider
+from controlplane.sso.selectors import provider_of
+from controlplane.tenants.models import Membership
+from controlplane.token_issuers import installed
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
+    from controlplane.tenants.models import Organisation
+
+LONGEST, LONGEST_LABEL, LONGEST_SECRET = 255, 128, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A sign-in at the provider: what the session keeps until the person is back."""
+
+    organisation_id: str
+    issuer: str
+    client_id: str
+    state: str
+    nonce: str
+    verifier: str
+
+
+def provider_set(
+    *,
+    organisation: Organisation,
+    actor: str,
+    issuer: str,
+    client_id: str,
+    client_secret: str,
+    label: str,
+    clock: Clock = SYSTEM_CLOCK,
+) -> SsoProvider:
+    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Conflict."""
+    label = name_checked(label, field="label")
+    if not installed.places():
+        raise Conflict("this installation asks no providers: its operators have to list their hosts", code="sso_off")
+    before = provider_of(organisation)
+    if not client_secret and before is None:
+        raise Invalid.field("client_secret", "must not be empty")
+    if not client_secret and before is not None and before.issuer != issuer:
+        raise Invalid.field("client_secret", "type it again: another issuer must not be sent the one of before")
+    for name, text in (("issuer", issuer), ("client_id", client_id)):
+        if not 0 < len(text) <= LONGEST or not text.isascii() or not text.isprintable():
+            raise Invalid.field(name, f"must be up to {LONGEST} letters, digits and signs")
+    try:
+        asking.endpoints_at(issuer)
+    except oidc.ProviderProblem as error:
+        raise Invalid.field("issuer", str(error)) from error
+    secret = (
+        sealed(SsoProvider, "client_secret", client_secret.encode(), organisation_id=organisation.pk)
+        if client_secret or before is None
+        else before.client_secret
+    )
+    with transaction.atomic():
+        row, _ = SsoProvider.objects.for_organisation(organisation).update_or_create(
+            organisation=organisation,
+            defaults={
+                "issuer": issuer,
+                "client_id": client_id,
+                "client_secret": secret,
+                "label": label,
+                "is_on": False,
+                "is_required": False,
+                "tested_at": None,
+            },
+            create_defaults={
+                "organisation": organisation,
+                "issuer": issuer,
+                "client_id": client_id,
+                "client_secret": secret,
+                "label": label,
+                "created_at": clock.now(),
+            },
+        )
+        _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
+    return row
+
+
+@transaction.atomic
+def provider_switch(
+    *, organisation: Organisation, actor: str, is_on: bool | None = None, is_required: bool | None = None
+) -> SsoProvider:
+    """In force or not, required or not; None: as it is. Out of force it is not required either.
+
+    Raises NotFound, Invalid where nothing is asked for, Conflict where it was not tested as it is, or cannot be required.
+    """
+    if is_on is None and is_required is None:
+        raise Invalid("nothing to change: give in_force, required or both")
+    row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+    if row is None:
+        raise NotFound("this organisation has no single sign-on")
+    if is_on and row.tested_at is None:
+        raise Conflict("test it first: connect your own account", code="sso_not_tested")
+    row.is_on = row.is_on if is_on is None else is_on
+    if is_required and not row.is_on:
+        raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
+    row.is_required = row.is_on and (row.is_required if is_required is None else is_required)
+    row.save(update_fields=["is_on", "is_required"])
+    _audit(row, actor, "switch", {"is_on": row.is_on, "is_required": row.is_required})
+    return row
+
+
+@transaction.atomic
+def provider_remove(*, organisation: Organisation, actor: str) -> None:
+    """Nobody signs in by it any more, and who has is signed out; links go. Raises NotFound."""
+    row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+    if row is None:
+        raise NotFound("this organisation has no single sign-on")
+    _audit(row, actor, "remove", {"issuer": row.issuer})
+    SsoLink.objects.for_organisation(organisation).delete()
+    row.delete()
+
+
+def way_to(provider: SsoProvider, begun: Begun, *, redirect_uri: str) -> str:
+    """Where the person is sent. Raises Unavailable."""
+    try:
+        endpoints = asking.endpoints_at(provider.issuer)
+    except oidc.ProviderProblem as error:
+        raise _away(error) from error
+    return oidc.authorization_url(
+        endpoints,
+        client_id=begun.client_id,
+        redirect_uri=redirect_uri,
+        state=begun.state,
+        nonce=begun.nonce,
+        verifier=begun.verifier,
+    )
+
+
+def subject_found(
+    provider: SsoProvider, begun: Begun, *, code: str, redirect_uri: str, clock: Clock = SYSTEM_CLOCK
+) -> str:
+    """Whom the provider names for a code. Raises Unavailable, Conflict where the provider was changed meanwhile."""
+    if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
+        raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
+    lost = Unavailable("the secret of this provider cannot be read: tell the operators of the service")
+    secret = opened(provider, "client_secret", lost).decode()
+    try:
+        endpoints = asking.endpoints_at(provider.issuer)
+        token = asking.token_for(
+            endpoints,
+            code=code,
+            redirect_uri=redirect_uri,
+            verifier=begun.verifier,
+            client_id=provider.client_id,
+            client_secret=secret,
+        )
+        return oidc.subject_of(
+            token,
+            keys=asking.keys_at(endpoints),
+            issuer=provider.issuer,
+            client_id=provider.client_id,
+            nonce=begun.nonce,
+            now_s=clock.now().timestamp(),
+        )
+    except oidc.ProviderProblem as error:
+        raise _away(error) from error
+
+
+@transaction.atomic
+def member_connect(
+    *, organisation: Organisation, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
+) -> SsoLink:
+    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Conflict."""
+    now = clock.now()
+    provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+    membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
+    if provider is None or membership is None:
+        raise NotFound("this organisation has no single sign-on")
+    if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
+        raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
+    SsoLink.objects.for_organisation(organisation).filter(membership=membership).delete()
+    try:
+        with transaction.atomic():
+            link = SsoLink.objects.for_organisation(organisation).create(
+                organisation=organisation,
+                membership=membership,
+                issuer=provider.issuer,
+                subject=subject,
+                created_at=now,
+            )
+    except IntegrityError as error:
+        raise Conflict("somebody else of this organisation is connected to that account", code="sso_taken") from error
+    if membership.role == "owner":
+        provider.tested_at = now
+        provider.save(update_fields=["tested_at"])
+    audit.record(
+        organisation=organisation,
+        actor=user.email,
+        action="sso.connect",
+        target=user.email,
+        detail={"subject": subject},
+    )
+    _tell(user, clock)
+    return link
+
+
+@transaction.atomic
+def member_disconnect(*, organisation: Organisation, user: User) -> None:
+    """The provider signs this member in no more, and sessions that it has begun end. Raises NotFound."""
+    if not SsoLink.objects.for_organisation(organisation).filter(membership__user=user).delete()[0]:
+        raise NotFound("you are not connected")
+    audit.record(organisation=organisation, actor=user.email, action="sso.disconnect", target=user.email)
+
+
+@transaction.atomic
+def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYSTEM_CLOCK) -> SsoLink:
+    """Whose sign-in it is. Raises Forbidden: nobody has connected that account."""
+    rows = SsoLink.objects.for_organisation(provider.organisation).select_related("membership__user")
+    link = rows.filter(
+        issuer=provider.issuer,
+        subject=subject,
+        membership__organisation=F("organisation"),
+        membership__user__is_active=True,
+    ).first()
+    if link is None:
+        raise Forbidden(
+            "no member has connected that account: sign in by your password first, and connect it", code="sso_unknown"
+        )
+    SsoLink.objects.for_organisation(provider.organisation).filter(pk=link.pk).update(last_used_at=clock.now())
+    user = link.membership.user
+    audit.record(organisation=provider.organisation, actor=user.email, action="sso.sign_in", target=user.email)
+    return link
+
+
+def _audit(row: SsoProvider, actor: str, action: str, detail: dict[str, object]) -> None:
+    audit.record(
+        organisation=row.organisation, actor=actor, action=f"sso.{action}", target=row.organisation_id, detail=detail
+    )
+
+
+def _away(error: oidc.ProviderProblem) -> Unavailable:
+    return Unavailable(f"the provider cannot be used now: {error}", code="sso_away")
+
+
+def _tell(user: User, clock: Clock) -> None:
+    if outbox.is_on():
+        letter = Letter(
+            "Single sign-on was connected to your account",
+            "An organisation's provider can sign you in to that organisation on Sluice from now on.\n\n"
+            "If it was not you, tell the operators of the service at once.\n",
+        )
+        links.letter_write(letter=letter, address=user.email, now=clock.now())
