@@ -40,9 +40,12 @@ def link_of(*, organisation: Organisation, user: User) -> SsoLink | None:
 
 
 def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
-    """By which a session was begun; None: it has ended, with the membership, or as the provider is not in force any more."""
-    rows = SsoLink.objects.unscoped("a session says which").filter(pk=link_id, membership__user_id=user_id)
-    link = rows.first()
+    """By which a session was begun; None: it has ended, with the membership, or as the provider is not in force any more.
+
+    Who has become an operator of the service since is out, too: an API key that they make in one organisation acts in all.
+    """
+    rows = SsoLink.objects.unscoped("a session says which")
+    link = rows.filter(pk=link_id, membership__user_id=user_id, membership__user__is_staff=False).first()
     provider = provider_in_force(link.organisation_id) if link is not None else None
     return link if provider is not None and link is not None and provider.issuer == link.issuer else None
 

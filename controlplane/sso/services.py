@@ -197,6 +197,8 @@ def member_connect(
         raise NotFound("this organisation has no single sign-on")
     if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
         raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
+    if user.is_staff:  # whoever acts as them makes keys, which are an operator's everywhere
+        raise Forbidden("operators of the service do not sign in by an organisation's provider", code="sso_operator")
     SsoLink.objects.for_organisation(organisation).filter(membership=membership).delete()
     try:
         with transaction.atomic():
@@ -240,6 +242,7 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
         subject=subject,
         membership__organisation=F("organisation"),
         membership__user__is_active=True,
+        membership__user__is_staff=False,
     ).first()
     if link is None:
         raise Forbidden(

@@ -263,10 +263,16 @@ def test_everything_of_the_person_is_closed(by_sso, name):
         assert method(reverse(f"console:{name}")).status_code == 403
 
 
-def test_an_operator_who_comes_so_is_none(in_force, alice):
+def test_no_operator_comes_so(by_sso, in_force, at_alice, alice):
+    """An API key of theirs, made in one organisation, acts in all of them: no organisation's provider is to be able to make one."""
+    assert by_sso.get("/fleet").status_code == 403
     User.objects.filter(pk=alice.user.pk).update(is_staff=True)
-    browser, _ = entered(alice.organisation, in_force, "alice-there")
-    assert browser.get("/fleet").status_code == 403
+    assert by_sso.post(f"/{alice.organisation.id}/keys", {"name": "k"})["Location"] == "/sign-in"
+    browser, answer = entered(alice.organisation, in_force, "alice-there")
+    assert answer.status_code == 403
+    assert not is_in(browser, alice.organisation)
+    at_alice.client.force_login(User.objects.get(pk=alice.user.pk))
+    assert connect(at_alice.client, alice, in_force, "alice-anew").status_code == 403
 
 
 def test_an_invitation_is_not_accepted_by_it(by_sso, charlie, alice):
