@@ -62,12 +62,18 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 @sensitive_variables("code")
-def back(request: HttpRequest) -> HttpResponse:
-    """Where the provider sends people back to."""
+def back(request: HttpRequest, whose: str) -> HttpResponse:
+    """Where the provider of one organisation sends people back to.
+
+    With one address for all, a provider that sends people on to another organisation's would be handed the code that they were
+    given there (mix-up): challenge and nonce are what it says, so that neither helps.
+    """
     purpose, begun = single_sign_on.back(request, request.GET.get("state", ""))
+    if whose != begun.organisation_id or request.GET.get("iss", begun.issuer) != begun.issuer:
+        raise Invalid("this answer is of another provider than the one that was asked", code="sso_state")
     if "error" in request.GET or not (code := request.GET.get("code", "")):
         raise Invalid("the provider has not signed you in", code="sso_refused")
-    redirect_uri = own_address("console:sso_back")
+    redirect_uri = own_address("console:sso_back", begun.organisation_id)
     if purpose == single_sign_on.CONNECT:
         caller = caller_in(user=request.user, organisation_id=begun.organisation_id)
         caller.admit(changes=True)
@@ -140,7 +146,7 @@ def _connecting(request: HttpRequest, provider: SsoProvider | None) -> str:
 def _way(request: HttpRequest, provider: SsoProvider, purpose: str) -> str:
     """A link of the page, not a redirect: a form may lead nowhere but to this site (Content-Security-Policy)."""
     begun = single_sign_on.begin(request, provider, purpose)
-    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back"))
+    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back", begun.organisation_id))
 
 
 def _page(request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int) -> HttpResponse:
@@ -151,7 +157,7 @@ def _page(request: HttpRequest, caller: Caller, form: ProviderForm, way: str, st
         "way": way,
         "installed": bool(installed.places()),
         "is_by_sso": single_sign_on.is_by_sso(request),
-        "back": own_address("console:sso_back"),
+        "back": own_address("console:sso_back", caller.organisation.id),
         "entry": own_address("console:sign_in_sso") + f"?organisation={caller.organisation.id}",
     }
     return render(request, "console/organisation_sso.html", context, status=status)

@@ -6,6 +6,7 @@ import html
 import re
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
@@ -45,8 +46,13 @@ def way_of(answer) -> str:
     return html.unescape(re.search(r'href="(http://127[^"]+)"', answer.content.decode())[1])
 
 
+def address_back(way) -> str:
+    """Where the provider sends people back to, as it is asked to."""
+    return urlsplit(parse_qs(urlsplit(way).query)["redirect_uri"][0]).path
+
+
 def back(browser, provider, way, subject, **other):
-    return browser.get("/sign-in/sso/back", provider.signed_in(way, subject) | other)
+    return browser.get(address_back(way), provider.signed_in(way, subject) | other)
 
 
 def set_up(browser, person, provider, **other):
@@ -190,15 +196,15 @@ def test_a_state_is_good_once_in_its_own_session_for_ten_minutes(in_force, alice
     browser = Client()
     way = way_of(browser.post("/sign-in/sso", {"organisation": alice.organisation.id}))
     there = in_force.signed_in(way, "alice-there")
-    assert Client().get("/sign-in/sso/back", there).status_code == 400, "whoever is sent somebody else's link"
-    assert browser.get("/sign-in/sso/back", there | {"state": "x"}).status_code == 400
-    assert browser.get("/sign-in/sso/back", there).status_code == 400, "used up by the wrong one"
+    assert Client().get(address_back(way), there).status_code == 400, "whoever is sent somebody else's link"
+    assert browser.get(address_back(way), there | {"state": "x"}).status_code == 400
+    assert browser.get(address_back(way), there).status_code == 400, "used up by the wrong one"
     browser, answer = entered(alice.organisation, in_force, "alice-there")
     assert answer.status_code == 302
     late = Client()
     way = way_of(late.post("/sign-in/sso", {"organisation": alice.organisation.id}))
     time.passes(timedelta(minutes=10))
-    assert late.get("/sign-in/sso/back", in_force.signed_in(way, "alice-there")).status_code == 400
+    assert late.get(address_back(way), in_force.signed_in(way, "alice-there")).status_code == 400
 
 
 def test_a_code_is_worth_nothing_to_whoever_has_not_begun(in_force, alice):
@@ -206,8 +212,22 @@ def test_a_code_is_worth_nothing_to_whoever_has_not_begun(in_force, alice):
     one, two = Client(), Client()
     ways = [way_of(each.post("/sign-in/sso", {"organisation": alice.organisation.id})) for each in (one, two)]
     stolen = in_force.signed_in(ways[0], "alice-there")["code"]
-    answer = two.get("/sign-in/sso/back", in_force.signed_in(ways[1], "eve") | {"code": stolen})
+    answer = two.get(address_back(ways[1]), in_force.signed_in(ways[1], "eve") | {"code": stolen})
     assert answer.status_code == 503
+
+
+def test_an_answer_of_another_organisations_provider_is_sent_to_nobody(in_force, alice, charlie):
+    """Mix-up: Charlie's provider sends people on to Alice's, and would be handed the code that she was given."""
+    for path, more in (
+        (f"/sign-in/sso/back/{charlie.organisation.id}", {}),
+        (f"/sign-in/sso/back/{alice.organisation.id}", {"iss": "https://another.example.com"}),
+    ):
+        browser = Client()
+        way = way_of(browser.post("/sign-in/sso", {"organisation": alice.organisation.id}))
+        there = in_force.signed_in(way, "alice-there")
+        assert browser.get(path, there | more).status_code == 400
+        assert there["code"] in in_force.codes, "it was exchanged with nobody"
+    assert entered(alice.organisation, in_force, "alice-there", iss=in_force.url)[1].status_code == 302
 
 
 def test_a_provider_that_is_slow_or_down_is_said_to_be_so(in_force, alice, monkeypatch):
@@ -331,7 +351,7 @@ def test_what_was_begun_as_one_person_connects_no_other(in_force, at_bob, bob, a
     there = in_force.signed_in(way, "eve-there")
     other = Client()
     other.force_login(alice.user)
-    assert other.get("/sign-in/sso/back", there).status_code == 400
+    assert other.get(address_back(way), there).status_code == 400
 
 
 def test_a_member_without_a_membership_any_more_is_not_connected(in_force, at_bob, bob, alice):
