@@ -50,15 +50,27 @@ def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
     return link if provider is not None and link is not None and provider.issuer == link.issuer else None
 
 
+def provider_keeping_out(caller: Caller, *, is_by_sso: bool) -> SsoProvider | None:
+    """The one by which this sign-in would have to be; None: they are in."""
+    if is_by_sso or (caller.may_manage and caller.person.second_factor_at is not None):
+        return None
+    provider = provider_of(caller.organisation)
+    return provider if provider is not None and provider.is_on and provider.is_required else None
+
+
+def connect_check(caller: Caller, *, is_by_sso: bool) -> None:
+    """Whoever is kept out connects once, or a new member would never get in; not another account, by a password. Raises Forbidden."""
+    if link_of(organisation=caller.organisation, user=caller.person) is not None:
+        entry_check(caller, is_by_sso=is_by_sso)
+
+
 def entry_check(caller: Caller, *, is_by_sso: bool) -> None:
     """Where an organisation requires it, other sign-ins do not lead in. Raises Forbidden.
 
     Owners with a second factor get in: else a provider that is away, or was set wrongly, locks everybody out.
     """
-    if is_by_sso or (caller.may_manage and caller.user.second_factor_at is not None):
-        return
-    provider = provider_of(caller.organisation)
-    if provider is not None and provider.is_on and provider.is_required:
+    provider = provider_keeping_out(caller, is_by_sso=is_by_sso)
+    if provider is not None:
         raise Forbidden(
             f"{caller.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
         )

@@ -18,7 +18,7 @@ from controlplane.accounts.selectors import caller_in
 from controlplane.console import single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.sso import OrganisationIdForm, ProviderForm
-from controlplane.console.page import LAST_ORGANISATION, tenant_page
+from controlplane.console.page import LAST_ORGANISATION, own_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND
 from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
@@ -77,6 +77,7 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
     if purpose == single_sign_on.CONNECT:
         caller = caller_in(user=request.user, organisation_id=begun.organisation_id)
         caller.admit(changes=True)
+        selectors.connect_check(caller, is_by_sso=False)
         provider = selectors.provider_of(caller.organisation)
         if provider is None:
             raise NotFound("this organisation has no single sign-on")
@@ -98,18 +99,22 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@tenant_page
+@own_page
 @proof_asked
 @sensitive_post_parameters("client_secret")
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Owners set it; each member connects their own account. Which of the forms was sent, its button says."""
     does = request.POST.get("do", "")
+    is_by_sso = single_sign_on.is_by_sso(request)
+    selectors.connect_check(caller, is_by_sso=is_by_sso)
+    may_manage = caller.may_manage and selectors.provider_keeping_out(caller, is_by_sso=is_by_sso) is None
+    if request.method == "POST" and does not in ("connect", "disconnect") and not may_manage:
+        selectors.entry_check(caller, is_by_sso=is_by_sso)
+        raise Forbidden("only owners of the organisation decide this")
     provider = selectors.provider_of(caller.organisation)
     known = {} if provider is None else {name: getattr(provider, name) for name in ("issuer", "client_id", "label")}
     form = ProviderForm(request.POST if does == "set" else None, initial=known)
     way, status = "", 200
-    if does in ("set", "switch", "remove") and not caller.may_manage:
-        raise Forbidden("only owners of the organisation decide this")
     place = {"organisation": caller.organisation, "actor": caller.actor}
     try:
         if does == "set" and form.is_valid():
@@ -132,7 +137,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
         status = 422
     if does in ("switch", "remove", "disconnect"):
         return redirect("console:organisation_sso", caller.organisation.id)
-    return _page(request, caller, form, way, status)
+    return _page(request, caller, form, way, status, may_manage=may_manage)
 
 
 def _connecting(request: HttpRequest, provider: SsoProvider | None) -> str:
@@ -149,8 +154,11 @@ def _way(request: HttpRequest, provider: SsoProvider, purpose: str) -> str:
     return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back", begun.organisation_id))
 
 
-def _page(request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int) -> HttpResponse:
+def _page(
+    request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int, *, may_manage: bool
+) -> HttpResponse:
     context = {
+        "may_manage": may_manage,
         "form": form,
         "provider": selectors.provider_of(caller.organisation),
         "link": selectors.link_of(organisation=caller.organisation, user=caller.user),

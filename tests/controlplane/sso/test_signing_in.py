@@ -21,6 +21,7 @@ from controlplane.tenants.models import Membership, Role
 from tests.controlplane.conftest import CONSOLE_URL
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
 from tests.controlplane.identity.conftest import audited, time
+from tests.controlplane.rows import custom_role_row
 
 from .provider import CLIENT, SECRET, Provider
 
@@ -376,3 +377,32 @@ def test_where_it_is_required_passwords_lead_in_owners_with_a_second_factor_alon
     assert not is_in(at_bob.client, alice.organisation), "no owner"
     assert is_in(entered(alice.organisation, in_force, "bob-there")[0], alice.organisation)
     assert bob.api.get("/api/v1/instances").status_code == 200
+
+
+def test_who_is_not_connected_yet_connects_where_it_is_required_and_does_nothing_else(
+    in_force, at_alice, at_bob, alice, bob
+):
+    """Or a member who is invited then would never get in."""
+    at_alice.client.post(page(alice), {"do": "switch", "is_on": "1", "is_required": "1"})
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    shown = at_bob.client.get(page(bob))
+    assert shown.status_code == 200
+    assert "Client secret" not in text_of(shown)
+    for does in ("switch", "remove", "set", ""):
+        assert set_up(at_bob.client, bob, in_force, do=does).status_code == 403, "an owner without a second factor"
+    assert SsoProvider.objects.unscoped("a test").get().is_required
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert not is_in(at_bob.client, alice.organisation)
+    for does in ("connect", "disconnect"):
+        assert at_bob.client.post(page(bob), {"do": does}).status_code == 403, "not another one, by a password"
+    assert is_in(entered(alice.organisation, in_force, "bob-there")[0], alice.organisation)
+
+
+def test_whoever_changes_nothing_here_connects_themselves(in_force, at_bob, alice, bob):
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.VIEWER)
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert at_bob.client.post(page(bob), {"do": "disconnect"}).status_code == 302
+    row = custom_role_row(alice.organisation)
+    Membership.objects.filter(user=bob.user, organisation=alice.organisation).update(custom_role=row)
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert set_up(at_bob.client, bob, in_force, do="remove").status_code == 403
