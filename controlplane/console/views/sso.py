@@ -94,14 +94,15 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
     request.session.flush()  # what it held was a stranger's
     login(request, link.membership.user, backend=BACKEND)
     request.session[single_sign_on.MARK] = {"link": link.pk, "organisation": link.organisation_id}
+    request.session.set_expiry(single_sign_on.LASTS)
     request.session[LAST_ORGANISATION] = link.organisation_id
     return redirect("console:instances", link.organisation_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("client_secret")
 @own_page
 @proof_asked
-@sensitive_post_parameters("client_secret")
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Owners set it; each member connects their own account. Which of the forms was sent, its button says."""
     does = request.POST.get("do", "")

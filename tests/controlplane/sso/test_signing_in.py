@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console routes use
 from controlplane.accounts import joining
@@ -156,6 +157,7 @@ def test_who_has_not_connected_is_nobody_whatever_address_the_token_says(in_forc
     "wrong",
     [
         {"nonce": "another"},
+        {"nonce": "\ud800"},
         {"nonce": None},
         {"aud": "another"},
         {"aud": [CLIENT, "another"]},
@@ -301,6 +303,15 @@ def test_an_invitation_is_not_accepted_by_it(by_sso, charlie, alice):
         organisation=charlie.organisation, inviter=charlie.user, email="alice@example.com", role=Role.OWNER
     )
     assert by_sso.post(f"/invitations/{token}").status_code == 403
+
+
+def test_it_takes_no_challenge_for_a_passkey_to_be_added(by_sso):
+    assert by_sso.post("/passkeys/challenge", {"purpose": "add"}).status_code == 400
+
+
+def test_it_lasts_half_a_day_whatever_is_done_in_it(by_sso, alice):
+    by_sso.get(f"/{alice.organisation.id}/instances")
+    assert timedelta(hours=11) < by_sso.session.get_expiry_date() - timezone.now() <= timedelta(hours=12)
 
 
 def test_it_connects_no_other_account(by_sso, alice):
