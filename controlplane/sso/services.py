@@ -187,15 +187,19 @@ def subject_found(
 
 @transaction.atomic
 def member_connect(
-    *, organisation: Organisation, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
+    *, asked: SsoProvider, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
 ) -> SsoLink:
-    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Conflict."""
+    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Forbidden, Conflict.
+
+    `asked`: the provider as it was then. What was set meanwhile was not tested.
+    """
+    organisation = asked.organisation
     now = clock.now()
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
     if provider is None or membership is None:
         raise NotFound("this organisation has no single sign-on")
-    if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
+    if _said(provider) != _said(asked) or (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
         raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
     if user.is_staff:  # whoever acts as them makes keys, which are an operator's everywhere
         raise Forbidden("operators of the service do not sign in by an organisation's provider", code="sso_operator")
@@ -252,6 +256,10 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
     user = link.membership.user
     audit.record(organisation=provider.organisation, actor=user.email, action="sso.sign_in", target=user.email)
     return link
+
+
+def _said(provider: SsoProvider) -> tuple[str, str, bytes]:
+    return provider.issuer, provider.client_id, bytes(provider.client_secret)
 
 
 def _audit(row: SsoProvider, actor: str, action: str, detail: dict[str, object]) -> None:

@@ -82,7 +82,7 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
         if provider is None:
             raise NotFound("this organisation has no single sign-on")
         subject = services.subject_found(provider, begun, code=code, redirect_uri=redirect_uri)
-        services.member_connect(organisation=caller.organisation, user=request.user, begun=begun, subject=subject)
+        services.member_connect(asked=provider, user=request.user, begun=begun, subject=subject)
         messages.success(request, "You are connected.")
         return redirect("console:organisation_sso", caller.organisation.id)
     provider = selectors.provider_in_force(begun.organisation_id)
