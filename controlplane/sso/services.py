@@ -100,6 +100,7 @@ def provider_set(
                 "created_at": clock.now(),
             },
         )
+        _sessions_end(organisation)
         _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
     return row
 
@@ -119,6 +120,8 @@ def provider_switch(
         raise NotFound("this organisation has no single sign-on")
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
+    if row.is_on and is_on is False:
+        _sessions_end(organisation)
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
         raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
@@ -256,6 +259,16 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
     user = link.membership.user
     audit.record(organisation=provider.organisation, actor=user.email, action="sso.sign_in", target=user.email)
     return link
+
+
+def _sessions_end(organisation: Organisation) -> None:
+    """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
+    rows = SsoLink.objects.for_organisation(organisation)
+    links = list(rows.select_for_update())
+    rows.delete()
+    for link in links:
+        link.pk = None
+    rows.bulk_create(links)
 
 
 def _said(provider: SsoProvider) -> tuple[str, str, bytes]:

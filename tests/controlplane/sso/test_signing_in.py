@@ -335,6 +335,15 @@ def test_it_ends_with_membership_link_and_provider(by_sso, at_alice, alice, bob,
     assert "_auth_user_id" not in by_sso.session
 
 
+@pytest.mark.parametrize("does", ["switch", "set"])
+def test_who_was_signed_out_stays_out_when_it_is_in_force_again(by_sso, in_force, at_alice, alice, does):
+    """Also who has asked for nothing meanwhile."""
+    set_up(at_alice.client, alice, in_force, do=does)
+    SsoProvider.objects.unscoped("a test").update(is_on=True)
+    assert not is_in(by_sso, alice.organisation)
+    assert is_in(entered(alice.organisation, in_force, "alice-there")[0], alice.organisation), "the connection is as before"
+
+
 # --- links ----------------------------------------------------------------------------------------------------------------
 
 
