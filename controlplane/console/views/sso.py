@@ -128,7 +128,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
         if does == "remove":
             services.provider_remove(**place)
         if does == "disconnect":
-            services.member_disconnect(organisation=caller.organisation, user=caller.user)
+            services.member_disconnect(organisation=caller.organisation, user=caller.person)
         if does == "connect":
             way = _connecting(request, provider)
     except SluiceError as error:
@@ -162,7 +162,7 @@ def _page(
         "may_manage": may_manage,
         "form": form,
         "provider": selectors.provider_of(caller.organisation),
-        "link": selectors.link_of(organisation=caller.organisation, user=caller.user),
+        "link": selectors.link_of(organisation=caller.organisation, user=caller.person),
         "way": way,
         "installed": bool(installed.places()),
         "is_by_sso": single_sign_on.is_by_sso(request),
