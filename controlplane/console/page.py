@@ -35,6 +35,14 @@ def tenant_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
     return _tenant_page(view, lambda caller: caller.may_change, "viewers may look, but not change anything")
 
 
+def own_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """What each member does for themselves, whatever their role, and before single sign-on lets them in.
+
+    The view asks for itself who does anything else.
+    """
+    return _tenant_page(view, lambda _caller: True, "", is_own=True)
+
+
 def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Everyone in the organisation looks; owners change."""
     return _tenant_page(view, lambda caller: caller.may_manage, "only owners of the organisation decide this")
@@ -78,7 +86,7 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _tenant_page(
-    view: Callable[..., HttpResponse], may_change: Callable[[Caller], bool], refusal: str
+    view: Callable[..., HttpResponse], may_change: Callable[[Caller], bool], refusal: str, *, is_own: bool = False
 ) -> Callable[..., HttpResponse]:
     @never_cache
     @wraps(view)
@@ -89,12 +97,14 @@ def _tenant_page(
         changes = request.method not in SAFE
         route = request.resolver_match.route if request.resolver_match else ""
         caller = replace(caller, page=scope_of_page(route))
-        entry_check(caller, is_by_sso=SSO in request.session)
+        if not is_own:
+            entry_check(caller, is_by_sso=SSO in request.session)
         caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
-        caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
+        if not is_own:
+            caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
         if changes and not may_change(caller):
             raise Forbidden(refusal)
         return view(request, caller, **names)

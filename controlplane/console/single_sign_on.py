@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MARK = SSO  # in a session that was begun so: the link, and the organisation
 WITHIN = timedelta(minutes=10)
+LASTS = timedelta(hours=12)
+"""Such a session, whatever is done in it: the provider is asked again, and whoever is out there is out here."""
 ANYWHERE = {"home", "prices", "sign_in", "sign_out", "theme", "language", "passkey_challenge"}
 SIGN_IN, CONNECT = "sign_in", "connect"
 _STATE = "sso_begun"

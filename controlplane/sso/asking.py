@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -14,6 +15,11 @@ from controlplane.token_issuers.keys import KeySetProblem, keys_of
 if TYPE_CHECKING:
     from controlplane.token_issuers.allowed import KeyAddress
     from quota.contracts.token_issuers import TokenKey
+
+AT_ONCE, PATIENCE_S = 2, 1.0
+_doors = threading.BoundedSemaphore(AT_ONCE)
+"""A web process has four threads for everybody (stack/plan.py), and strangers have it ask: providers that answer slowly, or not at
+all, take two of them and no more."""
 
 
 def endpoints_at(issuer: str) -> Endpoints:
@@ -53,7 +59,12 @@ def _allowed(url: str) -> KeyAddress:
 
 
 def _asked(url: str, form: bytes | None = None, authorization: str = "") -> bytes:
+    address = _allowed(url)
+    if not _doors.acquire(timeout=PATIENCE_S):
+        raise ProviderProblem("others wait for providers that do not answer: try again in a moment")
     try:
-        return fetching.fetched(_allowed(url), form=form, authorization=authorization)
+        return fetching.fetched(address, form=form, authorization=authorization)
     except KeySetProblem as error:
         raise ProviderProblem(str(error)) from error
+    finally:
+        _doors.release()

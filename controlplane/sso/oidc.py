@@ -114,14 +114,14 @@ def subject_of(token: str, *, keys: Sequence[TokenKey], issuer: str, client_id: 
                 "verify_nbf": False,
             },
         )
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, UnicodeEncodeError) as error:  # half a surrogate pair: a text to JSON
         raise ProviderProblem(f"its ID token is not valid: {type(error).__name__}") from error
     _times_check(claims, now_s)
     audiences, party = claims["aud"], claims.get("azp")
     if (isinstance(audiences, list) and len(audiences) > 1 and party is None) or party not in (None, client_id):
         raise ProviderProblem("its ID token is for another client")
     given = claims.get("nonce")
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
+    if not isinstance(given, str) or not hmac.compare_digest(given.encode(errors="replace"), nonce.encode()):
         raise ProviderProblem("its ID token is not of this sign-in")
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():

@@ -40,11 +40,28 @@ def link_of(*, organisation: Organisation, user: User) -> SsoLink | None:
 
 
 def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
-    """By which a session was begun; None: it has ended, with the membership, or as the provider is not in force any more."""
-    rows = SsoLink.objects.unscoped("a session says which").filter(pk=link_id, membership__user_id=user_id)
-    link = rows.first()
+    """By which a session was begun; None: it has ended, with the membership, or as the provider is not in force any more.
+
+    Who has become an operator of the service since is out, too: an API key that they make in one organisation acts in all.
+    """
+    rows = SsoLink.objects.unscoped("a session says which")
+    link = rows.filter(pk=link_id, membership__user_id=user_id, membership__user__is_staff=False).first()
     provider = provider_in_force(link.organisation_id) if link is not None else None
     return link if provider is not None and link is not None and provider.issuer == link.issuer else None
+
+
+def provider_keeping_out(caller: Caller, *, is_by_sso: bool) -> SsoProvider | None:
+    """The one by which this sign-in would have to be; None: they are in."""
+    if is_by_sso or (caller.may_manage and caller.person.second_factor_at is not None):
+        return None
+    provider = provider_of(caller.organisation)
+    return provider if provider is not None and provider.is_on and provider.is_required else None
+
+
+def connect_check(caller: Caller, *, is_by_sso: bool) -> None:
+    """Whoever is kept out connects once, or a new member would never get in; not another account, by a password. Raises Forbidden."""
+    if link_of(organisation=caller.organisation, user=caller.person) is not None:
+        entry_check(caller, is_by_sso=is_by_sso)
 
 
 def entry_check(caller: Caller, *, is_by_sso: bool) -> None:
@@ -52,10 +69,8 @@ def entry_check(caller: Caller, *, is_by_sso: bool) -> None:
 
     Owners with a second factor get in: else a provider that is away, or was set wrongly, locks everybody out.
     """
-    if is_by_sso or (caller.may_manage and caller.user.second_factor_at is not None):
-        return
-    provider = provider_of(caller.organisation)
-    if provider is not None and provider.is_on and provider.is_required:
+    provider = provider_keeping_out(caller, is_by_sso=is_by_sso)
+    if provider is not None:
         raise Forbidden(
             f"{caller.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
         )

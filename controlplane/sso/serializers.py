@@ -58,8 +58,8 @@ class SsoSerializer(serializers.Serializer[Any]):
     redirect_uri = serializers.SerializerMethodField(help_text="where it sends people back to: it has to know this")
     sign_in_url = serializers.SerializerMethodField(help_text="where members sign in by it")
 
-    def get_redirect_uri(self, _row: Any) -> str:
-        return address_of("console:sso_back")
+    def get_redirect_uri(self, row: Any) -> str:
+        return address_of("console:sso_back", row.organisation_id)
 
     def get_sign_in_url(self, row: Any) -> str:
         return f"{address_of('console:sign_in_sso')}?organisation={row.organisation_id}"

@@ -100,6 +100,7 @@ def provider_set(
                 "created_at": clock.now(),
             },
         )
+        _sessions_end(organisation)
         _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
     return row
 
@@ -119,6 +120,8 @@ def provider_switch(
         raise NotFound("this organisation has no single sign-on")
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
+    if row.is_on and is_on is False:
+        _sessions_end(organisation)
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
         raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
@@ -187,16 +190,22 @@ def subject_found(
 
 @transaction.atomic
 def member_connect(
-    *, organisation: Organisation, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
+    *, asked: SsoProvider, user: User, begun: Begun, subject: str, clock: Clock = SYSTEM_CLOCK
 ) -> SsoLink:
-    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Conflict."""
+    """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Forbidden, Conflict.
+
+    `asked`: the provider as it was then. What was set meanwhile was not tested.
+    """
+    organisation = asked.organisation
     now = clock.now()
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
     if provider is None or membership is None:
         raise NotFound("this organisation has no single sign-on")
-    if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
+    if _said(provider) != _said(asked) or (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
         raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
+    if user.is_staff:  # whoever acts as them makes keys, which are an operator's everywhere
+        raise Forbidden("operators of the service do not sign in by an organisation's provider", code="sso_operator")
     SsoLink.objects.for_organisation(organisation).filter(membership=membership).delete()
     try:
         with transaction.atomic():
@@ -240,6 +249,7 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
         subject=subject,
         membership__organisation=F("organisation"),
         membership__user__is_active=True,
+        membership__user__is_staff=False,
     ).first()
     if link is None:
         raise Forbidden(
@@ -249,6 +259,22 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
     user = link.membership.user
     audit.record(organisation=provider.organisation, actor=user.email, action="sso.sign_in", target=user.email)
     return link
+
+
+def _sessions_end(organisation: Organisation) -> None:
+    """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
+    members = Membership.objects.select_for_update().filter(organisation=organisation)
+    list(members.order_by("pk").values_list("pk"))  # whoever is removed at this moment takes their link along, old or new
+    rows = SsoLink.objects.for_organisation(organisation)
+    links = list(rows)
+    rows.delete()
+    for link in links:
+        link.pk = None
+    rows.bulk_create(links)
+
+
+def _said(provider: SsoProvider) -> tuple[str, str, bytes]:
+    return provider.issuer, provider.client_id, bytes(provider.client_secret)
 
 
 def _audit(row: SsoProvider, actor: str, action: str, detail: dict[str, object]) -> None:

@@ -89,7 +89,8 @@ def _itself(host: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 def key_address(url: str, places: Sequence[Place]) -> KeyAddress:
     """Where this is. Raises ValueError with a sentence, where it is nowhere or not on the list."""
-    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
+    # A browser takes a backslash for "/": the host would end before it, and be another than is looked up here.
+    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError(f"must be a URL of up to {LONGEST_URL} characters without spaces")
     try:
         parts = urlsplit(url)

@@ -18,7 +18,7 @@ from controlplane.accounts.selectors import caller_in
 from controlplane.console import single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.sso import OrganisationIdForm, ProviderForm
-from controlplane.console.page import LAST_ORGANISATION, tenant_page
+from controlplane.console.page import LAST_ORGANISATION, own_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND
 from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
@@ -62,20 +62,27 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 @sensitive_variables("code")
-def back(request: HttpRequest) -> HttpResponse:
-    """Where the provider sends people back to."""
+def back(request: HttpRequest, whose: str) -> HttpResponse:
+    """Where the provider of one organisation sends people back to.
+
+    With one address for all, a provider that sends people on to another organisation's would be handed the code that they were
+    given there (mix-up): challenge and nonce are what it says, so that neither helps.
+    """
     purpose, begun = single_sign_on.back(request, request.GET.get("state", ""))
+    if whose != begun.organisation_id or request.GET.get("iss", begun.issuer) != begun.issuer:
+        raise Invalid("this answer is of another provider than the one that was asked", code="sso_state")
     if "error" in request.GET or not (code := request.GET.get("code", "")):
         raise Invalid("the provider has not signed you in", code="sso_refused")
-    redirect_uri = own_address("console:sso_back")
+    redirect_uri = own_address("console:sso_back", begun.organisation_id)
     if purpose == single_sign_on.CONNECT:
         caller = caller_in(user=request.user, organisation_id=begun.organisation_id)
         caller.admit(changes=True)
+        selectors.connect_check(caller, is_by_sso=False)
         provider = selectors.provider_of(caller.organisation)
         if provider is None:
             raise NotFound("this organisation has no single sign-on")
         subject = services.subject_found(provider, begun, code=code, redirect_uri=redirect_uri)
-        services.member_connect(organisation=caller.organisation, user=request.user, begun=begun, subject=subject)
+        services.member_connect(asked=provider, user=request.user, begun=begun, subject=subject)
         messages.success(request, "You are connected.")
         return redirect("console:organisation_sso", caller.organisation.id)
     provider = selectors.provider_in_force(begun.organisation_id)
@@ -87,23 +94,28 @@ def back(request: HttpRequest) -> HttpResponse:
     request.session.flush()  # what it held was a stranger's
     login(request, link.membership.user, backend=BACKEND)
     request.session[single_sign_on.MARK] = {"link": link.pk, "organisation": link.organisation_id}
+    request.session.set_expiry(single_sign_on.LASTS)
     request.session[LAST_ORGANISATION] = link.organisation_id
     return redirect("console:instances", link.organisation_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@tenant_page
-@proof_asked
 @sensitive_post_parameters("client_secret")
+@own_page
+@proof_asked
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Owners set it; each member connects their own account. Which of the forms was sent, its button says."""
     does = request.POST.get("do", "")
+    is_by_sso = single_sign_on.is_by_sso(request)
+    selectors.connect_check(caller, is_by_sso=is_by_sso)
+    may_manage = caller.may_manage and selectors.provider_keeping_out(caller, is_by_sso=is_by_sso) is None
+    if request.method == "POST" and does not in ("connect", "disconnect") and not may_manage:
+        selectors.entry_check(caller, is_by_sso=is_by_sso)
+        raise Forbidden("only owners of the organisation decide this")
     provider = selectors.provider_of(caller.organisation)
     known = {} if provider is None else {name: getattr(provider, name) for name in ("issuer", "client_id", "label")}
     form = ProviderForm(request.POST if does == "set" else None, initial=known)
     way, status = "", 200
-    if does in ("set", "switch", "remove") and not caller.may_manage:
-        raise Forbidden("only owners of the organisation decide this")
     place = {"organisation": caller.organisation, "actor": caller.actor}
     try:
         if does == "set" and form.is_valid():
@@ -116,7 +128,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
         if does == "remove":
             services.provider_remove(**place)
         if does == "disconnect":
-            services.member_disconnect(organisation=caller.organisation, user=caller.user)
+            services.member_disconnect(organisation=caller.organisation, user=caller.person)
         if does == "connect":
             way = _connecting(request, provider)
     except SluiceError as error:
@@ -126,7 +138,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
         status = 422
     if does in ("switch", "remove", "disconnect"):
         return redirect("console:organisation_sso", caller.organisation.id)
-    return _page(request, caller, form, way, status)
+    return _page(request, caller, form, way, status, may_manage=may_manage)
 
 
 def _connecting(request: HttpRequest, provider: SsoProvider | None) -> str:
@@ -140,18 +152,21 @@ def _connecting(request: HttpRequest, provider: SsoProvider | None) -> str:
 def _way(request: HttpRequest, provider: SsoProvider, purpose: str) -> str:
     """A link of the page, not a redirect: a form may lead nowhere but to this site (Content-Security-Policy)."""
     begun = single_sign_on.begin(request, provider, purpose)
-    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back"))
+    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back", begun.organisation_id))
 
 
-def _page(request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int) -> HttpResponse:
+def _page(
+    request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int, *, may_manage: bool
+) -> HttpResponse:
     context = {
+        "may_manage": may_manage,
         "form": form,
         "provider": selectors.provider_of(caller.organisation),
-        "link": selectors.link_of(organisation=caller.organisation, user=caller.user),
+        "link": selectors.link_of(organisation=caller.organisation, user=caller.person),
         "way": way,
         "installed": bool(installed.places()),
         "is_by_sso": single_sign_on.is_by_sso(request),
-        "back": own_address("console:sso_back"),
+        "back": own_address("console:sso_back", caller.organisation.id),
         "entry": own_address("console:sign_in_sso") + f"?organisation={caller.organisation.id}",
     }
     return render(request, "console/organisation_sso.html", context, status=status)

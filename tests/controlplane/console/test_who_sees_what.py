@@ -114,6 +114,7 @@ def address(alice, instance, admin):
         "note": note_row(alice.organisation).number_text,
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
+        "whose": alice.organisation.id,
         "instance_id": instance.id,
         "topic": "orders",
         "part": "value",

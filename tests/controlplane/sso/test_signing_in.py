@@ -6,9 +6,11 @@ import html
 import re
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console routes use
 from controlplane.accounts import joining
@@ -20,6 +22,7 @@ from controlplane.tenants.models import Membership, Role
 from tests.controlplane.conftest import CONSOLE_URL
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
 from tests.controlplane.identity.conftest import audited, time
+from tests.controlplane.rows import custom_role_row
 
 from .provider import CLIENT, SECRET, Provider
 
@@ -45,8 +48,13 @@ def way_of(answer) -> str:
     return html.unescape(re.search(r'href="(http://127[^"]+)"', answer.content.decode())[1])
 
 
+def address_back(way) -> str:
+    """Where the provider sends people back to, as it is asked to."""
+    return urlsplit(parse_qs(urlsplit(way).query)["redirect_uri"][0]).path
+
+
 def back(browser, provider, way, subject, **other):
-    return browser.get("/sign-in/sso/back", provider.signed_in(way, subject) | other)
+    return browser.get(address_back(way), provider.signed_in(way, subject) | other)
 
 
 def set_up(browser, person, provider, **other):
@@ -149,6 +157,7 @@ def test_who_has_not_connected_is_nobody_whatever_address_the_token_says(in_forc
     "wrong",
     [
         {"nonce": "another"},
+        {"nonce": "\ud800"},
         {"nonce": None},
         {"aud": "another"},
         {"aud": [CLIENT, "another"]},
@@ -190,15 +199,15 @@ def test_a_state_is_good_once_in_its_own_session_for_ten_minutes(in_force, alice
     browser = Client()
     way = way_of(browser.post("/sign-in/sso", {"organisation": alice.organisation.id}))
     there = in_force.signed_in(way, "alice-there")
-    assert Client().get("/sign-in/sso/back", there).status_code == 400, "whoever is sent somebody else's link"
-    assert browser.get("/sign-in/sso/back", there | {"state": "x"}).status_code == 400
-    assert browser.get("/sign-in/sso/back", there).status_code == 400, "used up by the wrong one"
+    assert Client().get(address_back(way), there).status_code == 400, "whoever is sent somebody else's link"
+    assert browser.get(address_back(way), there | {"state": "x"}).status_code == 400
+    assert browser.get(address_back(way), there).status_code == 400, "used up by the wrong one"
     browser, answer = entered(alice.organisation, in_force, "alice-there")
     assert answer.status_code == 302
     late = Client()
     way = way_of(late.post("/sign-in/sso", {"organisation": alice.organisation.id}))
     time.passes(timedelta(minutes=10))
-    assert late.get("/sign-in/sso/back", in_force.signed_in(way, "alice-there")).status_code == 400
+    assert late.get(address_back(way), in_force.signed_in(way, "alice-there")).status_code == 400
 
 
 def test_a_code_is_worth_nothing_to_whoever_has_not_begun(in_force, alice):
@@ -206,8 +215,22 @@ def test_a_code_is_worth_nothing_to_whoever_has_not_begun(in_force, alice):
     one, two = Client(), Client()
     ways = [way_of(each.post("/sign-in/sso", {"organisation": alice.organisation.id})) for each in (one, two)]
     stolen = in_force.signed_in(ways[0], "alice-there")["code"]
-    answer = two.get("/sign-in/sso/back", in_force.signed_in(ways[1], "eve") | {"code": stolen})
+    answer = two.get(address_back(ways[1]), in_force.signed_in(ways[1], "eve") | {"code": stolen})
     assert answer.status_code == 503
+
+
+def test_an_answer_of_another_organisations_provider_is_sent_to_nobody(in_force, alice, charlie):
+    """Mix-up: Charlie's provider sends people on to Alice's, and would be handed the code that she was given."""
+    for path, more in (
+        (f"/sign-in/sso/back/{charlie.organisation.id}", {}),
+        (f"/sign-in/sso/back/{alice.organisation.id}", {"iss": "https://another.example.com"}),
+    ):
+        browser = Client()
+        way = way_of(browser.post("/sign-in/sso", {"organisation": alice.organisation.id}))
+        there = in_force.signed_in(way, "alice-there")
+        assert browser.get(path, there | more).status_code == 400
+        assert there["code"] in in_force.codes, "it was exchanged with nobody"
+    assert entered(alice.organisation, in_force, "alice-there", iss=in_force.url)[1].status_code == 302
 
 
 def test_a_provider_that_is_slow_or_down_is_said_to_be_so(in_force, alice, monkeypatch):
@@ -263,10 +286,16 @@ def test_everything_of_the_person_is_closed(by_sso, name):
         assert method(reverse(f"console:{name}")).status_code == 403
 
 
-def test_an_operator_who_comes_so_is_none(in_force, alice):
+def test_no_operator_comes_so(by_sso, in_force, at_alice, alice):
+    """An API key of theirs, made in one organisation, acts in all of them: no organisation's provider is to be able to make one."""
+    assert by_sso.get("/fleet").status_code == 403
     User.objects.filter(pk=alice.user.pk).update(is_staff=True)
-    browser, _ = entered(alice.organisation, in_force, "alice-there")
-    assert browser.get("/fleet").status_code == 403
+    assert by_sso.post(f"/{alice.organisation.id}/keys", {"name": "k"})["Location"] == "/sign-in"
+    browser, answer = entered(alice.organisation, in_force, "alice-there")
+    assert answer.status_code == 403
+    assert not is_in(browser, alice.organisation)
+    at_alice.client.force_login(User.objects.get(pk=alice.user.pk))
+    assert connect(at_alice.client, alice, in_force, "alice-anew").status_code == 403
 
 
 def test_an_invitation_is_not_accepted_by_it(by_sso, charlie, alice):
@@ -274,6 +303,15 @@ def test_an_invitation_is_not_accepted_by_it(by_sso, charlie, alice):
         organisation=charlie.organisation, inviter=charlie.user, email="alice@example.com", role=Role.OWNER
     )
     assert by_sso.post(f"/invitations/{token}").status_code == 403
+
+
+def test_it_takes_no_challenge_for_a_passkey_to_be_added(by_sso):
+    assert by_sso.post("/passkeys/challenge", {"purpose": "add"}).status_code == 400
+
+
+def test_it_lasts_half_a_day_whatever_is_done_in_it(by_sso, alice):
+    by_sso.get(f"/{alice.organisation.id}/instances")
+    assert timedelta(hours=11) < by_sso.session.get_expiry_date() - timezone.now() <= timedelta(hours=12)
 
 
 def test_it_connects_no_other_account(by_sso, alice):
@@ -295,6 +333,15 @@ def test_it_ends_with_membership_link_and_provider(by_sso, at_alice, alice, bob,
         at_alice.client.post(page(alice), does)
     assert by_sso.get(f"/{alice.organisation.id}/instances")["Location"] == "/sign-in"
     assert "_auth_user_id" not in by_sso.session
+
+
+@pytest.mark.parametrize("does", ["switch", "set"])
+def test_who_was_signed_out_stays_out_when_it_is_in_force_again(by_sso, in_force, at_alice, alice, does):
+    """Also who has asked for nothing meanwhile."""
+    set_up(at_alice.client, alice, in_force, do=does)
+    SsoProvider.objects.unscoped("a test").update(is_on=True)
+    assert not is_in(by_sso, alice.organisation)
+    assert is_in(entered(alice.organisation, in_force, "alice-there")[0], alice.organisation), "the connection is as before"
 
 
 # --- links ----------------------------------------------------------------------------------------------------------------
@@ -325,7 +372,7 @@ def test_what_was_begun_as_one_person_connects_no_other(in_force, at_bob, bob, a
     there = in_force.signed_in(way, "eve-there")
     other = Client()
     other.force_login(alice.user)
-    assert other.get("/sign-in/sso/back", there).status_code == 400
+    assert other.get(address_back(way), there).status_code == 400
 
 
 def test_a_member_without_a_membership_any_more_is_not_connected(in_force, at_bob, bob, alice):
@@ -350,3 +397,32 @@ def test_where_it_is_required_passwords_lead_in_owners_with_a_second_factor_alon
     assert not is_in(at_bob.client, alice.organisation), "no owner"
     assert is_in(entered(alice.organisation, in_force, "bob-there")[0], alice.organisation)
     assert bob.api.get("/api/v1/instances").status_code == 200
+
+
+def test_who_is_not_connected_yet_connects_where_it_is_required_and_does_nothing_else(
+    in_force, at_alice, at_bob, alice, bob
+):
+    """Or a member who is invited then would never get in."""
+    at_alice.client.post(page(alice), {"do": "switch", "is_on": "1", "is_required": "1"})
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    shown = at_bob.client.get(page(bob))
+    assert shown.status_code == 200
+    assert "Client secret" not in text_of(shown)
+    for does in ("switch", "remove", "set", ""):
+        assert set_up(at_bob.client, bob, in_force, do=does).status_code == 403, "an owner without a second factor"
+    assert SsoProvider.objects.unscoped("a test").get().is_required
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert not is_in(at_bob.client, alice.organisation)
+    for does in ("connect", "disconnect"):
+        assert at_bob.client.post(page(bob), {"do": does}).status_code == 403, "not another one, by a password"
+    assert is_in(entered(alice.organisation, in_force, "bob-there")[0], alice.organisation)
+
+
+def test_whoever_changes_nothing_here_connects_themselves(in_force, at_bob, alice, bob):
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.VIEWER)
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert at_bob.client.post(page(bob), {"do": "disconnect"}).status_code == 302
+    row = custom_role_row(alice.organisation)
+    Membership.objects.filter(user=bob.user, organisation=alice.organisation).update(custom_role=row)
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    assert set_up(at_bob.client, bob, in_force, do="remove").status_code == 403

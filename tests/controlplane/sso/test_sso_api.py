@@ -40,7 +40,7 @@ def test_owners_set_it_and_it_is_in_force_once_it_was_tested(alice, at_alice, pr
     problem(alice.api.get(URL), 404, "not_found")
     made = alice.api.put(URL, body(provider)).json()
     assert (made["in_force"], made["required"], made["tested_at"]) == (False, False, None)
-    assert made["redirect_uri"].endswith("/sign-in/sso/back")
+    assert made["redirect_uri"].endswith(f"/sign-in/sso/back/{alice.organisation.id}")
     assert made["sign_in_url"].endswith(f"/sign-in/sso?organisation={alice.organisation.id}")
     assert alice.api.get(URL).json() == made
     problem(alice.api.patch(URL, {"in_force": True}), 409, "sso_not_tested")

@@ -56,6 +56,7 @@ def test_what_is_listed_may_be_asked(hosts, url, host, port, target):
         ("*.okta.com", "https://okta.com/k"),
         ("*.okta.com", "https://evilokta.com/k"),
         ("*.okta.com", "https://okta.com.evil.com/k"),
+        ("*.okta.com", "https://evil.com\\.okta.com/k"),
         ("127.0.0.1", "https://2130706433/k"),
         ("127.0.0.1", "https://0x7f.1/k"),
         ("", "https://login.example.com/k"),

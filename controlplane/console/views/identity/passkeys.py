@@ -14,7 +14,7 @@ from controlplane.accounts.identity import passkeys, second_factor, sessions
 from controlplane.console import challenges, passkey_tries, signing_in
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import PasskeyForm
-from controlplane.console.page import signed_in
+from controlplane.console.page import SSO, signed_in
 from controlplane.console.proof import is_proved, proof_asked
 from controlplane.core.errors import Conflict, Forbidden, Invalid, SluiceError
 
@@ -44,7 +44,7 @@ def _options(request: HttpRequest, purpose: str) -> dict[str, Any]:
         options = passkeys.asking_options(user=waiting[0], challenge=value)
     elif purpose == challenges.PROOF and user.is_authenticated:
         options = passkeys.asking_options(user=user, challenge=value)
-    elif purpose == challenges.ADD and user.is_authenticated:
+    elif purpose == challenges.ADD and user.is_authenticated and SSO not in request.session:
         if not is_proved(request):
             raise Forbidden("you signed in a while ago: load the page again, and confirm that it is you")
         options = passkeys.adding_options(user=user, challenge=value)
