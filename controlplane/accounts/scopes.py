@@ -106,8 +106,9 @@ BY_ADDRESS = (
 LOOK, CHANGE = "look", "change"
 CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
 """Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
-OF_ONESELF = ("api-keys",)
-"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys."""
+OF_ONESELF = ("api-keys", "sso")
+"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys, and connecting
+their own account of single sign-on. What else stands at these addresses is asked of owners by the views."""
 NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
