@@ -126,24 +126,29 @@ def role_named(text: str) -> dict[str, str]:
     return {"custom_role" if text.startswith(PREFIX) else "role": text}
 
 
+@transaction.atomic
 def member_role_give(
     *,
     organisation: Organisation,
-    actor: str,
+    by: User,
     membership_id: int,
     role: str | None = None,
     custom_role: str | None = None,
+    with_key: ApiKey | None = None,
 ) -> Membership:
-    """Another role for a member: one of all organisations, or one of their own by its id.
+    """Another role for a member: one of all organisations, or one of their own by its id. `with_key`: the API key that asks.
 
-    Raises NotFound, Invalid, and Conflict for the last owner.
+    Who was an owner when the request began, and is none any more, gives nobody a role: least of all themselves.
+
+    Raises NotFound, Invalid, Forbidden, and Conflict for the last owner.
     """
+    services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     if (role is None) == (custom_role is None) or (role is not None and role not in Role.values):
         raise Invalid.field("role", f"must be one of {', '.join(Role.values)}; or custom_role the id of a role")
     own = custom_role_get(organisation=organisation, role_id=custom_role) if custom_role is not None else None
     return tenants.member_role_set(
         organisation=organisation,
-        actor=actor,
+        actor=by.email,
         membership_id=membership_id,
         role=Role(role) if role is not None else Role.VIEWER,
         custom_role=own,

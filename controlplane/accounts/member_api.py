@@ -72,7 +72,8 @@ class MemberApi(APIView):
         caller = caller_of(request)
         changed = custom_roles.member_role_give(
             organisation=caller.organisation,
-            actor=caller.actor,
+            by=caller.person,
+            with_key=caller.key,
             membership_id=_id(membership_id),
             **body.validated_data,
         )

@@ -8,7 +8,8 @@ scope      what a key with it does
 read       looks at everything but messages, costs, audit trails, members and keys; changes nothing
 instances  makes, changes and deletes instances: sizes, configuration, throttle rules, scheduled changes, paying in advance
 topics     topics, consumer groups, transactions
-messages   what stands in topics: looking, sending, deleting, loading into a lake
+messages   what stands in topics: looking, sending, deleting, loading into a lake; what stands in `__sluice_audit` takes `audit`
+           beside it
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
 billing    costs, bills, invoices, credit notes, budgets, the price plan
@@ -35,6 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.core.errors import Forbidden, NotFound
+from quota.contracts.namespace import AUDIT_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -106,8 +108,9 @@ BY_ADDRESS = (
 LOOK, CHANGE = "look", "change"
 CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
 """Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
-OF_ONESELF = ("api-keys",)
-"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys."""
+OF_ONESELF = ("api-keys", "sso")
+"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys, and connecting
+their own account of single sign-on. What else stands at these addresses is asked of owners by the views."""
 NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
@@ -159,8 +162,11 @@ class Limits:
             return
         if self.is_role and self.is_whole_key and any(_begins(text, each) for each in OF_ONESELF):
             return
-        self._admit_scope(scope_of(text), changes=changes)
+        scope = scope_of(text)
+        self._admit_scope(scope, changes=changes)
         self._admit_instance(text, ids.get("instance_id"), changes=changes)
+        if scope == MESSAGES:
+            self.admit_topic(ids.get("topic"))
 
     def _admit_scope(self, scope: str | None, *, changes: bool) -> None:
         if scope is None:
@@ -183,6 +189,11 @@ class Limits:
             raise Forbidden("this API key is for some instances alone", code="instances_limited")
         if instance_id is not None and instance_id not in self.instances:
             raise NotFound(f"no instance {instance_id}")
+
+    def admit_topic(self, topic: object) -> None:
+        """Whether it may read what stands in this topic: what brokers write down of clients is `audit`. Raises Forbidden."""
+        if topic == AUDIT_TOPIC:
+            self._admit_scope(AUDIT, changes=False)
 
     def admit_config(self, config: Collection[str]) -> None:
         """Whether it may set these members of an instance's configuration. Raises Forbidden."""

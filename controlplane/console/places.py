@@ -6,7 +6,13 @@ has no address of REST by its name is closed to roles of an organisation's own, 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from controlplane.accounts.scopes import PREFIX, scope_of
+from controlplane.core.errors import Forbidden
+
+if TYPE_CHECKING:
+    from controlplane.accounts.scopes import Limits
 
 ORGANISATION = "<id:organisation_id>/"
 _I = "instances/<id:instance_id>"
@@ -41,6 +47,14 @@ STANDS_FOR = (
 """Beginnings of addresses, without the organisation: the first that fits decides."""
 CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I))
 """What these pages change is the instance's configuration, which `Limits.admit_config` looks at besides."""
+FIRST = (
+    ("instances", "instances"),
+    ("operations", "operations"),
+    ("bills", "bills"),
+    ("organisation_audit", "audit"),
+    ("members", "members"),
+)
+"""Where somebody comes to, by what they may look at: name of a page, and its address. Their own keys are open to everybody."""
 
 
 def rest_of(route: str, *, changes: bool) -> str:
@@ -55,3 +69,14 @@ def rest_of(route: str, *, changes: bool) -> str:
 def scope_of_page(route: str) -> str | None:
     """The scope of what it changes."""
     return scope_of(rest_of(route, changes=True).removeprefix(PREFIX))
+
+
+def first_page(limits: Limits) -> str:
+    """The name of the page of an organisation that somebody comes to who has named none."""
+    for name, address in FIRST:
+        try:
+            limits.admit(rest_of(address, changes=False), {}, changes=False)
+        except Forbidden:
+            continue
+        return name
+    return "keys"

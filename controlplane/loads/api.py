@@ -52,6 +52,7 @@ class LoadsApi(APIView):
         """
         body = LoadCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        caller_of(request).limits.admit_topic(body.validated_data["topic"])
         load = services.load_create(**caller_of(request).place(instance_id), **body.validated_data)
         return Response(_shown([load])[0], status=201)
 

@@ -264,7 +264,9 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
 def _sessions_end(organisation: Organisation) -> None:
     """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
     members = Membership.objects.select_for_update().filter(organisation=organisation)
-    list(members.order_by("pk").values_list("pk"))  # whoever is removed at this moment takes their link along, old or new
+    list(
+        members.order_by("pk").values_list("pk")
+    )  # whoever is removed at this moment takes their link along, old or new
     rows = SsoLink.objects.for_organisation(organisation)
     links = list(rows)
     rows.delete()

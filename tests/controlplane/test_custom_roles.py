@@ -17,7 +17,7 @@ from controlplane.accounts import services as accounts
 from controlplane.accounts.scopes import BY_ADDRESS, CHANGING, NO_LIMITS, SCOPES, Limits, both, of_role
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION, rest_of
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Forbidden, SluiceError
 from controlplane.core.models import AuditEntry
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import CustomRole, Membership, Role
@@ -94,6 +94,25 @@ def test_no_role_opens_what_owners_decide(role):
             assert not is_admitted(role, scopes.PREFIX + text, {}, changes=changes)
     for text in ("members", "invitations", "budgets", "plan"):
         assert not is_admitted(role, scopes.PREFIX + text, {}, changes=True)
+
+
+@pytest.mark.parametrize(
+    ("without", "beside"),
+    [
+        (Limits(frozenset({"messages"})), Limits(frozenset({"messages", "audit"}))),
+        (of_role({"messages": "look"}, None), of_role({"messages": "look", "audit": "look"}, None)),
+    ],
+)
+def test_what_brokers_write_down_of_clients_is_not_read_as_messages_are(without, beside):
+    route = f"{scopes.PREFIX}instances/<id:instance_id>/topics/<str:topic>/messages"
+    ids = {"instance_id": INSTANCES[0], "topic": "orders"}
+    audit = ids | {"topic": "__sluice_audit"}
+    without.admit(route, ids, changes=False)
+    beside.admit(route, audit, changes=False)
+    for asked in (lambda: without.admit(route, audit, changes=False), lambda: without.admit_topic("__sluice_audit")):
+        with pytest.raises(Forbidden):
+            asked()
+    NO_LIMITS.admit_topic("__sluice_audit")
 
 
 def tenants_pages():

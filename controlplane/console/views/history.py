@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
+from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
 from controlplane.console.charts import svg
@@ -54,7 +55,9 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
     )
     requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s)
-    marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=MARKED)
+    with_alarms = caller.limits.covers(ALARMS, changes=False)
+    kinds = [kind for kind in MARKED if with_alarms or not kind.startswith("alarm.")]
+    marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=kinds)
     context = {
         "instance": instance,
         "tab": "history",

@@ -127,7 +127,7 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     context = _estimate(caller, form, {})
     if context["price"] is None and request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)
-    instance_id = request.GET.get("instance")
+    instance_id = request.GET.get("instance", "").replace("\x00", "")
     if instance_id:
         rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
         instance = rows.filter(pk=instance_id).first()

@@ -102,7 +102,9 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     form = LoadForm(request.POST or None, topics=offered, kinds=installed.kinds())
     if request.method == "POST" and form.is_valid():
         try:
-            made = services.load_create(**caller.place(instance.id), **form.wanted())
+            wanted = form.wanted()
+            caller.limits.admit_topic(wanted["topic"])
+            made = services.load_create(**caller.place(instance.id), **wanted)
         except SluiceError as error:
             form.refuse(error)
         else:

@@ -99,7 +99,7 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
         try:
             changed = custom_roles.member_role_give(
                 organisation=caller.organisation,
-                actor=caller.actor,
+                by=caller.person,
                 membership_id=membership_id,
                 **custom_roles.role_named(form.cleaned_data["role"]),
             )

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from controlplane.accounts.scopes import BILLING
 from controlplane.alarms import receivers, selectors
 from controlplane.console.forms.alarms import CodeForm, ReceiverForm
 from controlplane.console.listing import listing
@@ -86,6 +87,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: s
         "row": row,
         "form": form,
         "secret": secret,
+        "with_costs": caller.limits.covers(BILLING, changes=False),
         "listing": listing(request, sent, size=MESSAGE_ROWS),
     }
     return render(request, "console/receiver.html", context, status=422 if form.errors else 200)

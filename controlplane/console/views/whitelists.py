@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from controlplane.accounts.scopes import TOPICS
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
@@ -98,7 +99,8 @@ def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
             form.refuse(error)
         else:
             messages.success(request, f"Who may use {topic} was changed. {IN_FORCE}")
-            return redirect("console:topic", caller.organisation.id, instance.id, topic)
+            page = "topic" if caller.limits.covers(TOPICS, changes=False) else "topic_access"
+            return redirect(f"console:{page}", caller.organisation.id, instance.id, topic)
     context = {"instance": instance, "tab": "topics", "view": view, "form": form}
     return render(request, "console/topic_access.html", context, status=422 if form.errors else 200)
 

@@ -9,13 +9,15 @@ import controlplane.urls  # noqa: F401  # it knows the converters that the route
 from controlplane.accounts import custom_roles
 from controlplane.accounts import services as accounts
 from controlplane.accounts.scopes import CHANGING, SCOPES
+from controlplane.alarms.models import Delivery
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION
+from controlplane.console.views import history
 from controlplane.core import audit
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import CustomRole, Membership, Role
-from tests.controlplane.alarms.rows import LONG_AGO, alarm_row
+from tests.controlplane.alarms.rows import LONG_AGO, alarm_row, receiver_row
 from tests.controlplane.conftest import client_of
 from tests.controlplane.rows import instance_row
 from tests.controlplane.test_custom_roles import given_to, membership, role_of
@@ -112,6 +114,62 @@ def test_an_instances_page_names_alarms_to_who_may_look_at_them(alice, bob, inst
     assert ("much too full" in at_bob.get(f"instances/{instance.id}").content.decode()) == named
 
 
+@pytest.mark.parametrize(
+    ("scopes", "named"), [({"instances": "look"}, False), ({"instances": "look", "alarms": "look"}, True)]
+)
+def test_charts_of_a_history_mark_alarms_for_who_may_look_at_them(
+    alice, bob, instance, at_bob, monkeypatch, scopes, named
+):
+    asked = []
+
+    def events_of(_instance, **wanted):
+        asked.extend(wanted["kinds"])
+        return []
+
+    monkeypatch.setattr(history, "events_of", events_of)
+    given_to(alice, bob, role_of(alice, scopes=scopes))
+    assert at_bob.get(f"instances/{instance.id}/history").status_code == 200
+    assert ("alarm.fired" in asked) == named
+    assert "instance.resized" in asked
+
+
+@pytest.mark.parametrize(
+    ("scopes", "named"), [({"alarms": "look"}, False), ({"alarms": "look", "billing": "look"}, True)]
+)
+def test_a_receivers_page_names_budgets_to_who_may_look_at_costs(alice, bob, instance, at_bob, scopes, named):
+    receiver = receiver_row(instance)
+    Delivery.objects.for_organisation(alice.organisation).create(
+        id="dlv-000000000001",
+        organisation=alice.organisation,
+        instance=instance,
+        receiver=receiver,
+        address=receiver.address,
+        kind="budget",
+        document={"data": {"budget": {"name": "of the board"}, "kind": "actual", "percent": 80}},
+        next_attempt_at=LONG_AGO,
+        created_at=LONG_AGO,
+    )
+    given_to(alice, bob, role_of(alice, scopes=scopes))
+    shown = at_bob.get(f"instances/{instance.id}/receivers/{receiver.id}")
+    assert shown.status_code == 200
+    assert ("of the board" in shown.content.decode()) == named
+
+
+@pytest.mark.parametrize(
+    ("scopes", "page"),
+    [
+        ({"read": "look"}, "instances"),
+        ({"billing": "look"}, "bills"),
+        ({"audit": "look"}, "audit"),
+        ({"topics": "look"}, "keys"),
+    ],
+)
+def test_they_come_to_a_page_that_is_open(alice, bob, at_bob, scopes, page):
+    given_to(alice, bob, role_of(alice, scopes=scopes))
+    assert at_bob.client.get("/").headers["Location"] == f"/{bob.organisation.id}/{page}"
+    assert at_bob.get(page).status_code == 200
+
+
 # --- keys of before, other organisations, operators --------------------------------------------------------------------------
 
 
@@ -174,6 +232,16 @@ def test_who_owned_when_the_request_began_makes_no_role(alice, bob):
         custom_roles.custom_role_change(**asked, role_id=role_id, name="y")
     with pytest.raises(Forbidden):
         custom_roles.custom_role_delete(**asked, role_id=role_id)
+
+
+def test_who_owned_when_the_request_began_gives_nobody_a_role(alice, bob):
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    given_to(alice, bob, role_of(alice))
+    with pytest.raises(Forbidden):
+        custom_roles.member_role_give(
+            organisation=alice.organisation, by=bob.user, membership_id=membership(bob).pk, role="owner"
+        )
+    assert membership(bob).role == Role.VIEWER
 
 
 def test_a_key_that_was_revoked_meanwhile_makes_no_role(alice):

@@ -23,6 +23,7 @@ from tests.controlplane.conftest import CONSOLE_URL
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
 from tests.controlplane.identity.conftest import audited, time
 from tests.controlplane.rows import custom_role_row
+from tests.controlplane.test_custom_roles import given_to, role_of
 
 from .provider import CLIENT, SECRET, Provider
 
@@ -144,6 +145,19 @@ def test_a_connected_member_is_signed_in_to_this_organisation(in_force, alice):
     assert answer.status_code == 302, text_of(answer)
     assert is_in(browser, alice.organisation)
     assert audited("sso.sign_in") == [("alice@example.com", "alice@example.com", {})]
+
+
+def test_somebody_with_a_role_of_the_organisations_own_connects_and_sets_nothing(in_force, alice, bob, at_bob):
+    given_to(alice, bob, role_of(alice, scopes={"billing": "look"}))
+    assert at_bob.client.get(page(bob)).status_code == 200
+    assert connect(at_bob.client, bob, in_force, "bob-there").status_code == 302
+    for does in ("set", "switch", "remove"):
+        assert set_up(at_bob.client, bob, in_force, do=does).status_code == 403
+    assert bob.api.get("/api/v1/sso").status_code == 403
+    browser, answer = entered(alice.organisation, in_force, "bob-there")
+    assert answer.status_code == 302
+    assert browser.get(answer.headers["Location"]).status_code == 200
+    assert at_bob.client.post(page(bob), {"do": "disconnect"}).status_code == 302
 
 
 def test_who_has_not_connected_is_nobody_whatever_address_the_token_says(in_force, alice, bob):
@@ -341,7 +355,9 @@ def test_who_was_signed_out_stays_out_when_it_is_in_force_again(by_sso, in_force
     set_up(at_alice.client, alice, in_force, do=does)
     SsoProvider.objects.unscoped("a test").update(is_on=True)
     assert not is_in(by_sso, alice.organisation)
-    assert is_in(entered(alice.organisation, in_force, "alice-there")[0], alice.organisation), "the connection is as before"
+    assert is_in(entered(alice.organisation, in_force, "alice-there")[0], alice.organisation), (
+        "the connection is as before"
+    )
 
 
 # --- links ----------------------------------------------------------------------------------------------------------------
