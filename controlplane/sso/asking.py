@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 AT_ONCE, PATIENCE_S = 2, 1.0
 _doors = threading.BoundedSemaphore(AT_ONCE)
-"""A web process has four threads for everybody (stack/plan.py), and strangers have it ask: providers that answer slowly, or not at
-all, take two of them and no more."""
+"""A web process has four threads for everybody (stack/plan.py), and strangers have it ask: providers that answer slowly, or not
+at all, take two of them and no more."""
 
 
 def endpoints_at(issuer: str) -> Endpoints:

@@ -59,7 +59,7 @@ def provider_keeping_out(caller: Caller, *, is_by_sso: bool) -> SsoProvider | No
 
 
 def connect_check(caller: Caller, *, is_by_sso: bool) -> None:
-    """Whoever is kept out connects once, or a new member would never get in; not another account, by a password. Raises Forbidden."""
+    """Whoever is kept out connects once, or no new member would get in; not another account, by a password. Raises Forbidden."""
     if link_of(organisation=caller.organisation, user=caller.person) is not None:
         entry_check(caller, is_by_sso=is_by_sso)
 

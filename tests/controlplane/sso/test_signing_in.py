@@ -301,7 +301,7 @@ def test_everything_of_the_person_is_closed(by_sso, name):
 
 
 def test_no_operator_comes_so(by_sso, in_force, at_alice, alice):
-    """An API key of theirs, made in one organisation, acts in all of them: no organisation's provider is to be able to make one."""
+    """An API key of theirs, made in one organisation, acts in all of them: no organisation's provider is to make one."""
     assert by_sso.get("/fleet").status_code == 403
     User.objects.filter(pk=alice.user.pk).update(is_staff=True)
     assert by_sso.post(f"/{alice.organisation.id}/keys", {"name": "k"})["Location"] == "/sign-in"
