@@ -21,6 +21,7 @@ from controlplane.accounts.identity.proving import proof_check
 from controlplane.console import challenges, passkey_tries
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import ProofForm
+from controlplane.console.page import SSO
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
@@ -50,8 +51,10 @@ def proof_asked(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
 
 def is_proved(request: HttpRequest) -> bool:
-    """Whether it is not too long ago."""
-    text = request.session.get(PROVED) or request.session.get(BEGUN)
+    """Whether it is not too long ago. A provider may sign in whoever sits at an open browser: that is no proof."""
+    text = request.session.get(PROVED)
+    if text is None and SSO not in request.session:
+        text = request.session.get(BEGUN)
     return bool(text) and SYSTEM_CLOCK.now() - datetime.fromisoformat(text) < VALID_FOR
 
 

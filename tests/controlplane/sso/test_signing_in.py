@@ -14,14 +14,14 @@ from django.utils import timezone
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console routes use
 from controlplane.accounts import joining
-from controlplane.accounts.models import User
+from controlplane.accounts.models import ApiKey, User
 from controlplane.console import urls
 from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Membership, Role
 from tests.controlplane.conftest import CONSOLE_URL
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
-from tests.controlplane.identity.conftest import audited, time
+from tests.controlplane.identity.conftest import PASSWORD, audited, time
 from tests.controlplane.rows import custom_role_row
 from tests.controlplane.test_custom_roles import given_to, role_of
 
@@ -284,6 +284,24 @@ def test_it_reaches_no_other_organisation_and_shows_none(by_sso, alice):
     assert by_sso.get("/")["Location"] == f"/{alice.organisation.id}/instances"
 
 
+@pytest.fixture
+def by_sso_with_password(in_force, alice):
+    alice.user.set_password(PASSWORD)
+    alice.user.save()
+    return entered(alice.organisation, in_force, "alice-there")[0]
+
+
+def test_signing_in_so_is_no_proof(by_sso_with_password, alice):
+    """A provider may do it without a question, for whoever sits at an open browser."""
+    by_sso = by_sso_with_password
+    address = f"/{alice.organisation.id}/keys"
+    asked = by_sso.post(address, {"name": "made by sso"})
+    assert 'name="proof"' in asked.content.decode()
+    assert not ApiKey.objects.for_organisation(alice.organisation).filter(name="made by sso").exists()
+    by_sso.post(address, {"name": "made by sso", "proof": PASSWORD})
+    assert ApiKey.objects.for_organisation(alice.organisation).filter(name="made by sso").exists()
+
+
 CLOSED = [
     route.name
     for route in urls.urlpatterns
@@ -328,8 +346,9 @@ def test_it_lasts_half_a_day_whatever_is_done_in_it(by_sso, alice):
     assert timedelta(hours=11) < by_sso.session.get_expiry_date() - timezone.now() <= timedelta(hours=12)
 
 
-def test_it_connects_no_other_account(by_sso, alice):
-    assert "Sign in by your password to connect" in text_of(by_sso.post(page(alice), {"do": "connect"}))
+def test_it_connects_no_other_account(by_sso_with_password, alice):
+    answer = by_sso_with_password.post(page(alice), {"do": "connect", "proof": PASSWORD})
+    assert "Sign in by your password to connect" in text_of(answer)
 
 
 @pytest.mark.parametrize("ends", ["membership", "link", "provider", "off", "issuer"])
