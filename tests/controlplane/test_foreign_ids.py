@@ -271,16 +271,8 @@ def rows():
     return found
 
 
-@pytest.mark.parametrize(("method", "text"), WITH_IDS)
-def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin, method, text):
-    before = (
-        rows(),
-        *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)),
-    )
-    path = address(text, theirs)
-    call = getattr(charlie.api, method)
-    answer = call(path, BODIES.get((method, text)))
-    found = problem(answer, 404, "not_found")
+def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin):
+    """Each address in turn, in one world: none of these calls leaves anything behind."""
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
@@ -293,12 +285,21 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}
     missing |= {"<int:membership_id>": "987654320", "<id:invitation_id>": "join-" + "0" * 12}
-    nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
-    told = found["detail"]
-    for name, value in theirs.items():
-        told = told.replace(value, missing[name])
-    assert {**found, "detail": told} == nothing, "the answer tells that there is something"
-    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found) == before
+
+    def everything():
+        elsewhere = (tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)
+        return rows(), *deepcopy(elsewhere)
+
+    before = everything()
+    for method, text in WITH_IDS:
+        call, body = getattr(charlie.api, method), BODIES.get((method, text))
+        found = problem(call(address(text, theirs), body), 404, "not_found")
+        nothing = problem(call(address(text, missing), body), 404, "not_found")
+        told = found["detail"]
+        for name, value in theirs.items():
+            told = told.replace(value, missing[name])
+        assert {**found, "detail": told} == nothing, f"{method} {text}: the answer tells that there is something"
+        assert everything() == before, f"{method} {text} has changed something"
 
 
 @pytest.mark.parametrize(("method", "text"), WITH_IDS)

@@ -118,6 +118,7 @@ def test_a_topic_without_records_is_a_table_without_rows_in_the_bucket(world, st
     assert load.copied_version == 0
 
 
+@pytest.mark.long  # minutes
 def test_a_tenant_s_load_from_its_first_run_to_a_topic_that_was_made_again(world, store):
     create_topic(world.tenant, "orders", 2, factor=1)
     count = 9000

@@ -233,6 +233,7 @@ def test_each_record_is_there_once_whatever_is_killed_and_hours_are_what_the_dat
     assert places == [[len(each), len(each), max(each), sum(each)] for each in of_partitions]
 
 
+@pytest.mark.long  # minutes
 def test_a_table_of_before_users_were_counted_is_read_and_gets_their_column_with_the_next_batch(driver):
     records = told(5)
     cut = len(records) // 2
@@ -250,6 +251,7 @@ def test_a_table_of_before_users_were_counted_is_read_and_gets_their_column_with
     assert driver.reconcile()["differences"] == 0
 
 
+@pytest.mark.long  # minutes
 def test_of_two_jobs_that_write_at_the_same_time_each_record_is_there_once(driver):
     records = told(11)
     for number, batch in enumerate(batches(records, 150)):

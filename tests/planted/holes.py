@@ -327,8 +327,8 @@ HOLES: tuple[Hole, ...] = (
         "bound-key-invites",
         "An API key that is bound to addresses or to a time brings somebody in who is bound to neither.",
         "controlplane/accounts/scopes.py",
-        'NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles")\n',
-        'NOT_WHEN_BOUND = ("api-keys", "access-keys", "service-accounts", "roles")\n',
+        'NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")\n',
+        'NOT_WHEN_BOUND = ("api-keys", "access-keys", "service-accounts", "roles", "sso")\n',
         ("tests/controlplane/test_members_api.py", "-k", "without_the_administrative_scope"),
     ),
     Hole(
