@@ -236,7 +236,7 @@ class TakenBack:
         return sorted(names)
 
     def children_mark(self, path: str) -> Hashable:
-        return self._tree.children_mark(path), tuple(self.children(path))
+        return self._tree.children_mark(path), tuple((each, node is None) for each, node in self._written.items())
 
     def ensure(self, path: str) -> None:
         """It would be there: what is below it can be made."""
