@@ -92,6 +92,7 @@ def test_me_says_who_where_and_as_what(bob):
         "email": "bob@example.com",
         "service_account": None,
         "role": "member",
+        "custom_role": None,
         "organisation": {"id": bob.organisation.id, "name": "alice's"},
         "key": {
             "id": ApiKey.objects.for_organisation(bob.organisation).get(user=bob.user).pk,

@@ -129,7 +129,7 @@ def test_no_option_takes_a_key_or_a_password():
     named = {parameter.name: parameter for parameter in parameters(get_command(app))}
     suspicious = {name for name in named if any(word in name for word in ("password", "secret", "api_key", "token"))}
     assert {name for name in suspicious if not named[name].is_flag} == set()
-    assert suspicious == {"ask_password", "ask_secret"}
+    assert suspicious == {"ask_password", "ask_secret", "keep_secret"}
 
 
 def test_the_program_by_itself(site, alice, home):

@@ -88,6 +88,7 @@ def test_every_sealed_field_says_whose_it_is():
         "certificates.RouteCertificate.key",
         "loads.Load.secret_key",
         "mail.Mail.sealed",
+        "sso.SsoProvider.client_secret",
     }
 
 
