@@ -151,7 +151,7 @@ def hanging_transactions(
     there = topics.list_all(instance.cluster.address, instance.id)
     places = [(topic.name, each.partition) for topic in there for each in topic.layout]
     seen = hanging.look(instance.cluster.address, instance.id, places, idle_s=idle_seconds, clock=clock)
-    views = [_hanging(each, clock) for each in seen.found]
+    views = [hanging_view(each, clock) for each in seen.found]
     return HangingViews(sorted(views, key=lambda view: view.key), seen.unknown)
 
 
@@ -172,7 +172,7 @@ def hanging_transaction_get(
     seen = hanging.look(address, instance.id, places, idle_s=IDLE_S, clock=clock)
     for each in seen.found:
         if each.producer.first_offset == offset:
-            return _hanging(each, clock)
+            return hanging_view(each, clock)
     raise hanging.missing(topic, partition, offset)
 
 
@@ -181,7 +181,8 @@ def can_hang(topic: str, partition: int, offset: int) -> bool:
     return topic_name_problem(topic) is None and partition < LEAST_TOO_MANY and offset < NO_OFFSET
 
 
-def _hanging(found: hanging.HangingTransaction, clock: Clock) -> HangingView:
+def hanging_view(found: hanging.HangingTransaction, clock: Clock) -> HangingView:
+    """As it is shown."""
     producer = found.producer
     written = datetime.fromtimestamp(producer.written_ms / SECOND_MS, UTC)
     return HangingView(
