@@ -123,7 +123,7 @@ class ApiKeyRotateApi(APIView):
     """/api/v1/api-keys/{id}/rotate."""
 
     @extend_schema(request=ApiKeyRotateSerializer, responses=NewApiKeySerializer, tags=["account"])
-    @dry_runs.rehearsed(of=_key, touches=_whose_secret)
+    @dry_runs.rehearsed(of=_key, touches=_whose_secret, touches_unseen=True)
     def post(self, request: Request, key_id: str) -> Response:
         """Another secret for a key, beside the present one for a while. It is in this answer alone.
 

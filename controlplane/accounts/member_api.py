@@ -48,12 +48,12 @@ def _member(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[st
 
 
 def _with_another_role(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
-    organisation, stays_owner = caller_of(request).organisation, request.data.get("role") == Role.OWNER
-    return touching.by_another_role(organisation=organisation, **ids, stays_owner=stays_owner)
+    stays_owner = request.data.get("role") == Role.OWNER
+    return touching.by_another_role(caller=caller_of(request), **ids, stays_owner=stays_owner)
 
 
 def _with_the_member(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
-    return touching.by_removing(organisation=caller_of(request).organisation, **ids)
+    return touching.by_removing(caller=caller_of(request), **ids)
 
 
 def _invitation(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Everything is as it is now; it is asked once the change is known to be one that 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controlplane.accounts.models import AccessKey, ApiKey, ServiceAccount
@@ -55,21 +56,23 @@ def by_rotating(*, key_id: str, overlap_s: int) -> Touched:
     return affected("api_keys", [key_id], effect)
 
 
-def by_another_role(*, organisation: Organisation, membership_id: int, stays_owner: bool) -> Touched:
+def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool) -> Touched:
     """The member's keys, and what they have invited as an owner."""
+    organisation = caller.organisation
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    keys = _keys_of(organisation, membership.user, OTHER_RIGHTS)
+    keys = _keys_of(caller, membership.user, OTHER_RIGHTS)
     return keys if stays_owner else (*keys, *_invited_by(organisation, membership.user))
 
 
-def by_removing(*, organisation: Organisation, membership_id: int) -> Touched:
+def by_removing(*, caller: Caller, membership_id: int) -> Touched:
     """The same of a member who leaves."""
+    organisation = caller.organisation
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    return (*_keys_of(organisation, membership.user, REVOKED), *_invited_by(organisation, membership.user))
+    return (*_keys_of(caller, membership.user, REVOKED), *_invited_by(organisation, membership.user))
 
 
 def by_inviting(*, organisation: Organisation, email: str) -> Touched:
@@ -87,9 +90,10 @@ def by_changing_account(
 ) -> Touched:
     """The keys of a service account, where these members of it are changed; `is_off`: they would be refused."""
     keys = _live(ApiKey.objects.for_organisation(organisation).filter(service_account=service_account_id))
+    told = affected("api_keys", keys, OTHER_RIGHTS) if {"role", "custom_role"} & set(members) else ()
     if "disabled" in members:
-        return affected("api_keys", keys, "refused while it is disabled" if is_off else "good again")
-    return affected("api_keys", keys, OTHER_RIGHTS) if {"role", "custom_role"} & set(members) else ()
+        return (*told, *affected("api_keys", keys, "refused while it is disabled" if is_off else "good again"))
+    return told
 
 
 def by_deleting_account(*, organisation: Organisation, service_account_id: str) -> Touched:
@@ -111,11 +115,14 @@ def by_changing_role(*, organisation: Organisation, role_id: str, members: Colle
     )
 
 
-def _keys_of(organisation: Organisation, user: User, effect: str) -> Touched:
-    return (
+def _keys_of(caller: Caller, user: User, effect: str) -> Touched:
+    """Counted only for a key with limits: it is shown no keys elsewhere either."""
+    organisation = caller.organisation
+    found = (
         *affected("api_keys", _live(ApiKey.objects.for_organisation(organisation).filter(user=user)), effect),
         *affected("access_keys", _live(AccessKey.objects.for_organisation(organisation).filter(user=user)), effect),
     )
+    return found if caller.limits.is_none else tuple(replace(each, names=()) for each in found)
 
 
 def _live(keys: QuerySet[ApiKey] | QuerySet[AccessKey]) -> list[str]:

@@ -5,8 +5,8 @@ price above all, names its methods in `dry_run_methods` and answers by itself. E
 (accounts/permissions.py): who asks for a dry run must not find the change made.
 
 What is rehearsed may write to the database and to the cluster's tree (`core.dry_runs` says how these are taken back), and to
-nothing else: not to Kafka, and to no host of anybody's. Calls that go to brokers (groups, transactions, messages) ask them how things
-are, work out what would be, and answer with `compared`.
+nothing else: not to Kafka, and to no host of anybody's. Calls that go to brokers (groups, transactions, messages) ask them
+how things are, work out what would be, and answer with `compared`.
 """
 
 from __future__ import annotations
@@ -142,13 +142,18 @@ def refuse_unknown(request: Request, view: object) -> None:
 
 
 def rehearsed(
-    *, makes: bool | Makes = False, of: Seen | None = None, touches: Touches | None = None
+    *,
+    makes: bool | Makes = False,
+    of: Seen | None = None,
+    touches: Touches | None = None,
+    touches_unseen: bool = False,
 ) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
     not there. `makes` (it may depend on the request): the answer of the call is what was made. `touches`: whom it concerns beside
-    that, as things are now; it is asked once the call is known to be carried out.
+    that, as things are now; it is asked once the call is known to be carried out, where it changes something that is shown or
+    `touches_unseen`.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -168,7 +173,8 @@ def rehearsed(
                 before = {}
             elif before is None:
                 before = _seen(look, self, request, ids)
-            return compared(before or {}, after, affected=touches(request, ids) if touches else ())
+            is_felt = is_new or touches_unseen or before != after
+            return compared(before or {}, after, affected=touches(request, ids) if touches and is_felt else ())
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
         return handle

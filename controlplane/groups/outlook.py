@@ -15,7 +15,7 @@ from controlplane.core.dry_runs import Affected, affected
 from controlplane.groups import judging, moving
 from controlplane.groups.selectors import group_view
 from controlplane.kafka.group_door import DescribedGroup
-from controlplane.kafka.groups import DEAD, EMPTY, Group
+from controlplane.kafka.groups import EMPTY, Group
 
 if TYPE_CHECKING:
     from controlplane.groups.selectors import GroupView
@@ -61,12 +61,12 @@ def removing(**members: Any) -> Foretold:
     judged, going = judging.removing(**members)
     described = judged.group.described
     left = tuple(member for member in described.members if member.id != going.id)
-    state, protocol = (REBALANCING, described.protocol) if left else (EMPTY if judged.group.committed else DEAD, "")
+    state, protocol = (REBALANCING, described.protocol) if left else (EMPTY, "")
     after = replace(judged.group, described=replace(described, members=left, state=state, protocol=protocol))
     return _foretold(
         judged.instance,
         judged.group,
-        after if after.exists else None,
+        after,
         affected=(
             *affected("group_members", [going.id], "out of the group; one that lives joins again by itself"),
             *affected("group_members", [member.id for member in left], "share its partitions among them"),
@@ -80,10 +80,11 @@ def resetting(**members: Any) -> Foretold:
     moved = {(move.topic, move.partition): move.after for move in moves if move.changes}
     after = replace(judged.group, committed=dict(sorted({**judged.group.committed, **moved}.items())))
     again, skipped = moving.totals(moves)
-    said = [f"{again} records would be read again"] if again else []
-    said += [f"{skipped} records would be skipped: this group never reads them"] if skipped else []
+    said = [f"{_records(again)} would be read again"] if again else []
+    said += [f"{_records(skipped)} would be skipped: this group never reads them"] if skipped else []
     clamped = sum(move.clamped for move in moves)
-    said += [f"in {clamped} partitions the offset asked for is not kept: the nearest would be taken"] if clamped else []
+    where = "1 partition" if clamped == 1 else f"{clamped} partitions"
+    said += [f"in {where} the offset asked for is not kept: the nearest would be taken"] if clamped else []
     return _foretold(judged.instance, judged.group, after, tuple(said))
 
 
@@ -98,6 +99,10 @@ def _foretold(
     clock = OneMoment()
     first, last = (None if each is None else group_view(instance, each, clock=clock) for each in (before, after))
     return Foretold(first, last, problems, affected)
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number} records"
 
 
 def _lost(partitions: int) -> tuple[str, ...]:

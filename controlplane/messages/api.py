@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.accounts.scopes import TOPICS
 from controlplane.api import dry_runs
 from controlplane.messages import cutting, outlook, selectors, services
 from controlplane.messages.serializers import (
@@ -128,6 +129,7 @@ class RecordsDeletionApi(APIView):
                 topic=topic,
                 before=body.validated_data["before"],
                 is_owner=caller.may_manage,
+                may_name_groups=caller.limits.covers(TOPICS, changes=False),
             )
             return dry_runs.compared(told.before, told.after, problems=told.problems, affected=told.affected)
         found = services.records_delete(

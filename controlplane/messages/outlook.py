@@ -29,6 +29,7 @@ MOST_GROUPS = 300
 """That are asked for what they have read."""
 MOST_LOSERS = 20
 """Groups of which it is said how much they would lose; of the others together that they would."""
+STORAGE_NOT_KNOWN = "whether storage is full is not known now"
 NOT_KNOWN = "who has still to read these records is not known: {why}"
 
 
@@ -83,7 +84,8 @@ def _check_replicas(topic: Topic, partition: int | None, least: int) -> None:
         raise ClusterUnavailable(
             "no broker leads the partition now" if len(rows) == 1 else "no partition has a leader now"
         )
-    if all(len(row.isr) < least for row in led):
+    # As brokers have it, all replicas that there are will do.
+    if all(len(row.isr) < min(least, len(row.replicas)) for row in led):
         raise message_door.too_few_in_sync()
 
 
@@ -92,23 +94,29 @@ def _check_storage(instance: Instance) -> tuple[str, ...]:
     try:
         found = master.short(instance.cluster.address, [instance.id])
     except Unavailable:
-        return ("whether storage is full is not known now",)
+        return (STORAGE_NOT_KNOWN,)
     if any(row.get("storage_full") for row in found):
         raise message_door.storage_full()
-    return ()
+    is_known = bool(found) and not any(row.get("learning") for row in found)
+    return () if is_known else (STORAGE_NOT_KNOWN,)
 
 
-def deleting(**members: Any) -> Deleting:
-    """Of services.records_delete: also raises Conflict (topic_compacted), which brokers say otherwise."""
+def deleting(*, may_name_groups: bool, **members: Any) -> Deleting:
+    """Of services.records_delete: also raises Conflict (topic_compacted), which brokers say otherwise.
+
+    `may_name_groups`: whether the caller may look at groups; else it is only said how many would lose records.
+    """
     asked, topic = services.records_judge(**members), members["topic"]
     instance, rows = asked.instance, asked.deletions
-    settings = topics.settings_in_force(instance.cluster.address, instance.id, topic)
-    if "delete" not in settings.get("cleanup.policy", "delete").split(","):
+    going = {row.partition: row for row in rows if row.records}
+    settings = topics.settings_in_force(instance.cluster.address, instance.id, topic) if going else {}
+    if "delete" not in settings.get("cleanup.policy", "delete"):
         raise message_door.compacted()
     sizes = _sizes(instance, topic, rows)
     before, after = (_document(rows, sizes, is_after=each) for each in (False, True))
-    going = {row.partition: row for row in rows if row.records}
     readers, unknown = _readers(instance, topic, going) if going else ((), ())
+    if not may_name_groups:
+        readers = _counted(readers)
     return Deleting(before, after, (*_lost(rows, sizes), *unknown), readers)
 
 
@@ -142,7 +150,8 @@ def _lost(rows: Sequence[Deletion], sizes: Mapping[tuple[int, int], int]) -> tup
     ]
     known = [first - left for first, left in pairs if first is not None and left is not None]
     about = f" (about {sum(known)} bytes, one replica counted)" if len(known) == len(rows) else ""
-    return (f"{records} records{about} would be deleted for good",)
+    what = "1 record" if records == 1 else f"{records} records"
+    return (f"{what}{about} would be deleted for good",)
 
 
 def _readers(
@@ -164,6 +173,12 @@ def _readers(
         for each in affected("groups", [name], f"would lose {losses[name]} records that it has not read")
     ]
     return (*told, *affected("groups", losers[MOST_LOSERS:], "would lose records that they have not read")), ()
+
+
+def _counted(readers: tuple[Affected, ...]) -> tuple[Affected, ...]:
+    """Only how many they are."""
+    total = sum(each.count for each in readers)
+    return (Affected("groups", total, (), "would lose records that they have not read"),) if total else ()
 
 
 def _unread(committed: Mapping[tuple[str, int], int], topic: str, going: Mapping[int, Deletion]) -> int:

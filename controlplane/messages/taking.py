@@ -34,10 +34,10 @@ def refusal(message: Message, settings: Mapping[str, str], now_ms: int) -> Sluic
     most = int(settings.get("max.message.bytes", message_door.LARGEST_BYTES))
     if batch_bytes(message) > min(most, message_door.LARGEST_BYTES):
         return message_door.too_large()
-    if message.key is None and "compact" in settings.get("cleanup.policy", "").split(","):
-        return message_door.no_such_record()
     if message.timestamp_ms is not None and not _is_timely(message.timestamp_ms, settings, now_ms):
         return message_door.out_of_time()
+    if message.key is None and "compact" in settings.get("cleanup.policy", ""):
+        return message_door.no_such_record()
     return None
 
 

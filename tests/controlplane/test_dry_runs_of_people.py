@@ -17,6 +17,7 @@ from .conftest import client_of
 from .rows import custom_role_row, service_account_row
 from .test_foreign_ids import rows
 from .test_instances_api import problem
+from .test_limited_keys import made
 
 DRY = "?dry_run=true"
 KEYS, ACCESS_KEYS, MEMBERS = "/api/v1/api-keys", "/api/v1/access-keys", "/api/v1/members"
@@ -139,6 +140,20 @@ def test_what_is_not_allowed_is_refused_in_a_dry_run_in_the_same_words(alice, bo
         assert told == problem(called, called.status_code, called.json()["code"]), (method, url)
         assert (called.status_code, called.json()["code"]) == (status, code), (method, url)
     assert rows() == before
+
+
+def test_what_changes_nothing_touches_nobody(alice, bob, dry):
+    at = f"{MEMBERS}/{membership(bob).pk}"
+    same = dry(alice.api.patch, at, {"role": "member"})
+    assert (same["changes"], same["affected"]) == ({}, [])
+
+
+def test_a_key_with_the_administrative_scope_is_told_how_many_keys_and_no_ids(alice, bob):
+    _, api = made(alice, scopes=["members"])
+    said = api.delete(f"{MEMBERS}/{membership(bob).pk}{DRY}")
+    assert said.status_code == 200, said.content
+    assert said.json()["affected"] == [{"who": "api_keys", "count": 1, "names": [], "effect": "revoked for good"}]
+    assert "key-" not in said.content.decode()
 
 
 # --- members and invitations ------------------------------------------------------------------------------------------------

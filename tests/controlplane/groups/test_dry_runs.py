@@ -153,12 +153,13 @@ def test_who_would_be_given_a_members_partitions_is_named(alice, hers, dry):
     ]
 
 
-def test_without_its_last_member_a_group_is_empty_and_without_offsets_gone(alice, hers, dry):
+def test_without_its_last_member_a_group_is_empty(alice, hers, dry):
     hers.billing.members.append(ALIVE)
     url = f"{hers.url}/billing/members/{ALIVE.id}"
     assert dry(alice.api.delete, url)["changes"]["state"][1] == "Empty"
     hers.billing.offsets.clear()
-    assert dry(alice.api.delete, url)["changes"]["name"] == ["billing", None]
+    said = dry(alice.api.delete, url)["changes"]
+    assert (said["state"][1], "name" in said) == ("Empty", False)
 
 
 def test_while_the_cluster_is_away_nothing_is_foretold(alice, hers, admin):

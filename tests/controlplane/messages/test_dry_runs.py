@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from controlplane.kafka import message_door
 from controlplane.messages import outlook
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_instances_api import problem
+from tests.controlplane.test_limited_keys import made
 
 from .conftest import in_base64
 
@@ -24,7 +26,7 @@ def dry(admin, orders):
     """Asks for a dry run: 200, and nothing was sent that changes. What it says."""
 
     def ask(call, url, body):
-        logs = dict(admin.groups.logs)
+        logs = deepcopy(admin.groups.logs)
         admin.groups.rounds.clear()
         answer = call(f"{url}{DRY}", body)
         assert answer.status_code == 200, answer.content
@@ -96,6 +98,10 @@ def test_full_storage_and_replicas_out_of_sync_refuse_as_brokers_do(
     assert full == problem(alice.api.post(address, VALUE), 409, "storage_full")
     flow_master.answers[instance.id] = {"storage_full": False}
     admin.configs.setdefault(orders.physical, {})["min.insync.replicas"] = "2"
+    assert alice.api.post(f"{address}{DRY}", VALUE).status_code == 200  # one replica is all there are
+    one = admin.topics[orders.physical]
+    parts = tuple(replace(each, replicas=(1, 2), isr=(1,)) for each in one.partitions)
+    admin.topics[orders.physical] = replace(one, partitions=parts)
     asked = problem(alice.api.post(f"{address}{DRY}", VALUE), 503, "cluster_unavailable")
     assert asked["detail"] == message_door.too_few_in_sync().detail
     layout = admin.topics[orders.physical]
@@ -171,7 +177,7 @@ def test_bytes_that_no_broker_says_are_not_guessed(alice, deletion, orders, admi
     admin.backlogs.unknown.add((orders.physical, 0))
     said = dry(alice.api.post, deletion, {"before": {"0": -1}})
     assert said["changes"]["partitions.0.bytes"] == [None, 0]
-    assert said["problems"] == ["1 records would be deleted for good"]
+    assert said["problems"] == ["1 record would be deleted for good"]
 
 
 def test_where_nothing_would_go_nobody_is_asked_who_reads_it(alice, deletion, orders, admin, dry):
@@ -193,4 +199,22 @@ def test_deletions_are_refused_as_the_call_is(alice, bob, deletion, admin, order
     problem(alice.api.post(f"{deletion}{DRY}", {"before": {"0": 1}, "dry_run": True}), 400, "invalid")
     admin.configs.setdefault(orders.physical, {})["cleanup.policy"] = "compact"
     problem(alice.api.post(f"{deletion}{DRY}", {"before": {"0": 1}}), 409, "topic_compacted")
+    assert alice.api.post(f"{deletion}{DRY}", {"before": {"0": 0}}).json()["changes"] == {}  # nothing would go
     assert not admin.groups.rounds["delete_before"]
+
+
+def test_a_key_for_messages_alone_is_told_how_many_groups_and_no_names(alice, deletion, orders, admin, instance):
+    orders(0, b"x")
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.slow"] = FakeGroup({(orders.physical, 0): 0})
+    _, api = made(alice, scopes=["messages"])
+    said = api.post(f"{deletion}{DRY}", {"before": {"0": 1}})
+    assert said.status_code == 200, said.content
+    assert "slow" not in said.content.decode()
+    assert said.json()["affected"] == [
+        {"who": "groups", "count": 1, "names": [], "effect": "would lose records that they have not read"}
+    ]
+
+
+def test_a_master_that_is_learning_does_not_know_whether_storage_is_full(alice, address, dry, flow_master, instance):
+    flow_master.answers[instance.id] = {"storage_full": False, "learning": True}
+    assert dry(alice.api.post, address, VALUE)["problems"] == ["whether storage is full is not known now"]
