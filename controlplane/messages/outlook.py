@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.instances.models import Instance
+    from controlplane.kafka.client import Partition
     from controlplane.kafka.topics import Topic
     from controlplane.messages.services import Deletion
 
@@ -56,12 +57,14 @@ def producing(*, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Producing:
     asked, name = services.message_judge(**members), members["topic"]
     topic = topics.get(asked.instance.cluster.address, asked.instance.id, name)
     settings = topics.settings_in_force(asked.instance.cluster.address, asked.instance.id, name)
+    partition = 0 if asked.partition is None and topic.partitions == 1 else asked.partition
+    # In the order in which a message meets them: a client asks nobody but a leader, which looks at its tenant's storage first.
+    led = _led(topic, partition)
+    problems = _check_storage(asked.instance)
     refused = taking.refusal(asked.message, settings, int(clock.now().timestamp() * 1000))
     if refused is not None:
         raise refused
-    partition = 0 if asked.partition is None and topic.partitions == 1 else asked.partition
-    _check_replicas(topic, partition, int(settings.get("min.insync.replicas", "1")))
-    problems = _check_storage(asked.instance)
+    _check_replicas(led, int(settings.get("min.insync.replicas", "1")))
     message = asked.message
     document = {
         "partition": partition,
@@ -76,14 +79,19 @@ def producing(*, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Producing:
     return Producing(document, problems)
 
 
-def _check_replicas(topic: Topic, partition: int | None, least: int) -> None:
-    """Raises ClusterUnavailable where the partition, or any of which one would be chosen, cannot be written to now."""
+def _led(topic: Topic, partition: int | None) -> list[Partition]:
+    """The partition, or those of which one would be chosen. Raises ClusterUnavailable without a leader."""
     rows = [row for row in topic.layout if partition in (None, row.partition)]
     led = [row for row in rows if row.leader is not None]
     if not led:
         raise ClusterUnavailable(
             "no broker leads the partition now" if len(rows) == 1 else "no partition has a leader now"
         )
+    return led
+
+
+def _check_replicas(led: Sequence[Partition], least: int) -> None:
+    """Raises ClusterUnavailable where too few are in sync in each."""
     # As brokers have it, all replicas that there are will do.
     if all(len(row.isr) < min(least, len(row.replicas)) for row in led):
         raise message_door.too_few_in_sync()
@@ -150,8 +158,11 @@ def _lost(rows: Sequence[Deletion], sizes: Mapping[tuple[int, int], int]) -> tup
     ]
     known = [first - left for first, left in pairs if first is not None and left is not None]
     about = f" (about {sum(known)} bytes, one replica counted)" if len(known) == len(rows) else ""
-    what = "1 record" if records == 1 else f"{records} records"
-    return (f"{what}{about} would be deleted for good",)
+    return (f"{_records(records)}{about} would be deleted for good",)
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number} records"
 
 
 def _readers(
@@ -170,7 +181,7 @@ def _readers(
     told = [
         each
         for name in losers[:MOST_LOSERS]
-        for each in affected("groups", [name], f"would lose {losses[name]} records that it has not read")
+        for each in affected("groups", [name], f"would lose {_records(losses[name])} that it has not read")
     ]
     return (*told, *affected("groups", losers[MOST_LOSERS:], "would lose records that they have not read")), ()
 

@@ -16,7 +16,7 @@ from controlplane.transactions.selectors import (
     TransactionView,
     can_hang,
     hanging_view,
-    transaction_get,
+    transaction_view,
 )
 
 if TYPE_CHECKING:
@@ -53,12 +53,9 @@ def ending(*, organisation: Organisation, instance_id: str, transactional_id: st
 
     The epoch with which the next producer begins is its coordinator's to choose, and not foretold.
     """
-    instance_running_get(organisation=organisation, instance_id=instance_id)
-    before = transaction_get(
-        organisation=organisation, instance_id=instance_id, transactional_id=transactional_id, clock=OneMoment()
-    )
-    if not before.is_ongoing:
-        raise transactions.not_open(before.state)
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    found = transactions.to_end(instance.cluster.address, instance.id, transactional_id)
+    before = transaction_view(instance, found, OneMoment())
     after = replace(before, state=ENDED, started_at=None, open_seconds=None, partitions=())
     waited_at = (_place(each) for each in before.partitions if each.holds_back)
     return Ending(

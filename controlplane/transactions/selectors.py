@@ -23,6 +23,7 @@ from quota.contracts.namespace import topic_name_problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.instances.models import Instance
     from controlplane.kafka.flexible import Place
     from controlplane.kafka.transaction_bytes import Transaction
     from controlplane.tenants.models import Organisation
@@ -104,7 +105,11 @@ def transaction_get(
 ) -> TransactionView:
     """One with its partitions. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    found = transactions.get(instance.cluster.address, instance.id, transactional_id)
+    return transaction_view(instance, transactions.get(instance.cluster.address, instance.id, transactional_id), clock)
+
+
+def transaction_view(instance: Instance, found: Transaction, clock: Clock) -> TransactionView:
+    """The same of one that is known already: where it begins in its partitions is asked for."""
     try:
         starts = transactions.open_producers(instance.cluster.address, instance.id, found.partitions)
     except Unavailable:  # the rest is known

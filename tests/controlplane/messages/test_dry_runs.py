@@ -111,6 +111,27 @@ def test_full_storage_and_replicas_out_of_sync_refuse_as_brokers_do(
 
 
 @pytest.mark.parametrize(
+    ("config", "body"),
+    [
+        ({"max.message.bytes": "77"}, VALUE),
+        ({"cleanup.policy": "compact"}, {"value": in_base64(b"v")}),
+        ({"message.timestamp.before.max.ms": "1000"}, {**VALUE, "timestamp_ms": 5}),
+        ({"min.insync.replicas": "2"}, VALUE),
+    ],
+    ids=["size", "key", "time", "replicas"],
+)
+def test_of_several_reasons_full_storage_is_told_as_brokers_tell_it(
+    alice, address, admin, orders, flow_master, instance, config, body
+):
+    flow_master.answers[instance.id] = {"storage_full": True}
+    admin.configs.setdefault(orders.physical, {}).update(config)
+    one = admin.topics[orders.physical]
+    parts = tuple(replace(each, replicas=(1, 2), isr=(1,)) for each in one.partitions)
+    admin.topics[orders.physical] = replace(one, partitions=parts)
+    problem(alice.api.post(f"{address}{DRY}", body), 409, "storage_full")
+
+
+@pytest.mark.parametrize(
     ("topic", "body", "status", "code"),
     [
         ("orders", {**VALUE, "partition": 9}, 400, "invalid"),
@@ -154,12 +175,14 @@ def test_groups_that_have_not_read_it_are_named_with_what_they_would_lose(
     place = (orders.physical, 0)
     admin.groups.found[f"{key}.slow"] = FakeGroup({place: 1})
     admin.groups.found[f"{key}.slower"] = FakeGroup({place: 0})
+    admin.groups.found[f"{key}.soon"] = FakeGroup({place: 2})
     admin.groups.found[f"{key}.quick"] = FakeGroup({place: 4})
     admin.groups.found["another.slowest"] = FakeGroup({place: 0})
     said = dry(alice.api.post, deletion, {"before": {"0": 3}})
     assert [(each["names"], each["effect"]) for each in said["affected"]] == [
         (["slower"], "would lose 3 records that it has not read"),
         (["slow"], "would lose 2 records that it has not read"),
+        (["soon"], "would lose 1 record that it has not read"),
     ]
 
 

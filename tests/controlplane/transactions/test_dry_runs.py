@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 
 from controlplane.core.models import AuditEntry
+from controlplane.kafka import client, patience
 from tests.controlplane.test_instances_api import problem
 
 DRY = "?dry_run=true"
@@ -45,6 +46,24 @@ def test_what_is_not_open_is_refused_as_the_call_is(alice, hers, state):
     url = f"{hers.url}/copier"
     refused = problem(alice.api.delete(f"{url}{DRY}"), 409, "transaction_not_open")
     assert refused == problem(alice.api.delete(url), 409, "transaction_not_open")
+
+
+@pytest.mark.parametrize(("failures", "status"), [(4, 200), (1000, 503)], ids=["changing", "gone"])
+def test_a_coordinator_that_is_changing_is_waited_for_as_the_call_does(alice, hers, monkeypatch, failures, status):
+    asks, asked = hers.transactions.described, []
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(patience, "LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.2 if failures > 4 else 15.0)
+
+    def described(names):
+        asked.append(names)
+        if len(asked) <= failures:
+            raise client.ClusterChanging("the broker that coordinates the transaction is changing")
+        return asks(names)
+
+    monkeypatch.setattr(hers.transactions, "described", described)
+    assert alice.api.delete(f"{hers.url}/copier{DRY}").status_code == status
+    assert len(asked) > 2
 
 
 def test_an_id_that_is_not_there_is_not_made(alice, hers):
