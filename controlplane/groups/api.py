@@ -137,7 +137,7 @@ class GroupTopicApi(APIView):
 
     @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str, topic: str) -> Response:
-        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends."""
+        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends, within minutes."""
         asked = _asked(request, instance_id, name=group, topic=topic)
         if dry_runs.is_dry_run(request):
             return _told(outlook.forgetting(**asked))
@@ -152,7 +152,10 @@ class GroupMemberApi(APIView):
 
     @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str, member: str) -> Response:
-        """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself."""
+        """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself.
+
+        Members of the consumer protocol (KIP-848) leave by themselves alone: 409, `member_not_removable`.
+        """
         asked = _asked(request, instance_id, name=group, member_id=member)
         if dry_runs.is_dry_run(request):
             return _told(outlook.removing(**asked))

@@ -87,12 +87,18 @@ def forgetting(
 
 
 def removing(*, organisation: Organisation, instance_id: str, name: str, member_id: str) -> tuple[Judged, Member]:
-    """A group, and the member of it that is to go. Raises NotFound, ClusterUnavailable."""
+    """A group, and the member of it that is to go. Raises NotFound, Conflict (member_not_removable), ClusterUnavailable."""
     judged = _found(organisation, instance_id, name)
-    for each in judged.group.described.members:
-        if each.id == member_id:
-            return judged, each
-    raise NotFound(f"no member {member_id} in the group {name}", code="member_not_found")
+    instance, group = judged.instance, judged.group
+    found = next((each for each in group.described.members if each.id == member_id), None)
+    if found is None:
+        raise NotFound(f"no member {member_id} in the group {name}", code="member_not_found")
+    if not groups.can_be_removed(instance.cluster.address, instance.id, group, member_id):
+        raise Conflict(
+            "a member of the consumer protocol (KIP-848) cannot be removed: stop its consumer instead",
+            code="member_not_removable",
+        )
+    return judged, found
 
 
 def resetting(

@@ -20,8 +20,10 @@ from controlplane.kafka.groups import EMPTY, Group
 if TYPE_CHECKING:
     from controlplane.groups.selectors import GroupView
     from controlplane.instances.models import Instance
+    from controlplane.kafka.group_door import Member
 
 REBALANCING = "PreparingRebalance"
+ENDS_LATER = "these are its last offsets: without them the group stays, empty, for some minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,11 @@ def forgetting(**members: Any) -> Foretold:
     """Of services.topic_forget."""
     judged, going = judging.forgetting(**members)
     left = {place: offset for place, offset in judged.group.committed.items() if place not in going}
-    after = replace(judged.group, committed=left) if left else None
-    return _foretold(judged.instance, judged.group, after, _lost(len(going)))
+    said = _lost(len(going))
+    if not left and judged.group.described.is_offsets_alone:
+        return _foretold(judged.instance, judged.group, None, said)
+    after = replace(judged.group, committed=left)
+    return _foretold(judged.instance, judged.group, after, said if left else (*said, ENDS_LATER))
 
 
 def removing(**members: Any) -> Foretold:
@@ -61,17 +66,23 @@ def removing(**members: Any) -> Foretold:
     judged, going = judging.removing(**members)
     described = judged.group.described
     left = tuple(member for member in described.members if member.id != going.id)
-    state, protocol = (REBALANCING, described.protocol) if left else (EMPTY, "")
-    after = replace(judged.group, described=replace(described, members=left, state=state, protocol=protocol))
     return _foretold(
         judged.instance,
         judged.group,
-        after,
+        replace(judged.group, described=_with(described, left)),
         affected=(
             *affected("group_members", [going.id], "out of the group; one that lives joins again by itself"),
             *affected("group_members", [member.id for member in left], "share its partitions among them"),
         ),
     )
+
+
+def _with(described: DescribedGroup, members: tuple[Member, ...]) -> DescribedGroup:
+    """With these members alone. In a rebalance of the classic protocol nobody has a partition, and no way to assign is agreed."""
+    if described.is_of_consumers:
+        return replace(described, members=members)
+    nobody_reads = tuple(replace(member, partitions=()) for member in members)
+    return replace(described, members=nobody_reads, state=REBALANCING if members else EMPTY, protocol="")
 
 
 def resetting(**members: Any) -> Foretold:
@@ -95,9 +106,12 @@ def _foretold(
     problems: tuple[str, ...] = (),
     affected: tuple[Affected, ...] = (),
 ) -> Foretold:
-    """Both looked at as of one moment."""
+    """Both looked at as of one moment. Coordinators alone carry a change out: leaders that are away do not keep it back."""
     clock = OneMoment()
-    first, last = (None if each is None else group_view(instance, each, clock=clock) for each in (before, after))
+    first, last = (
+        None if each is None else group_view(instance, each, clock=clock, even_without_ends=True)
+        for each in (before, after)
+    )
     return Foretold(first, last, problems, affected)
 
 

@@ -67,9 +67,10 @@ def group_create(
 
 
 def topic_forget(*, organisation: Organisation, actor: str, instance_id: str, name: str, topic: str) -> None:
-    """Delete a group's offsets of a topic; with the last ones the group ends.
+    """Delete a group's offsets of a topic.
 
-    Raises NotFound, Conflict (group_not_empty), ClusterUnavailable.
+    With its last ones the group ends: at once if nobody was ever in it, else within minutes. Raises NotFound,
+    Conflict (group_not_empty), ClusterUnavailable.
     """
     judged, going = judging.forgetting(organisation=organisation, instance_id=instance_id, name=name, topic=topic)
     instance = judged.instance
@@ -129,7 +130,7 @@ def group_delete(*, organisation: Organisation, actor: str, instance_id: str, na
 def member_remove(*, organisation: Organisation, actor: str, instance_id: str, name: str, member_id: str) -> None:
     """Take a member out: its partitions go to the others at once. A consumer that lives joins again by itself.
 
-    Raises NotFound, ClusterUnavailable.
+    Raises NotFound, Conflict (member_not_removable), ClusterUnavailable.
     """
     judged, member = judging.removing(
         organisation=organisation, instance_id=instance_id, name=name, member_id=member_id

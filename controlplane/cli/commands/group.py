@@ -97,7 +97,7 @@ def delete_offsets(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Of which the group is to have no offsets.")],
     yes: Yes = False,
 ) -> None:
-    """Delete a group's offsets of a topic; with its last ones the group ends. It must have no members."""
+    """Delete a group's offsets of a topic; with its last ones the group ends, within minutes. It must have no members."""
     session = of(ctx)
     session.confirm(f"This deletes the offsets of {group} in {topic}.", group, yes=yes)
     session.change(

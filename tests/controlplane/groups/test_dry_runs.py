@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.api.dry_runs import DRAWN
 from controlplane.core.dry_runs import flat
+from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.models import AuditEntry
 from controlplane.kafka.group_door import Member
 from tests.controlplane.test_instances_api import problem
@@ -15,7 +16,7 @@ from tests.controlplane.test_instances_api import problem
 from .conftest import ALIVE
 
 DRY = "?dry_run=true"
-ASKING = {"listed", "described", "committed", "spans", "offsets_at", "oldest", "partitions"}
+ASKING = {"listed", "described", "committed", "spans", "offsets_at", "oldest", "partitions", "classic_members"}
 OF_TIME = {"lag_seconds", "consume_rate_per_s", "produce_rate_per_s", "drain_seconds"}
 OTHER = Member("billing-2-uuid", "billing-2", "10.0.0.8", (("orders", 1),))
 
@@ -48,6 +49,12 @@ def foretold(said, before):
     after = flat(before) | {name: pair[1] for name, pair in said["changes"].items()}
     assert not set(said["changes"]) & DRAWN
     return legible(after)
+
+
+def is_gone(said, before):
+    """Whether a dry run says of all that `GET` has said that it would be there no more."""
+    there = {name for name, value in legible(before).items() if value is not None}
+    return there <= set(said["changes"]) and all(after is None for _, after in said["changes"].values())
 
 
 def test_a_group_would_begin_at_the_present_ends(alice, hers, dry):
@@ -128,6 +135,10 @@ def test_a_group_that_would_be_deleted_would_be_gone_with_its_offsets(alice, her
     assert said["problems"] == [
         "offsets in 2 partitions would be lost: whoever reads there by this name begins as auto.offset.reset says"
     ]
+    before = alice.api.get(f"{hers.url}/billing").json()
+    assert alice.api.delete(f"{hers.url}/billing").status_code == 204
+    assert alice.api.get(f"{hers.url}/billing").status_code == 404
+    assert is_gone(said, before)
 
 
 def test_a_topics_offsets_that_would_go_are_the_only_ones_or_not(alice, hers, dry):
@@ -139,6 +150,68 @@ def test_a_topics_offsets_that_would_go_are_the_only_ones_or_not(alice, hers, dr
     assert "name" not in said["changes"]
     assert [row["topic"] for row in said["changes"]["partitions"][1]] == ["clicks"]
     assert alice.api.delete(f"{hers.url}/billing/topics/orders").status_code == 204
+    assert foretold(said, before) == legible(alice.api.get(f"{hers.url}/billing").json())
+
+
+def test_a_group_that_somebody_was_in_stays_empty_without_its_last_offset(alice, hers, dry):
+    hers.billing.was_joined = True
+    url = f"{hers.url}/billing"
+    before = alice.api.get(url).json()
+    said = dry(alice.api.delete, f"{url}/topics/orders")
+    assert "name" not in said["changes"]
+    assert said["problems"][1] == "these are its last offsets: without them the group stays, empty, for some minutes"
+    assert alice.api.delete(f"{url}/topics/orders").status_code == 204
+    after = alice.api.get(url).json()
+    assert (after["state"], after["partitions"]) == ("Empty", [])
+    assert foretold(said, before) == legible(after)
+
+
+def test_a_group_that_nobody_was_in_is_gone_with_its_last_offset(alice, hers, dry):
+    url = f"{hers.url}/billing"
+    before = alice.api.get(url).json()
+    said = dry(alice.api.delete, f"{url}/topics/orders")
+    assert alice.api.delete(f"{url}/topics/orders").status_code == 204
+    assert alice.api.get(url).status_code == 404
+    assert is_gone(said, before)
+
+
+@pytest.mark.parametrize("path", ["", "/topics/orders", f"/members/{ALIVE.id}"])
+def test_leaders_that_are_away_keep_nothing_back_that_coordinators_do(alice, hers, dry, monkeypatch, path):
+    if "members" in path:
+        hers.billing.members.append(ALIVE)
+
+    def away(_places):
+        raise ClusterUnavailable("the leaders of the partitions do not answer")
+
+    monkeypatch.setattr(hers.groups, "spans", away)
+    said = dry(alice.api.delete, f"{hers.url}/billing{path}")
+    assert said["changes"]
+    assert alice.api.delete(f"{hers.url}/billing{path}").status_code == 204
+
+
+@pytest.mark.parametrize("others", [[], [OTHER]], ids=["the last one", "one of two"])
+def test_without_a_member_a_group_is_what_get_says_of_it_afterwards(alice, hers, dry, others):
+    """The other member has nothing to read until everybody has joined again."""
+    hers.billing.members.extend([ALIVE, *others])
+    url = f"{hers.url}/billing"
+    before = alice.api.get(url).json()
+    said = dry(alice.api.delete, f"{url}/members/{ALIVE.id}")
+    assert alice.api.delete(f"{url}/members/{ALIVE.id}").status_code == 204
+    after = alice.api.get(url).json()
+    assert after["protocol"] == ""
+    assert foretold(said, before) == legible(after)
+
+
+def test_a_member_of_the_consumer_protocol_leaves_by_itself_alone(alice, hers, dry):
+    hers.billing.members.extend([ALIVE, OTHER])
+    hers.billing.classic = {OTHER.id}
+    url = f"{hers.url}/billing/members"
+    refused = problem(alice.api.delete(f"{url}/{ALIVE.id}{DRY}"), 409, "member_not_removable")
+    assert refused == problem(alice.api.delete(f"{url}/{ALIVE.id}"), 409, "member_not_removable")
+    assert not hers.groups.rounds["remove"]
+    before = alice.api.get(f"{hers.url}/billing").json()
+    said = dry(alice.api.delete, f"{url}/{OTHER.id}")
+    assert alice.api.delete(f"{url}/{OTHER.id}").status_code == 204
     assert foretold(said, before) == legible(alice.api.get(f"{hers.url}/billing").json())
 
 
