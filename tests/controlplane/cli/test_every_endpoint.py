@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -149,9 +150,13 @@ def test_every_member_and_parameter_can_be_typed(name):
     assert (body | asked) - words - set(UNTYPED.get(key, ())) == set()
 
 
+@cache
+def components():
+    return yaml.load((ROOT / "docs" / "openapi.yaml").read_text(), yaml.CSafeLoader)["components"]["schemas"]
+
+
 def enums(name):
-    components = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())["components"]["schemas"]
-    return set(components[name]["enum"])
+    return set(components()[name]["enum"])
 
 
 def words(annotation):
