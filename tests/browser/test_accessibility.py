@@ -1,6 +1,6 @@
 """axe finds nothing on any page, in light and dark, on a desk and on a phone; nothing is wider than the screen.
 
-Each of the two screens with each of the two schemes is `long`: `make test` has the desk in light and the phone in dark.
+`make test` has the desk in light and the phone in dark; the desk in dark and the phone in light are `long`.
 """
 
 from __future__ import annotations
@@ -46,50 +46,30 @@ def violations(page, name: str, only: dict | None = None) -> list[str]:
 PEOPLE = {"strangers": None, "tenants": "alice", "operators": "admin"}
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("screen", "scheme"),
+    [
+        ("desktop", "light"),
+        ("phone", "dark"),
+        pytest.param("desktop", "dark", marks=pytest.mark.long),
+        pytest.param("phone", "light", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("of", PEOPLE)
-def test_axe_finds_nothing_on_any_page(console, open_page, of, screen):
-    """Everything in light on a desk; colours in dark, and the width, on a phone."""
-    page = open_page(
-        PEOPLE[of],
-        color_scheme="light" if screen == "desktop" else "dark",
-        viewport=SCREENS[screen],
-        reduced_motion="reduce",
-    )
+def test_axe_finds_nothing_on_any_page(console, open_page, of, screen, scheme):
+    page = open_page(PEOPLE[of], color_scheme=scheme, viewport=SCREENS[screen], reduced_motion="reduce")
     found = []
     for name, address in getattr(pages, of)(console).items():
         page.goto(address)
         page.wait_for_timeout(150)
-        found += violations(page, name, None if screen == "desktop" else OF_COLOURS)
-        found += too_wide(page, name, screen)
+        found += violations(page, name, OF_COLOURS if scheme == "dark" else None)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if wide > 0:
+            found.append(f"{name}: {wide} px wider than a screen of {SCREENS[screen]['width']}")
+        if screen == "phone":
+            found += [f"{name}: {hidden}" for hidden in page.evaluate(HIDDEN_COLUMNS)]
     assert found == []
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("of", PEOPLE)
-def test_axe_finds_nothing_on_any_page_in_light_and_dark(console, open_page, of, screen):
-    """Everything on either screen and, of the same page, colours in dark."""
-    page = open_page(PEOPLE[of], color_scheme="light", viewport=SCREENS[screen], reduced_motion="reduce")
-    found = []
-    for name, address in getattr(pages, of)(console).items():
-        page.goto(address)
-        page.wait_for_timeout(150)
-        found += violations(page, name)
-        page.emulate_media(color_scheme="dark")
-        found += violations(page, f"{name}, dark", OF_COLOURS)
-        page.emulate_media(color_scheme="light")
-        found += too_wide(page, name, screen)
-    assert found == []
-
-
-def too_wide(page, name: str, screen: str) -> list[str]:
-    """What is beyond the edge: the page's, and a table's where tables have to fit."""
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    found = [f"{name}: {wide} px wider than a screen of {SCREENS[screen]['width']}"] if wide > 0 else []
-    return found + [f"{name}: {hidden}" for hidden in page.evaluate(HIDDEN_COLUMNS) if screen == "phone"]
 
 
 @pytest.mark.timeout(120)

@@ -59,9 +59,15 @@ UNTYPED = {
 PAGING = {"cursor"}
 
 
+@cache
+def document():
+    """The schema as it is published; read once, which takes seconds."""
+    return yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+
+
 def published():
     """Operations of tenants: id, call, the names of members and query parameters."""
-    schema = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+    schema = document()
     components = schema["components"]["schemas"]
     for path, item in schema["paths"].items():
         for method in METHODS & set(item):
@@ -150,13 +156,8 @@ def test_every_member_and_parameter_can_be_typed(name):
     assert (body | asked) - words - set(UNTYPED.get(key, ())) == set()
 
 
-@cache
-def components():
-    return yaml.load((ROOT / "docs" / "openapi.yaml").read_text(), yaml.CSafeLoader)["components"]["schemas"]
-
-
 def enums(name):
-    return set(components()[name]["enum"])
+    return set(document()["components"]["schemas"][name]["enum"])
 
 
 def words(annotation):
