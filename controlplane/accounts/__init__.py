@@ -5,6 +5,8 @@ scopes key_rules            what a key may do, by address of REST; what it may b
 key_use key_expiry          from where and when keys are used; whose expires is told
 service_accounts service_account_api service_account_serializers   identities without a person
 custom_roles custom_role_api   roles of an organisation's own
+owned                       what owners make and name: stored, put on record
+touching                    whom a change of members, roles and keys concerns: what a dry run says
 authentication permissions  who calls REST, and what the caller's role may do
 attempts                    how often someone may try to sign in
 joining                     people and organisations together: signing up, joining one by a link

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts import selectors, services
+from controlplane.accounts import selectors, services, touching
 from controlplane.accounts.serializers import (
     AccessKeyCreateSerializer,
     AccessKeyPageSerializer,
@@ -22,12 +22,53 @@ from controlplane.accounts.serializers import (
     NewAccessKeySerializer,
     NewApiKeySerializer,
 )
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
+from controlplane.core.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from rest_framework.request import Request
 
-    from controlplane.accounts.models import ApiKey
+    from controlplane.accounts.models import AccessKey, ApiKey
+
+
+def _key_row(request: Request, ids: Mapping[str, Any]) -> ApiKey:
+    found = selectors.api_keys_of(request.user).filter(pk=ids["key_id"]).first()
+    if found is None:
+        raise NotFound(f"no API key {ids['key_id']}")
+    return found
+
+
+def _key(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """As the list has it. Raises NotFound."""
+    return dict(ApiKeySerializer(_key_row(request, ids)).data)
+
+
+def _whose_key(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    return touching.by_revoking(caller=request.user, key=_key_row(request, ids))
+
+
+def _whose_secret(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    return touching.by_rotating(key_id=ids["key_id"], overlap_s=request.data["overlap_s"])
+
+
+def _access_key_row(request: Request, ids: Mapping[str, Any]) -> AccessKey:
+    rows = selectors.access_key_list(organisation=request.user.organisation)
+    found = rows.filter(pk=ids["access_key_id"]).first()
+    if found is None:
+        raise NotFound(f"no access key {ids['access_key_id']}")
+    return found
+
+
+def _access_key(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """As the list has it. Raises NotFound."""
+    return dict(AccessKeySerializer(_access_key_row(request, ids)).data)
+
+
+def _whose_access_key(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    return touching.by_revoking(caller=request.user, key=_access_key_row(request, ids))
 
 
 class CallerApi(APIView):
@@ -46,10 +87,10 @@ class ApiKeysApi(APIView):
     def get(self, request: Request) -> Response:
         """API keys of the organisation, revoked ones too; never a secret."""
         rows = selectors.api_keys_of(request.user)
-        keys, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(ApiKeySerializer(keys, many=True).data, following))
+        return pagination.rows_answer(request, rows, ApiKeySerializer)
 
     @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewApiKeySerializer}, tags=["account"])
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """A new key with the caller's own rights, or fewer. Its text is in this answer and nowhere else.
 
@@ -68,6 +109,7 @@ class ApiKeyApi(APIView):
     """/api/v1/api-keys/{id}."""
 
     @extend_schema(responses={204: None}, tags=["account"])
+    @dry_runs.rehearsed(of=_key, touches=_whose_key)
     def delete(self, request: Request, key_id: str) -> Response:
         """Revoke a key, from the next request on."""
         caller = request.user
@@ -81,6 +123,7 @@ class ApiKeyRotateApi(APIView):
     """/api/v1/api-keys/{id}/rotate."""
 
     @extend_schema(request=ApiKeyRotateSerializer, responses=NewApiKeySerializer, tags=["account"])
+    @dry_runs.rehearsed(of=_key, touches=_whose_secret, touches_unseen=True)
     def post(self, request: Request, key_id: str) -> Response:
         """Another secret for a key, beside the present one for a while. It is in this answer alone.
 
@@ -108,10 +151,10 @@ class AccessKeysApi(APIView):
     def get(self, request: Request) -> Response:
         """Access keys of the organisation, revoked ones too; never a secret."""
         rows = selectors.access_key_list(organisation=request.user.organisation)
-        keys, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(AccessKeySerializer(keys, many=True).data, following))
+        return pagination.rows_answer(request, rows, AccessKeySerializer)
 
     @extend_schema(request=AccessKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """A new pair of SecretId and SecretKey with the caller's own rights, for /compat/ckafka. The secret is shown once."""
         body = AccessKeyCreateSerializer(data=request.data)
@@ -128,6 +171,7 @@ class AccessKeyApi(APIView):
     """/api/v1/access-keys/{id}."""
 
     @extend_schema(responses={204: None}, tags=["account"])
+    @dry_runs.rehearsed(of=_access_key, touches=_whose_access_key)
     def delete(self, request: Request, access_key_id: str) -> Response:
         """Revoke an access key: what is signed with it is refused from now on."""
         caller = request.user

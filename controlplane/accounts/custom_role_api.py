@@ -9,12 +9,14 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts import custom_roles
-from controlplane.accounts.permissions import OwnerPermission, caller_of
-from controlplane.api import pagination
+from controlplane.accounts import custom_roles, touching
+from controlplane.accounts.permissions import OwnerPermission, caller_of, owner_of
+from controlplane.api import dry_runs, pagination
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
 
 TAGS = ["members"]
@@ -95,6 +97,11 @@ class CustomRolePageSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
+def _whoever_has_it(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    organisation = caller_of(request).organisation
+    return touching.by_changing_role(organisation=organisation, role_id=ids["role_id"], members=request.data)
+
+
 class CustomRolesApi(APIView):
     """/api/v1/roles."""
 
@@ -104,15 +111,15 @@ class CustomRolesApi(APIView):
     def get(self, request: Request) -> Response:
         """Roles of the organisation's own, in the order in which they were made."""
         rows = custom_roles.custom_role_list(organisation=caller_of(request).organisation)
-        found, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(CustomRoleSerializer(found, many=True).data, following))
+        return pagination.rows_answer(request, rows, CustomRoleSerializer)
 
     @extend_schema(request=CustomRoleCreateSerializer, responses={201: CustomRoleSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
         """A new role, which nobody has yet; owners decide. At most 50 of an organisation."""
         body = CustomRoleCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        made = custom_roles.custom_role_create(**_asked(request), **body.validated_data)
+        made = custom_roles.custom_role_create(**owner_of(request), **body.validated_data)
         return Response(CustomRoleSerializer(made).data, status=201)
 
 
@@ -129,21 +136,17 @@ class CustomRoleApi(APIView):
         return Response(CustomRoleSerializer(found).data)
 
     @extend_schema(request=CustomRoleChangeSerializer, responses=CustomRoleSerializer, tags=TAGS)
+    @dry_runs.rehearsed(touches=_whoever_has_it)
     def patch(self, request: Request, role_id: str) -> Response:
         """Change what it opens, for all who have it, from the next request on; owners decide."""
         body = CustomRoleChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        changed = custom_roles.custom_role_change(**_asked(request), role_id=role_id, **body.validated_data)
+        changed = custom_roles.custom_role_change(**owner_of(request), role_id=role_id, **body.validated_data)
         return Response(CustomRoleSerializer(changed).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed()
     def delete(self, request: Request, role_id: str) -> Response:
         """End a role that nobody has; owners decide."""
-        custom_roles.custom_role_delete(**_asked(request), role_id=role_id)
+        custom_roles.custom_role_delete(**owner_of(request), role_id=role_id)
         return Response(status=204)
-
-
-def _asked(request: Request) -> dict[str, Any]:
-    """Of whom, and by whom. Raises Forbidden for a service account."""
-    caller = caller_of(request)
-    return {"organisation": caller.organisation, "by": caller.person, "with_key": caller.key}

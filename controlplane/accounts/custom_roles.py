@@ -11,11 +11,12 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import ProtectedError
 
 from controlplane.accounts import services
 from controlplane.accounts.models import ServiceAccount
+from controlplane.accounts.owned import owned_audit, owned_save
 from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -77,8 +78,8 @@ def custom_role_create(
     made = CustomRole(
         id=ids.role_id(random.SystemRandom()), organisation=organisation, created_at=clock.now(), **wanted
     )
-    _save(made, force_insert=True)
-    _audit(made, by, "role.create", wanted)
+    owned_save(made, taken=_taken(made.name), force_insert=True)
+    owned_audit(made, by, "role.create", wanted)
     return made
 
 
@@ -99,8 +100,8 @@ def custom_role_change(
     for member, value in wanted.items():
         setattr(found, member, value)
     if before != wanted:
-        _save(found, update_fields=list(wanted))
-        _audit(found, by, "role.change", audit.changed(before, wanted))
+        owned_save(found, taken=_taken(found.name), update_fields=list(wanted))
+        owned_audit(found, by, "role.change", audit.changed(before, wanted))
     return found
 
 
@@ -113,7 +114,7 @@ def custom_role_delete(*, organisation: Organisation, by: User, role_id: str, wi
     in_use = Conflict("somebody has this role: give them another one first", code="role_in_use")
     if found.memberships.exists() or accounts.exists():
         raise in_use
-    _audit(found, by, "role.delete", {"name": found.name})
+    owned_audit(found, by, "role.delete", {"name": found.name})
     try:
         with transaction.atomic():
             found.delete()
@@ -153,6 +154,10 @@ def member_role_give(
         role=Role(role) if role is not None else Role.VIEWER,
         custom_role=own,
     )
+
+
+def _taken(name: str) -> AlreadyExists:
+    return AlreadyExists(f"there is a role called {name}")
 
 
 def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -199,15 +204,3 @@ def _instances(wanted: list[str]) -> list[str]:
         if not _INSTANCE_ID.fullmatch(each):
             raise Invalid.field(f"instances.{index}", "must be the id of an instance")
     return list(dict.fromkeys(wanted))
-
-
-def _save(row: CustomRole, **options: Any) -> None:
-    try:
-        with transaction.atomic():
-            row.save(**options)
-    except IntegrityError as error:
-        raise AlreadyExists(f"there is a role called {row.name}") from error
-
-
-def _audit(row: CustomRole, by: User, action: str, detail: dict[str, Any]) -> None:
-    audit.record(organisation=row.organisation, actor=by.email, action=action, target=row.id, detail=detail)

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts import custom_roles, joining
+from controlplane.accounts import custom_roles, joining, touching
 from controlplane.accounts.member_serializers import (
     InvitationPageSerializer,
     InvitationSerializer,
@@ -20,13 +20,14 @@ from controlplane.accounts.member_serializers import (
     RoleSerializer,
 )
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
-from controlplane.api import pagination
+from controlplane.api import dry_runs, pagination
 from controlplane.core.errors import NotFound
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rest_framework.request import Request
@@ -35,6 +36,39 @@ if TYPE_CHECKING:
 
 TAGS = ["members"]
 LARGEST_ID = 2**63 - 1
+
+
+def _member(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """As the list has them. Raises NotFound."""
+    caller = caller_of(request)
+    found = member_list(organisation=caller.organisation).filter(pk=_id(ids["membership_id"])).first()
+    if found is None:
+        raise NotFound("no such member")
+    return dict(OrganisationMemberSerializer(found, context={"may_manage": caller.may_manage}).data)
+
+
+def _with_another_role(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    stays_owner = request.data.get("role") == Role.OWNER
+    return touching.by_another_role(caller=caller_of(request), **ids, stays_owner=stays_owner)
+
+
+def _with_the_member(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+    return touching.by_removing(caller=caller_of(request), **ids)
+
+
+def _invitation(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """As the list of those that are open has it. Raises NotFound."""
+    rows = invitations.invitation_list(organisation=caller_of(request).organisation)
+    found = rows.filter(pk=ids["invitation_id"]).first()
+    if found is None:
+        raise NotFound("no such invitation")
+    return dict(InvitationSerializer(found).data)
+
+
+def _invited(request: Request, _ids: Mapping[str, Any]) -> touching.Touched:
+    body = InviteSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    return touching.by_inviting(organisation=caller_of(request).organisation, email=body.validated_data["email"])
 
 
 class MembersApi(APIView):
@@ -62,6 +96,7 @@ class MemberApi(APIView):
     permission_classes = (OwnerPermission,)
 
     @extend_schema(request=RoleSerializer, responses=OrganisationMemberSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=_member, touches=_with_another_role)
     def patch(self, request: Request, membership_id: int) -> Response:
         """Give a member another role; owners decide. An owner who is none any more has their open invitations withdrawn.
 
@@ -80,6 +115,7 @@ class MemberApi(APIView):
         return Response(OrganisationMemberSerializer(changed, context={"may_manage": caller.may_manage}).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed(of=_member, touches=_with_the_member)
     def delete(self, request: Request, membership_id: int) -> Response:
         """Take a member out; their keys of this organisation are revoked for good. The last owner stays."""
         caller = caller_of(request)
@@ -96,10 +132,10 @@ class InvitationsApi(APIView):
     def get(self, request: Request) -> Response:
         """Invitations that are open, expired ones too, in the order in which they were made. For owners."""
         rows = invitations.invitation_list(organisation=caller_of(request).organisation)
-        found, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(InvitationSerializer(found, many=True).data, following))
+        return pagination.rows_answer(request, rows, InvitationSerializer)
 
     @extend_schema(request=InviteSerializer, responses={201: NewInvitationSerializer}, tags=TAGS)
+    @dry_runs.rehearsed(makes=True, touches=_invited)
     def post(self, request: Request) -> Response:
         """Invite a person by address; owners decide. An earlier invitation of this address ends. The link works for a week, once.
 
@@ -125,6 +161,7 @@ class InvitationApi(APIView):
     permission_classes = (OwnersAlonePermission,)
 
     @extend_schema(responses={204: None}, tags=TAGS)
+    @dry_runs.rehearsed(of=_invitation)
     def delete(self, request: Request, invitation_id: str) -> Response:
         """Withdraw an invitation: its link leads nowhere from now on. Twice is once."""
         caller = caller_of(request)

@@ -29,6 +29,12 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def owner_of(request: Request) -> dict[str, Any]:
+    """Of whom, by whom and with which key: what services take that only owners may call. Raises Forbidden for no person."""
+    caller = caller_of(request)
+    return {"organisation": caller.organisation, "by": caller.person, "with_key": caller.key}
+
+
 def organisation_asked(request: Request, organisation_id: str, refusal: str) -> Organisation:
     """For what operators decide about an organisation: they may name any.
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from controlplane.accounts import custom_roles, services
 from controlplane.accounts.models import ApiKey, ServiceAccount
+from controlplane.accounts.owned import owned_audit, owned_save
 from controlplane.accounts.selectors import service_account_get, service_account_list
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -69,8 +70,8 @@ def service_account_create(
         created_at=clock.now(),
         **checked,
     )
-    _save(made, force_insert=True)
-    _audit(made, by, "service_account.create", _shown(checked))
+    owned_save(made, taken=_taken(made.name), force_insert=True)
+    owned_audit(made, by, "service_account.create", _shown(checked))
     return made
 
 
@@ -105,12 +106,12 @@ def service_account_change(
     for member, value in wanted.items():
         setattr(found, member, value)
     if before != wanted:
-        _save(found, update_fields=list(wanted))
-        _audit(found, by, "service_account.change", audit.changed(_shown(before), _shown(wanted)))
+        owned_save(found, taken=_taken(found.name), update_fields=list(wanted))
+        owned_audit(found, by, "service_account.change", audit.changed(_shown(before), _shown(wanted)))
     if disabled is not None and disabled != (found.disabled_at is not None):
         found.disabled_at = clock.now() if disabled else None
         found.save(update_fields=["disabled_at"])
-        _audit(found, by, "service_account.disable" if disabled else "service_account.enable", {})
+        owned_audit(found, by, "service_account.disable" if disabled else "service_account.enable", {})
     return found
 
 
@@ -131,7 +132,7 @@ def service_account_delete(
         services.api_key_revoke(organisation=organisation, actor=by.email, key_id=key_id, clock=clock)
     found.deleted_at, found.custom_role = clock.now(), None
     found.save(update_fields=["deleted_at", "custom_role"])
-    _audit(found, by, "service_account.delete", {})
+    owned_audit(found, by, "service_account.delete", {})
 
 
 @transaction.atomic
@@ -171,6 +172,10 @@ def _role(organisation: Organisation, role_id: str | None) -> dict[str, Any]:
     }
 
 
+def _taken(name: str) -> AlreadyExists:
+    return AlreadyExists(f"there is a service account called {name}")
+
+
 def _shown(members: dict[str, Any]) -> dict[str, Any]:
     """As the audit trail has them."""
     role: CustomRole | None = members.get("custom_role")
@@ -189,15 +194,3 @@ def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
     if "description" in found:
         found["description"] = text_checked(found["description"], field="description", most=LONGEST_DESCRIPTION)
     return found
-
-
-def _save(row: ServiceAccount, **options: Any) -> None:
-    try:
-        with transaction.atomic():
-            row.save(**options)
-    except IntegrityError as error:
-        raise AlreadyExists(f"there is a service account called {row.name}") from error
-
-
-def _audit(row: ServiceAccount, by: User, action: str, detail: dict[str, Any]) -> None:
-    audit.record(organisation=row.organisation, actor=by.email, action=action, target=row.id, detail=detail)

@@ -13,7 +13,7 @@ from controlplane.billing.pricing.money import total_of
 from controlplane.billing.selectors import account_get
 from controlplane.clusters import master
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.dry_runs import Outlook, PriceChange, differences, taken_back
+from controlplane.core.dry_runs import Outlook, PriceChange, differences, flat, taken_back
 from controlplane.core.text import second_text
 from controlplane.instances import services
 from controlplane.instances.models import InstanceState
@@ -139,11 +139,11 @@ def _isolating(before: Instance, after: Instance, price: PriceChange) -> Outlook
 
 
 def _members(instance: Instance) -> dict[str, object]:
-    config = {f"config.{name}": value for name, value in config_of(instance.config).items()}
     sizes = {name: _plain(getattr(instance, name)) for name in rules.SIZES}
     others = {name: getattr(instance, name) for name in ("deletion_protection", "maintenance_window")}
-    placement = {f"placement.{name}": wished for name, wished in instance.placement.items()}
-    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **others, **placement, **config}
+    wished = {"placement": instance.placement} if instance.placement else {}
+    within = flat({**wished, "config": config_of(instance.config)})
+    return {"name": instance.name, **sizes, "whitelist": instance.whitelist, **others, **within}
 
 
 def _plain(amount: float) -> float:

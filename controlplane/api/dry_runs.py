@@ -5,7 +5,8 @@ price above all, names its methods in `dry_run_methods` and answers by itself. E
 (accounts/permissions.py): who asks for a dry run must not find the change made.
 
 What is rehearsed may write to the database and to the cluster's tree (`core.dry_runs` says how these are taken back), and to
-nothing else: not to Kafka, and to no host of anybody's.
+nothing else: not to Kafka, and to no host of anybody's. Calls that go to brokers (groups, transactions, messages) ask them
+how things are, work out what would be, and answer with `compared`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
+from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from controlplane.core.dry_runs import Outlook, differences, flat, taken_back
-from controlplane.core.errors import Invalid, NotFound
+from controlplane.core.dry_runs import Affected, Outlook, differences, flat, rehearsing, taken_back
+from controlplane.core.errors import Invalid, NotFound, SluiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from django.http import HttpRequest
     from rest_framework.request import Request
@@ -32,9 +34,12 @@ if TYPE_CHECKING:
     Handler = Callable[..., Response]
     Makes = Callable[[Request], bool]
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
+    Touches = Callable[[Request, Mapping[str, Any]], Iterable[Affected]]
 
 NAME = "dry_run"
-DRAWN = frozenset({"id", "operation_id", "secret", "password", "generation", "created_at", "at", "hash"})
+SECRETS = frozenset({"secret", "password", "key", "secret_key", "link"})
+"""Members that are shown once, where they are made. What a dry run has made is good for nothing, and is not told at all."""
+DRAWN = SECRETS | {"id", "operation_id", "prefix", "secret_id", "generation", "created_at", "at", "hash"}
 """Members that would be others if the call were made, or say nothing: they are drawn, or are of the moment."""
 PARAMETER = OpenApiParameter(
     NAME,
@@ -60,6 +65,15 @@ class PriceChangeSerializer(serializers.Serializer[Any]):
     )
 
 
+class AffectedSerializer(serializers.Serializer[Any]):
+    """Whom or what the call touches beside the thing itself."""
+
+    who = serializers.CharField(help_text="of what kind they are: members, api_keys, groups, …")
+    count = serializers.IntegerField()
+    names = serializers.ListField(child=serializers.CharField(), help_text="50 of them at most")
+    effect = serializers.CharField(help_text="what becomes of them")
+
+
 class DryRunSerializer(serializers.Serializer[Any]):
     """What the call would do. Nothing was done."""
 
@@ -73,6 +87,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="what would be lost, or refused later; the call itself would be carried out",
     )
+    affected = AffectedSerializer(many=True, help_text="empty: nobody else")
 
     @extend_schema_field(OpenApiTypes.BOOL)
     def get_dry_run(self, _outlook: Outlook) -> bool:
@@ -98,6 +113,12 @@ def is_dry_run(request: Request) -> bool:
     return said[:1] == ["true"]
 
 
+def refuse_preview(is_asked_for: bool) -> None:
+    """Of a call whose body has a preview of its own. Raises Invalid where both are asked for: they have other answers."""
+    if is_asked_for:
+        raise Invalid.field(NAME, "say it in the address or in the body, not in both")
+
+
 def is_asked(request: HttpRequest) -> bool:
     """Whether a request that has not reached its view changes nothing for this reason."""
     return "true" in request.GET.getlist(NAME)
@@ -120,11 +141,19 @@ def refuse_unknown(request: Request, view: object) -> None:
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 
 
-def rehearsed(*, makes: bool | Makes = False, of: Seen | None = None) -> Callable[[Handler], Handler]:
+def rehearsed(
+    *,
+    makes: bool | Makes = False,
+    of: Seen | None = None,
+    touches: Touches | None = None,
+    touches_unseen: bool = False,
+) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
-    not there. `makes` (it may depend on the request): the answer of the call is what was made.
+    not there. `makes` (it may depend on the request): the answer of the call is what was made. `touches`: whom it concerns beside
+    that, as things are now; it is asked once the call is known to be carried out, where it changes something that is shown or
+    `touches_unseen`.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -133,26 +162,56 @@ def rehearsed(*, makes: bool | Makes = False, of: Seen | None = None) -> Callabl
             if not is_dry_run(request):
                 return handler(self, request, **ids)
             look = of or _got
-            before: Mapping[str, Any] = {}
-            after: Mapping[str, Any] = {}
-            with taken_back():  # first, so that a call is refused in its own words
-                answered = handler(self, request, **ids)
-                is_new = makes if isinstance(makes, bool) else makes(request)
-                if not is_new:
-                    with suppress(NotFound):
-                        after = look(self, request, ids)
+            with rehearsing():
+                # Before rows are locked: what the look afterwards would ask of a cluster is known then.
+                before = None if makes is True else _looked(look, self, request, ids)
+                with taken_back():
+                    answered = handler(self, request, **ids)
+                    is_new = makes if isinstance(makes, bool) else makes(request)
+                    after = answered.data if is_new else _seen(look, self, request, ids)
             if is_new:
-                after = answered.data
-            else:
-                with suppress(NotFound):
-                    before = look(self, request, ids)
-            found = differences(flat(before), flat(after))
-            return answer(Outlook({name: values for name, values in found.items() if name not in DRAWN}))
+                before = {}
+            elif before is None:
+                before = _seen(look, self, request, ids)
+            is_felt = is_new or touches_unseen or before != after
+            return compared(before or {}, after, affected=touches(request, ids) if touches and is_felt else ())
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
         return handle
 
     return decorate
+
+
+def _seen(look: Seen, view: APIView, request: Request, ids: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is not found has no members."""
+    with suppress(NotFound):
+        return look(view, request, ids)
+    return {}
+
+
+def _looked(look: Seen, view: APIView, request: Request, ids: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The same; None: something was refused, which the call itself is to say in its own words."""
+    with suppress(SluiceError, APIException):
+        return _seen(look, view, request, ids)
+    return None
+
+
+def compared(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    problems: Iterable[str] = (),
+    affected: Iterable[Affected] = (),
+) -> Response:
+    """The answer of a dry run: what is different in two documents that GET would answer. Empty: it is not there."""
+    found = differences(flat(before), flat(after))
+    told = {name: values for name, values in found.items() if not _is_untold(name)}
+    return answer(Outlook(told, None, tuple(problems), tuple(affected)))
+
+
+def _is_untold(name: str) -> bool:
+    """Secrets are not told wherever they stand."""
+    return name in DRAWN or name.rpartition(".")[2] in SECRETS
 
 
 def item(view: Callable[[], APIView], *names: str) -> Seen:

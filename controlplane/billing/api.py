@@ -55,12 +55,12 @@ from controlplane.billing.verification import invoice_raw, invoice_verify
 from controlplane.billing.waiting import waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Invalid, NotFound
 from controlplane.metering.selectors import SECONDS_PER_HOUR
 from controlplane.metering.serializers import BrokerWaiverRequestSerializer, BrokerWaiverSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.http import HttpResponse
     from rest_framework.request import Request
@@ -378,6 +378,28 @@ class WaitingMonthsApi(APIView):
         return Response({"items": items})
 
 
+def _waiver_asked(request: Request) -> tuple[dict[str, Any], str]:
+    """What it is about, as the service takes it, and why. Raises where the body is refused."""
+    body = WaiverRequestSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    try:
+        month = documents.month_of(body.validated_data["month"])
+    except ValueError as error:
+        raise Invalid.field("month", str(error)) from error
+    cluster, instance_id = body.validated_data["cluster"] or "", body.validated_data["instance_id"]
+    return {"month": month, "cluster": cluster, "instance_id": instance_id}, body.validated_data["reason"]
+
+
+def _waiver(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[str, Any]:
+    """The one that a request asks for, which may be there already. Raises NotFound."""
+    about, _ = _waiver_asked(request)
+    cluster = cluster_named(about["cluster"]).name if about["cluster"] else ""
+    found = selectors.waiver_about(**about | {"month": str(about["month"]), "cluster": cluster})
+    if found is None:
+        raise NotFound("there is no such waiver")
+    return dict(WaiverSerializer(found).data)
+
+
 class WaiversApi(APIView):
     """/api/v1/metering/waivers."""
 
@@ -396,22 +418,11 @@ class WaiversApi(APIView):
         return Response(pagination.body(items, following))
 
     @extend_schema(request=WaiverRequestSerializer, responses={201: WaiverSerializer}, tags=["operators"])
-    @dry_runs.rehearsed(makes=True)
+    @dry_runs.rehearsed(of=_waiver)
     def post(self, request: Request) -> Response:
         """Invoices of a month that is over need not wait for metering any more. What is counted later is adjusted."""
-        body = WaiverRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        try:
-            month = documents.month_of(body.validated_data["month"])
-        except ValueError as error:
-            raise Invalid.field("month", str(error)) from error
-        waiver = services.metering_waive(
-            month=month,
-            instance_id=body.validated_data["instance_id"],
-            cluster=body.validated_data["cluster"] or "",
-            actor=caller_of(request).actor,
-            reason=body.validated_data["reason"],
-        )
+        about, reason = _waiver_asked(request)
+        waiver = services.metering_waive(**about, actor=caller_of(request).actor, reason=reason)
         return Response(WaiverSerializer(waiver).data, status=201)
 
 

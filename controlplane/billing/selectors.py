@@ -419,6 +419,11 @@ def invoice_failures() -> QuerySet[InvoiceFailure]:
     return rows.select_related("instance").order_by("month", "instance_id")
 
 
+def waiver_about(*, month: str, cluster: str, instance_id: str | None) -> MeteringWaiver | None:
+    """The one of a month (YYYY-MM), of a cluster (empty: all) and of an instance (None: all), if somebody has said it."""
+    return MeteringWaiver.objects.filter(month=month, cluster=cluster, instance_id=instance_id).first()
+
+
 def waivers() -> QuerySet[MeteringWaiver]:
     """What operators have waived, newest first."""
     return MeteringWaiver.objects.select_related("instance").order_by("-at", "-pk")

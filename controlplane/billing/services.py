@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
-from controlplane.billing.selectors import plan_named, plan_state
+from controlplane.billing.selectors import plan_named, plan_state, waiver_about
 from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
 from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
@@ -194,7 +194,7 @@ def metering_waive(
     if cluster:
         cluster = cluster_named(cluster).name
     about = {"month": str(month), "cluster": cluster, "instance_id": instance_id}
-    before = MeteringWaiver.objects.filter(**about).first()
+    before = waiver_about(month=str(month), cluster=cluster, instance_id=instance_id)
     if before is not None:
         return before
     reasons = {

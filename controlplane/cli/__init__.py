@@ -6,6 +6,7 @@
     options completion      arguments and options that many commands have; what a shell can offer for them
     session                 what a command works with: the connection, the output, and how a list or an operation is followed
     operations              every call of the API that a command makes, by method and path
+    calling                 what every client of REST has: the key as a header, problems; the provider for Terraform uses it, too
     client                  HTTP: the key, pages, repetitions under one `Idempotency-Key`, refusals as errors
     waiting                 an operation from its beginning to its end, with progress
     profiles                addresses and API keys of a person, in a file of mode 0600

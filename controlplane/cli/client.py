@@ -8,7 +8,6 @@ alone: redirections are not followed, and what a `.netrc` says is not sent.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from http import HTTPStatus
@@ -16,9 +15,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import requests
-from requests.auth import AuthBase
 
-from controlplane.cli.errors import Away, CliError, of_problem
+from controlplane.cli.calling import (
+    ANSWER_S,
+    CONNECT_S,
+    LARGEST_PAGE,
+    PROBLEM,
+    AgainError,
+    Bearer,
+    innermost,
+    problem_in,
+)
+from controlplane.cli.errors import Away, of_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,35 +34,12 @@ if TYPE_CHECKING:
     from controlplane.cli.operations import Call
     from controlplane.cli.profiles import Profile
 
-LARGEST_PAGE = 200
-CONNECT_S, ANSWER_S = 10, 70
-"""No call takes a minute: the service gives up those whom it waits for before that."""
 PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 """Before the second attempt, the third, …"""
 GATEWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
 IN_PROGRESS = "idempotency_in_progress"
-PROBLEM = "application/problem+json"
 AGENT = "sluice-cli"
 NO_IDS: Mapping[str, str] = MappingProxyType({})
-
-
-class _Bearer(AuthBase):
-    """The header of every request. An object of its own, or `requests` would look into a .netrc first."""
-
-    def __init__(self, api_key: str) -> None:
-        self._api_key = api_key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._api_key}"
-        return request
-
-
-class _AgainError(Exception):
-    """This attempt has said nothing about whether the call was carried out."""
-
-    def __init__(self, error: CliError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Client:
@@ -69,7 +54,7 @@ class Client:
         self._pauses_s = PAUSES_S if patience_s is None else ()
         self._timeout_s = (CONNECT_S, ANSWER_S) if patience_s is None else (patience_s, patience_s)
         self._session = requests.Session()
-        self._session.auth = _Bearer(profile.api_key)
+        self._session.auth = Bearer(profile.api_key)
         self._session.headers["User-Agent"] = AGENT
 
     def close(self) -> None:
@@ -144,7 +129,7 @@ class Client:
         for pause_s in (*self._pauses_s, None):
             try:
                 return self._once(call, call.at(**ids), query=query, body=body, headers=headers)
-            except _AgainError as again:
+            except AgainError as again:
                 if pause_s is None:
                     raise again.error from again.__cause__
                 self._sleep(pause_s)
@@ -172,7 +157,7 @@ class Client:
         except (requests.exceptions.SSLError, requests.exceptions.InvalidURL) as error:
             raise Away(f"{self.url} cannot be trusted or understood: {error}") from error
         except requests.exceptions.RequestException as error:
-            raise _AgainError(Away(f"{self.url} does not answer", notes=_why(error))) from error
+            raise AgainError(Away(f"{self.url} does not answer", notes=(f"  {innermost(error)}",))) from error
         if response.status_code < HTTPStatus.MULTIPLE_CHOICES:
             return response
         raise self._refusal(response)
@@ -180,27 +165,7 @@ class Client:
     def _refusal(self, response: requests.Response) -> Exception:
         if response.status_code < HTTPStatus.BAD_REQUEST:
             return Away(f"{self.url} sends its callers elsewhere: sign in with the address that it names")
-        problem = _problem(response)
+        problem = problem_in(response)
         error = of_problem(response.status_code, problem or {"title": f"{self.url} answers {response.status_code}"})
         is_open = response.status_code in GATEWAY and problem is None
-        return _AgainError(error) if is_open or error.code == IN_PROGRESS else error
-
-
-def _problem(response: requests.Response) -> dict[str, Any] | None:
-    """The problem document; None: something in between has answered."""
-    if not response.headers.get("Content-Type", "").startswith(PROBLEM):
-        return None
-    try:
-        found = json.loads(response.text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _why(error: Exception) -> tuple[str, ...]:
-    """The innermost reason, in one line: `requests` wraps it in several others."""
-    while True:
-        inner = error.__cause__ or error.__context__
-        if inner is None or not isinstance(inner, Exception):
-            return (f"  {error}",)
-        error = inner
+        return AgainError(error) if is_open or error.code == IN_PROGRESS else error

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer  # which reads the annotations of what completes
 
 from controlplane.cli import operations as ops
-from controlplane.cli.client import LARGEST_PAGE, Client
+from controlplane.cli.calling import LARGEST_PAGE
+from controlplane.cli.client import Client
 from controlplane.cli.errors import CliError
 from controlplane.cli.profiles import chosen
 from controlplane.cli.values import plain

@@ -37,7 +37,6 @@ Until = Annotated[str | None, typer.Option("--to", help="The same; not included.
 ConfirmPrice = Annotated[
     bool | None, typer.Option("--confirm-price", help="The price is known; dear purchases are refused without it.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would do, or why it would be refused.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False)]
 
 Operation = Literal[

@@ -37,7 +37,8 @@ INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8,12}")
 class Session:
     """One run of the program. `profile`, `output` and `dry_run` are what was typed.
 
-    A dry run ends with the first call that would change something: its answer is what is asked for.
+    A dry run ends with the first call that would change something: its answer is what is asked for. There is no other way to one:
+    a command is registered with `rehearses=True`, and makes its call as ever.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -58,7 +59,7 @@ class Session:
     def call(
         self, call: Call, *, query: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None, **ids: str
     ) -> Any:
-        """The answer, unseen. Raises CliError."""
+        """The answer, unseen; of a change in a dry run the answer that ends it. Raises CliError."""
         return self._called(call, ids, query=query, body=body)
 
     def show(self, call: Call, *, query: Mapping[str, Any] | None = None, **ids: str) -> None:
@@ -94,13 +95,12 @@ class Session:
         call: Call,
         *,
         done: str = "",
-        dry_run: bool = False,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         **ids: str,
     ) -> Any:
         """A change that is made when it is answered; `done` is said where the answer has no content."""
-        answer = self._called(call, ids, query=DRY_RUN if dry_run else query, body=body)
+        answer = self._called(call, ids, query=query, body=body)
         self.output.document(answer)
         if answer is None and done:
             self.output.note(done)
@@ -111,16 +111,12 @@ class Session:
         call: Call,
         *,
         wait: bool,
-        dry_run: bool = False,
         body: Mapping[str, Any] | None = None,
         **ids: str,
     ) -> dict[str, Any]:
-        """A change that an operation makes: its answer, which is printed when the operation has succeeded.
-
-        With `dry_run` the answer is what would be changed, and there is no operation.
-        """
-        answer: dict[str, Any] = self._called(call, ids, query=DRY_RUN if dry_run else None, body=body)
-        if wait and not dry_run:
+        """A change that an operation makes: its answer, which is printed when the operation has succeeded."""
+        answer: dict[str, Any] = self._called(call, ids, body=body)
+        if wait:
             awaited(self.client, answer["operation_id"], output=self.output, clock=self.clock)
         self.output.document(answer)
         return answer

@@ -24,6 +24,7 @@ from django.conf import settings
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.identification import context_of, material
+from controlplane.core import dry_runs
 from controlplane.core.errors import ClusterUnavailable, MasterUnavailable, Unavailable
 from quota.contracts.addresses import checked_http
 from quota.contracts.identity import CONTROL_PLANE
@@ -145,10 +146,14 @@ def _items(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _ask(cluster: ClusterAddress, path: str) -> dict[str, Any]:
+    return dry_runs.once(("master", cluster, path), lambda: _get(_active(cluster), path))
+
+
+def _active(cluster: ClusterAddress) -> str:
     master = coordination.master(zookeeper.tree(cluster))
     if master is None:
         raise MasterUnavailable("no flow master is active")
-    return _get(master.http, path)
+    return master.http
 
 
 def _get(http: str, path: str) -> dict[str, Any]:

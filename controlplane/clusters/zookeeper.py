@@ -214,21 +214,40 @@ class KazooTree:
             raise ClusterUnavailable("ZooKeeper refused a write") from errors[0]
 
 
-class TakenBack:
-    """A tree in a dry run: what is written there is read there, and nowhere else. It is refused as by the tree itself."""
+class TakenBack(dry_runs.Store):
+    """A tree in a dry run: what is written there is read there, and nowhere else. It is refused as by the tree itself.
+
+    What was read once is not asked for again: rows of the database may be locked by then.
+    """
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        self._read: dict[str, tuple[bytes, int] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._marks: dict[str, Hashable] = {}
         self._written: dict[str, tuple[bytes, int] | None] = {}  # None: it was removed
 
+    def fork(self) -> TakenBack:
+        """See Store."""
+        return TakenBack(self)
+
     def get(self, path: str) -> tuple[bytes, int] | None:
-        return self._written[path] if path in self._written else self._tree.get(path)
+        if path in self._written:
+            return self._written[path]
+        if path not in self._read:
+            self._read[path] = self._tree.get(path)
+        return self._read[path]
 
     def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
-        return [self._written.get(path, node) for path, node in zip(paths, self._tree.get_many(paths), strict=True)]
+        unknown = [path for path in dict.fromkeys(paths) if path not in self._written and path not in self._read]
+        if unknown:
+            self._read.update(zip(unknown, self._tree.get_many(unknown), strict=True))
+        return [self.get(path) for path in paths]
 
     def children(self, path: str) -> list[str]:
-        names = set(self._tree.children(path))
+        if path not in self._names:
+            self._names[path] = self._tree.children(path)
+        names = set(self._names[path])
         for written, node in self._written.items():
             parent, _, name = written.rpartition("/")
             if parent == path:
@@ -236,7 +255,9 @@ class TakenBack:
         return sorted(names)
 
     def children_mark(self, path: str) -> Hashable:
-        return self._tree.children_mark(path), tuple((each, node is None) for each, node in self._written.items())
+        if path not in self._marks:
+            self._marks[path] = self._tree.children_mark(path)
+        return self._marks[path], tuple((each, node is None) for each, node in self._written.items())
 
     def ensure(self, path: str) -> None:
         """It would be there: what is below it can be made."""

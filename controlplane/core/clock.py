@@ -28,4 +28,15 @@ class SystemClock:
         time.sleep(seconds)
 
 
+class OneMoment(SystemClock):
+    """It is always the same moment: of two looks that are compared, none finds anything older than the other."""
+
+    def __init__(self, moment: datetime | None = None) -> None:
+        self._moment = moment or datetime.now(UTC)
+
+    def now(self) -> datetime:
+        """That moment."""
+        return self._moment
+
+
 SYSTEM_CLOCK = SystemClock()

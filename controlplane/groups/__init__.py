@@ -1,4 +1,6 @@
 """Consumer groups of an instance: members, lag, moving offsets. The truth is in the cluster.
 
+judging      whether a group may be changed in a way, and what it is now
+outlook      what a change would do: the dry runs
 rounds       what every group of a cluster has still to read, for the history
 """

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import filters, pagination
-from controlplane.groups import selectors, services
+from controlplane.api import dry_runs, filters, pagination
+from controlplane.groups import outlook, selectors, services
 from controlplane.groups.serializers import (
     GROUP_EXAMPLE,
     RESET_EXAMPLES,
@@ -25,12 +25,32 @@ from controlplane.groups.serializers import (
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.groups.outlook import Foretold
+    from controlplane.groups.selectors import GroupView
+
 TAGS = ["groups"]
 PREFIX = filters.text_parameter("prefix", "only groups whose names begin so")
 
 
+def _asked(request: Request, instance_id: str, **members: Any) -> dict[str, Any]:
+    """What a service and its dry run are told alike."""
+    return {"organisation": caller_of(request).organisation, "instance_id": instance_id, **members}
+
+
+def _told(foretold: Foretold) -> Response:
+    """What `GET` would say before and afterwards."""
+    before, after = _shown(foretold.before), _shown(foretold.after)
+    return dry_runs.compared(before, after, problems=foretold.problems, affected=foretold.affected)
+
+
+def _shown(view: GroupView | None) -> dict[str, Any]:
+    return {} if view is None else dict(GroupSerializer(view).data)
+
+
 class GroupsApi(APIView):
     """/api/v1/instances/{id}/groups."""
+
+    dry_run_methods: ClassVar = ("POST",)
 
     @extend_schema(responses=GroupPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
@@ -44,7 +64,7 @@ class GroupsApi(APIView):
         views = selectors.group_summaries(organisation=organisation, instance_id=instance_id, names=names)
         return Response(pagination.body(list(GroupSummarySerializer(views, many=True).data), following))
 
-    @extend_schema(request=GroupCreateSerializer, responses={201: GroupSerializer}, tags=TAGS)
+    @extend_schema(request=GroupCreateSerializer, responses={200: dry_runs.ANSWER, 201: GroupSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
         """Make a group that has no members yet and begins with what comes to its topics from now on.
 
@@ -53,13 +73,18 @@ class GroupsApi(APIView):
         body = GroupCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller, name = caller_of(request), body.validated_data["name"]
-        services.group_create(**caller.place(instance_id), name=name, topic_names=body.validated_data["topics"])
+        asked = _asked(request, instance_id, name=name, topic_names=body.validated_data["topics"])
+        if dry_runs.is_dry_run(request):
+            return _told(outlook.creating(**asked))
+        services.group_create(actor=caller.actor, **asked)
         view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=name, paced=False)
         return Response(GroupSerializer(view).data, status=201)
 
 
 class GroupApi(APIView):
     """/api/v1/instances/{id}/groups/{group}."""
+
+    dry_run_methods: ClassVar = ("DELETE",)
 
     @extend_schema(responses=GroupSerializer, examples=[GROUP_EXAMPLE], tags=TAGS)
     def get(self, request: Request, instance_id: str, group: str) -> Response:
@@ -68,55 +93,71 @@ class GroupApi(APIView):
         view = selectors.group_get(organisation=organisation, instance_id=instance_id, name=group)
         return Response(GroupSerializer(view).data)
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str) -> Response:
         """Delete a group that has no members, with its offsets."""
-        caller = caller_of(request)
-        services.group_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, name=group)
+        asked = _asked(request, instance_id, name=group)
+        if dry_runs.is_dry_run(request):
+            return _told(outlook.deleting(**asked))
+        services.group_delete(actor=caller_of(request).actor, **asked)
         return Response(status=204)
 
 
 class GroupOffsetsApi(APIView):
     """/api/v1/instances/{id}/groups/{group}/offsets."""
 
-    @extend_schema(request=OffsetsResetSerializer, responses=ResetSerializer, examples=RESET_EXAMPLES, tags=TAGS)
+    dry_run_methods: ClassVar = ("POST",)
+
+    @extend_schema(
+        request=OffsetsResetSerializer,
+        responses=dry_runs.done_or("OffsetsReset", ResetSerializer),
+        examples=RESET_EXAMPLES,
+        tags=TAGS,
+    )
     def post(self, request: Request, instance_id: str, group: str) -> Response:
-        """Move the offsets of a group without members, or say (dry_run) what would be read again or skipped."""
+        """Move the offsets of a group without members, or say what would be read again or skipped.
+
+        `dry_run` of the body only says where offsets would go, while members live as well; `dry_run` of the address is refused as
+        the call is, and says what the group would be.
+        """
         body = OffsetsResetSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        caller = caller_of(request)
-        reset = services.offsets_reset(
-            organisation=caller.organisation,
-            actor=caller.actor,
-            instance_id=instance_id,
-            name=group,
-            **body.validated_data,
-        )
+        asked = _asked(request, instance_id, name=group, **body.validated_data)
+        if dry_runs.is_dry_run(request):
+            dry_runs.refuse_preview(asked.pop("dry_run"))
+            return _told(outlook.resetting(**asked))
+        reset = services.offsets_reset(actor=caller_of(request).actor, **asked)
         return Response(ResetSerializer(reset).data)
 
 
 class GroupTopicApi(APIView):
     """/api/v1/instances/{id}/groups/{group}/topics/{topic}."""
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    dry_run_methods: ClassVar = ("DELETE",)
+
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str, topic: str) -> Response:
-        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends."""
-        services.topic_forget(**caller_of(request).place(instance_id), name=group, topic=topic)
+        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends, within minutes."""
+        asked = _asked(request, instance_id, name=group, topic=topic)
+        if dry_runs.is_dry_run(request):
+            return _told(outlook.forgetting(**asked))
+        services.topic_forget(actor=caller_of(request).actor, **asked)
         return Response(status=204)
 
 
 class GroupMemberApi(APIView):
     """/api/v1/instances/{id}/groups/{group}/members/{member}."""
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    dry_run_methods: ClassVar = ("DELETE",)
+
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str, member: str) -> Response:
-        """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself."""
-        caller = caller_of(request)
-        services.member_remove(
-            organisation=caller.organisation,
-            actor=caller.actor,
-            instance_id=instance_id,
-            name=group,
-            member_id=member,
-        )
+        """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself.
+
+        Members of the consumer protocol (KIP-848) leave by themselves alone: 409, `member_not_removable`.
+        """
+        asked = _asked(request, instance_id, name=group, member_id=member)
+        if dry_runs.is_dry_run(request):
+            return _told(outlook.removing(**asked))
+        services.member_remove(actor=caller_of(request).actor, **asked)
         return Response(status=204)

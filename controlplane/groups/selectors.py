@@ -130,10 +130,29 @@ def group_get(
 ) -> GroupView:
     """One group with its lag in records, bytes and seconds; `paced` with its rates. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    group = groups.get(instance.cluster.address, instance.id, name)
+    return group_view(instance, groups.get(instance.cluster.address, instance.id, name), clock=clock, paced=paced)
+
+
+def group_view(
+    instance: Instance,
+    group: Group,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    paced: bool = False,
+    even_without_ends: bool = False,
+) -> GroupView:
+    """The same of a group that is known already, or of one as it would be: what its partitions hold is asked for.
+
+    Raises ClusterUnavailable; `even_without_ends`: not where only that is not known.
+    """
     readers = {place: member.client_id for member in group.described.members for place in member.partitions}
     places = sorted({*group.committed, *readers})
-    spans = _spans_if_any(instance, places)
+    try:
+        spans = _spans_if_any(instance, places)
+    except Unavailable:
+        if not even_without_ends:
+            raise
+        spans = {}
     sizes = _backlogs(instance, _stretches(group, spans))
     rows = [_row(place, group.committed.get(place), spans.get(place), readers.get(place), sizes) for place in places]
     rows = _dated(instance, rows, clock)

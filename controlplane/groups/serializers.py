@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
+from controlplane.groups.judging import MOST_TOPICS
 from controlplane.groups.moving import Strategy
-from controlplane.groups.services import MOST_TOPICS
 from controlplane.kafka import groups
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
     KafkaError,
     KafkaException,
     TopicPartition,
@@ -28,7 +29,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import client, committed, forgetting, leaving
+from controlplane.kafka import classic_members, client, committed, forgetting, leaving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,6 +90,8 @@ class DescribedGroup:
     protocol: str
     members: tuple[Member, ...]
     coordinator: tuple[str, int] | None = None
+    is_of_consumers: bool = False  # of the consumer protocol (KIP-848)
+    is_offsets_alone: bool = False  # nobody was ever a member: it ends with its last offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,11 @@ class GroupDoor(Protocol):
         ...
 
     def remove(self, name: str, member_id: str) -> None:
-        """Take a member out. Raises NotFound."""
+        """Take a member out. Raises NotFound, also of one of the consumer protocol."""
+        ...
+
+    def classic_members(self, name: str) -> frozenset[str]:
+        """Of a group of the consumer protocol: the ids of members that still speak the classic one. Raises NotFound."""
         ...
 
     def forget(self, name: str, places: Sequence[Place]) -> None:
@@ -322,6 +329,16 @@ class KafkaGroups:
         if code:
             raise self._problem(KafkaError(code))
 
+    def classic_members(self, name: str) -> frozenset[str]:
+        """See GroupDoor."""
+        coordinator = self.described([name])[name].coordinator
+        if coordinator is None:
+            raise ClusterUnavailable("the group has no coordinator now")
+        code, found = classic_members.fetch(coordinator, self._admin.who, name, timeout_s=ROUND_S)
+        if code:
+            raise self._problem(KafkaError(code))
+        return found
+
     def forget(self, name: str, places: Sequence[Place]) -> None:
         """See GroupDoor."""
         coordinator = self.described([name])[name].coordinator
@@ -393,6 +410,8 @@ def _described(name: str, found: Any) -> DescribedGroup:
         found.partition_assignor or "",
         tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
         (at.host, at.port) if at is not None else None,
+        is_of_consumers=found.type is ConsumerGroupType.CONSUMER,
+        is_offsets_alone=found.is_simple_consumer_group,
     )
 
 

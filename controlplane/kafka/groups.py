@@ -176,10 +176,18 @@ def remove(
     _taken_away(cluster, lambda: group_door.door(cluster).remove(physical, member_id), clock)
 
 
+def can_be_removed(cluster: ClusterAddress, instance_id: str, group: Group, member_id: str) -> bool:
+    """Whether the coordinator takes this member out when it is told to: one of the consumer protocol leaves by itself alone."""
+    if not group.described.is_of_consumers:
+        return True
+    physical = names_of(instance_id).group_in(group.name)
+    return member_id in _asked(cluster, lambda door: door.classic_members(physical))
+
+
 def forget(
     cluster: ClusterAddress, instance_id: str, name: str, places: Iterable[Place], *, clock: Clock = SYSTEM_CLOCK
 ) -> None:
-    """Delete offsets of a group without members; with its last one the group ends. Raises NotFound, Conflict."""
+    """Delete offsets of a group without members, which ends with its last one. Raises NotFound, Conflict."""
     names = names_of(instance_id)
     physical, wanted = names.group_in(name), [(names.topic_in(topic), number) for topic, number in places]
     _taken_away(cluster, lambda: group_door.door(cluster).forget(physical, wanted), clock)

@@ -78,16 +78,12 @@ def end(
 
     After an attempt whose answer was lost, one that hangs no longer has been ended.
     """
-    names = names_of(instance_id)
-    place = names.topic_in(topic), partition
+    place = names_of(instance_id).topic_in(topic), partition
     before: list[HangingTransaction] = []
 
     def attempt(admin: Admin, again: bool) -> None:
-        if not _exists(admin, place):
-            raise missing(topic, partition, offset)
         door = transaction_door.door(cluster)
-        seen = _look(door, names, [(topic, partition)], idle_s, clock)
-        found = next((each for each in seen.found if each.producer.first_offset == offset), None)
+        found = _one(admin, door, instance_id, (topic, partition, offset), idle_s, clock)
         if found is not None:
             before[:] = [found]
             try:
@@ -95,13 +91,33 @@ def end(
             except transaction_door.EndedMeanwhile:
                 before.clear()  # by somebody else
                 raise
-        elif seen.unknown:
-            raise transaction_door.problem_of(transaction_door.NOT_LEADER)
         elif not (again and before):
             raise missing(topic, partition, offset)
 
     patiently(cluster, attempt, clock)
     return before[0]
+
+
+def to_end(
+    cluster: ClusterAddress,
+    instance_id: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    idle_s: int,
+    clock: Clock = SYSTEM_CLOCK,
+) -> HangingTransaction:
+    """The one that `end` would abort, which takes the same and raises the same."""
+
+    def attempt(admin: Admin, _again: bool) -> HangingTransaction:
+        door = transaction_door.door(cluster)
+        found = _one(admin, door, instance_id, (topic, partition, offset), idle_s, clock)
+        if found is None:
+            raise missing(topic, partition, offset)
+        return found
+
+    return patiently(cluster, attempt, clock)
 
 
 def missing(topic: str, partition: int, offset: int) -> NotFound:
@@ -111,6 +127,21 @@ def missing(topic: str, partition: int, offset: int) -> NotFound:
         "one hangs when nothing has come of it for 15 minutes and no coordinator knows it",
         code="hanging_transaction_not_found",
     )
+
+
+def _one(
+    admin: Admin, door: TransactionDoor, instance_id: str, at: tuple[str, int, int], idle_s: int, clock: Clock
+) -> HangingTransaction | None:
+    """What hangs at this topic, partition and offset. Raises NotFound without the partition, ClusterUnavailable."""
+    topic, partition, offset = at
+    names = names_of(instance_id)
+    if not _exists(admin, (names.topic_in(topic), partition)):
+        raise missing(topic, partition, offset)
+    seen = _look(door, names, [(topic, partition)], idle_s, clock)
+    found = next((each for each in seen.found if each.producer.first_offset == offset), None)
+    if found is None and seen.unknown:
+        raise transaction_door.problem_of(transaction_door.NOT_LEADER)
+    return found
 
 
 def _exists(admin: Admin, place: Place) -> bool:

@@ -302,7 +302,7 @@ class KafkaMessages:
                 raise ClusterUnavailable("the cluster does not answer") from error
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.POLICY_VIOLATION:
-                    raise Conflict(_COMPACTED, code="topic_compacted") from error
+                    raise compacted() from error
                 raise problem_of(error.args[0]) from error
         return left
 
@@ -324,30 +324,53 @@ def _written(message: Message, sent: KafkaMessage) -> Message:
     )
 
 
-_COMPACTED = "nothing is deleted from a compacted topic: write a message with the key and without a value instead"
+def compacted() -> Conflict:
+    """What is said where records are to be deleted of a topic that keeps the last one of each key."""
+    return Conflict(
+        "nothing is deleted from a compacted topic: write a message with the key and without a value instead",
+        code="topic_compacted",
+    )
 
 
-_TOO_FEW = "too few replicas of the partition are in sync: try again in a few seconds"
+def too_large() -> Invalid:
+    """What is said of a message that is larger than its topic takes."""
+    return Invalid("the message is larger than the topic's max.message.bytes", code="message_too_large")
+
+
+def no_such_record() -> Invalid:
+    """What is said of one without a key where there must be one."""
+    return Invalid(
+        "the topic does not take such a record: where it is compacted, a record needs a key", code="invalid_record"
+    )
+
+
+def out_of_time() -> Invalid:
+    """What is said of one whose timestamp is further from now than its topic allows."""
+    return Invalid("the topic does not take so old or so late a timestamp", code="invalid_timestamp")
+
+
+def storage_full() -> LimitReached:
+    """What is said where all of the storage that was bought is used."""
+    return LimitReached("storage is full: delete topics or records, or enlarge the instance", code="storage_full")
+
+
+def too_few_in_sync() -> ClusterUnavailable:
+    """What is said where fewer replicas have everything than the topic asks for."""
+    return ClusterUnavailable("too few replicas of the partition are in sync: try again in a few seconds")
+
+
 _NOT_SAID = "the cluster has not said in time whether it took the message"
 _REFUSALS: Mapping[int, Callable[[], SluiceError]] = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: lambda: NotFound("no such topic or partition", code="topic_not_found"),
     KafkaError._UNKNOWN_TOPIC: lambda: NotFound("no such topic or partition", code="topic_not_found"),  # noqa: SLF001
     KafkaError._UNKNOWN_PARTITION: lambda: NotFound("no such topic or partition", code="topic_not_found"),  # noqa: SLF001
-    KafkaError.MSG_SIZE_TOO_LARGE: lambda: Invalid(
-        "the message is larger than the topic's max.message.bytes", code="message_too_large"
-    ),
-    KafkaError.INVALID_RECORD: lambda: Invalid(
-        "the topic does not take such a record: where it is compacted, a record needs a key", code="invalid_record"
-    ),
-    KafkaError.INVALID_TIMESTAMP: lambda: Invalid(
-        "the topic does not take so old or so late a timestamp", code="invalid_timestamp"
-    ),
-    KafkaError.POLICY_VIOLATION: lambda: LimitReached(
-        "storage is full: delete topics or records, or enlarge the instance", code="storage_full"
-    ),
+    KafkaError.MSG_SIZE_TOO_LARGE: too_large,
+    KafkaError.INVALID_RECORD: no_such_record,
+    KafkaError.INVALID_TIMESTAMP: out_of_time,
+    KafkaError.POLICY_VIOLATION: storage_full,
     KafkaError._MSG_TIMED_OUT: lambda: ClusterUnavailable(_NOT_SAID),  # noqa: SLF001
-    KafkaError.NOT_ENOUGH_REPLICAS: lambda: ClusterUnavailable(_TOO_FEW),
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: lambda: ClusterUnavailable(_TOO_FEW),
+    KafkaError.NOT_ENOUGH_REPLICAS: too_few_in_sync,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: too_few_in_sync,
     KafkaError.OFFSET_OUT_OF_RANGE: lambda: Invalid(
         "the offset is not one that the partition holds", code="offset_out_of_range"
     ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names, physical_names_of
+from controlplane.core import dry_runs
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, NotFound, Unavailable
 from controlplane.core.portions import portions
@@ -91,7 +92,10 @@ def names_listed(cluster: ClusterAddress, instance_ids: Iterable[str]) -> dict[s
 def get(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:
     """One topic. Raises NotFound."""
     physical = _physical(instance_id, name)
-    layout = patiently(cluster, lambda admin, _again: admin.layout(physical), clock)
+    layout = dry_runs.once(
+        ("layout", cluster, physical),
+        lambda: patiently(cluster, lambda admin, _again: admin.layout(physical), clock),
+    )
     if layout is None:
         raise missing(name)
     return Topic(name, layout.partitions, layout.id)
@@ -200,7 +204,21 @@ def grow_check(
 def config(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, str]:
     """What was set for a topic. Raises NotFound."""
     physical = _physical(instance_id, name)
-    return patiently(cluster, lambda admin, _again: admin.config(physical), clock)
+    return dry_runs.once(
+        ("config", cluster, physical),
+        lambda: patiently(cluster, lambda admin, _again: admin.config(physical), clock),
+    )
+
+
+def settings_in_force(
+    cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK
+) -> Mapping[str, str]:
+    """What holds for a topic, defaults as well. Raises NotFound."""
+    physical = _physical(instance_id, name)
+    found = patiently(cluster, lambda admin, _again: admin.settings_in_force([physical]), clock)
+    if physical not in found:
+        raise missing(name)
+    return {member: setting.value for member, setting in found[physical].items()}
 
 
 def settings_all(

@@ -84,10 +84,7 @@ def end(
 
     def attempt(again: bool) -> None:
         door = transaction_door.door(cluster)
-        physical = names.transactional_id_in(transactional_id)
-        found: Coordinated | None = door.described([physical]).get(physical)
-        if found is None:
-            raise missing(transactional_id)
+        found = _one(door, names, transactional_id)
         is_open = found.transaction.state == ONGOING
         if is_open:
             before[:] = [_own(names, found.transaction)]
@@ -99,6 +96,30 @@ def end(
         raise missing(transactional_id)
     patiently(cluster, lambda _admin, again: attempt(again), clock)
     return before[0]
+
+
+def to_end(
+    cluster: ClusterAddress, instance_id: str, transactional_id: str, *, clock: Clock = SYSTEM_CLOCK
+) -> Transaction:
+    """The one that `end` would end, which takes the same, raises the same, and waits as long for a coordinator."""
+    if not can_be(transactional_id):
+        raise missing(transactional_id)
+    names = names_of(instance_id)
+    found = patiently(
+        cluster, lambda _admin, _again: _one(transaction_door.door(cluster), names, transactional_id), clock
+    ).transaction
+    if found.state != ONGOING:
+        raise not_open(found.state)
+    return _own(names, found)
+
+
+def _one(door: TransactionDoor, names: InstanceNames, transactional_id: str) -> Coordinated:
+    """Raises NotFound."""
+    physical = names.transactional_id_in(transactional_id)
+    found = door.described([physical]).get(physical)
+    if found is None:
+        raise missing(transactional_id)
+    return found
 
 
 def can_be(name: str) -> bool:

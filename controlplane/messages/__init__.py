@@ -8,5 +8,6 @@ expired      finds that table, and says so where it cannot be read
 debts        who has used up the bandwidth waits
 selectors    a page, one message whole
 services     produce one, delete records: with whose it is, the limits and the audit trail
+outlook taking     what these would do: the dry runs; whether a topic takes a message
 api serializers    REST
 """

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.messages import cutting, selectors, services
+from controlplane.accounts.scopes import TOPICS
+from controlplane.api import dry_runs
+from controlplane.messages import cutting, outlook, selectors, services
 from controlplane.messages.serializers import (
     MESSAGES_EXAMPLE,
     MessageProduceSerializer,
@@ -28,6 +30,8 @@ TAGS = ["messages"]
 
 class MessagesApi(APIView):
     """/api/v1/instances/{id}/topics/{topic}/messages."""
+
+    dry_run_methods: ClassVar = ("POST",)
 
     @extend_schema(
         responses=MessagesPageSerializer, parameters=[MessagesAskedSerializer], examples=[MESSAGES_EXAMPLE], tags=TAGS
@@ -57,15 +61,24 @@ class MessagesApi(APIView):
         )
         return Response(MessagesPageSerializer(page).data)
 
-    @extend_schema(request=MessageProduceSerializer, responses={201: MessageSerializer}, tags=TAGS)
+    @extend_schema(
+        request=MessageProduceSerializer, responses={200: dry_runs.ANSWER, 201: MessageSerializer}, tags=TAGS
+    )
     def post(self, request: Request, instance_id: str, topic: str) -> Response:
         """Write one message, acknowledged by all in-sync replicas. It counts as produced by the instance.
 
-        A 503 does not say whether it was written.
+        A 503 does not say whether it was written. A dry run sends nothing: it says where the message would stand if nobody else
+        wrote first, and how large it is, and is refused where the topic's configuration, its replicas or full storage refuse the
+        message. Which partition would be chosen, where none is named, is not foretold.
         """
         body = MessageProduceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = caller_of(request)
+        if dry_runs.is_dry_run(request):
+            found = outlook.producing(
+                organisation=caller.organisation, instance_id=instance_id, topic=topic, **body.validated_data
+            )
+            return dry_runs.compared({}, found.document, problems=found.problems)
         written = services.message_produce(**caller.place(instance_id), topic=topic, **body.validated_data)
         return Response(MessageSerializer(cutting.whole(written)).data, status=201)
 
@@ -92,12 +105,33 @@ class MessageApi(APIView):
 class RecordsDeletionApi(APIView):
     """/api/v1/instances/{id}/topics/{topic}/delete-records."""
 
-    @extend_schema(request=RecordsDeleteSerializer, responses=RecordsDeletedSerializer, tags=TAGS)
+    dry_run_methods: ClassVar = ("POST",)
+
+    @extend_schema(
+        request=RecordsDeleteSerializer,
+        responses=dry_runs.done_or("RecordsDeletion", RecordsDeletedSerializer),
+        tags=TAGS,
+    )
     def post(self, request: Request, instance_id: str, topic: str) -> Response:
-        """Delete the records before an offset of each partition named, for good; dry_run says how many. For owners."""
+        """Delete the records before an offset of each partition named, for good. For owners.
+
+        `dry_run` of the body only says how many records would go; `dry_run` of the address says what would be left as well, in
+        records and bytes, and which groups have not read what would go.
+        """
         body = RecordsDeleteSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = caller_of(request)
+        if dry_runs.is_dry_run(request):
+            dry_runs.refuse_preview(body.validated_data.get("dry_run", False))
+            told = outlook.deleting(
+                organisation=caller.organisation,
+                instance_id=instance_id,
+                topic=topic,
+                before=body.validated_data["before"],
+                is_owner=caller.may_manage,
+                may_name_groups=caller.limits.covers(TOPICS, changes=False),
+            )
+            return dry_runs.compared(told.before, told.after, problems=told.problems, affected=told.affected)
         found = services.records_delete(
             **caller.place(instance_id), topic=topic, is_owner=caller.may_manage, **body.validated_data
         )

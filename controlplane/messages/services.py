@@ -32,12 +32,32 @@ TO_THE_END = -1
 
 
 @dataclass(frozen=True, slots=True)
+class ToProduce:
+    """A message that may be sent, as far as can be known without sending it. `partition` None: any."""
+
+    instance: Instance
+    physical: str  # the topic
+    message: Message
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToDelete:
+    """Records that may be deleted."""
+
+    instance: Instance
+    physical: str  # the topic
+    deletions: list[Deletion]
+
+
+@dataclass(frozen=True, slots=True)
 class Deletion:
     """What is deleted in one partition, or would be: records from `first_offset` to before `before_offset`."""
 
     partition: int
     first_offset: int
     before_offset: int
+    end_offset: int  # of the partition
 
     @property
     def records(self) -> int:
@@ -62,18 +82,44 @@ def message_produce(
     `partition` None: by the key as librdkafka does, or any. Raises NotFound, Invalid (message_too_large, invalid_record),
     LimitReached (storage_full), Conflict (topic_reserved), ClusterUnavailable: then it may have been written all the same.
     """
+    asked = message_judge(
+        organisation=organisation,
+        instance_id=instance_id,
+        topic=topic,
+        partition=partition,
+        key=key,
+        value=value,
+        headers=headers,
+        timestamp_ms=timestamp_ms,
+    )
+    written = message_door.door(asked.instance.cluster.address).produce(asked.physical, asked.message, partition)
+    detail: dict[str, object] = {"partition": written.partition, "offset": written.offset, "bytes": written.size}
+    _audit(organisation, actor, "message.produce", asked.instance, topic, detail)
+    return written
+
+
+def message_judge(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    topic: str,
+    partition: int | None = None,
+    key: bytes | None = None,
+    value: bytes | None = None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+    timestamp_ms: int | None = None,
+) -> ToProduce:
+    """Whether a message may be sent. What brokers refuse they say when they have it; `outlook` works it out.
+
+    Raises NotFound, Invalid, Conflict (topic_reserved), ClusterUnavailable.
+    """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     physical = _to_change(instance, topic)
     if len(headers) > MOST_HEADERS:
         raise Invalid.field("headers", f"{MOST_HEADERS} at most")
-    door = message_door.door(instance.cluster.address)
     if partition is not None:
-        _check_partitions(door, physical, [partition])
-    message = Message(-1, -1, timestamp_ms, key, value, tuple(headers))
-    written = door.produce(physical, message, partition)
-    detail: dict[str, object] = {"partition": written.partition, "offset": written.offset, "bytes": written.size}
-    _audit(organisation, actor, "message.produce", instance, topic, detail)
-    return written
+        _check_partitions(message_door.door(instance.cluster.address), physical, [partition])
+    return ToProduce(instance, physical, Message(-1, -1, timestamp_ms, key, value, tuple(headers)), partition)
 
 
 def messages_produce(
@@ -116,6 +162,27 @@ def records_delete(
 
     Raises NotFound, Invalid (offset_out_of_range), Forbidden, Conflict (topic_reserved, topic_compacted), ClusterUnavailable.
     """
+    asked = records_judge(
+        organisation=organisation, instance_id=instance_id, topic=topic, before=before, is_owner=is_owner
+    )
+    going = {each.partition: each.before_offset for each in asked.deletions if each.records}
+    if going and not dry_run:
+        message_door.door(asked.instance.cluster.address).delete_before(asked.physical, going)
+        detail: dict[str, object] = {
+            "records": sum(each.records for each in asked.deletions),
+            "before": {str(partition): offset for partition, offset in going.items()},
+        }
+        _audit(organisation, actor, "topic.records.delete", asked.instance, topic, detail)
+    return asked.deletions
+
+
+def records_judge(
+    *, organisation: Organisation, instance_id: str, topic: str, before: Mapping[int, int], is_owner: bool
+) -> ToDelete:
+    """Which records lie before these offsets, by partition, and whether they may be deleted.
+
+    Raises NotFound, Invalid (offset_out_of_range), Forbidden, Conflict (topic_reserved), ClusterUnavailable.
+    """
     if not is_owner:
         raise Forbidden("only owners of the organisation delete records")
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
@@ -133,16 +200,8 @@ def records_delete(
         offset = span.end if asked == TO_THE_END else asked
         if not span.start <= offset <= span.end:
             raise out_of_range(asked, partition, span)
-        found.append(Deletion(partition, span.start, offset))
-    going = {each.partition: each.before_offset for each in found if each.records}
-    if going and not dry_run:
-        door.delete_before(physical, going)
-        detail: dict[str, object] = {
-            "records": sum(each.records for each in found),
-            "before": {str(partition): offset for partition, offset in going.items()},
-        }
-        _audit(organisation, actor, "topic.records.delete", instance, topic, detail)
-    return found
+        found.append(Deletion(partition, span.start, offset, span.end))
+    return ToDelete(instance, physical, found)
 
 
 def _to_change(instance: Instance, topic: str) -> str:

@@ -15,8 +15,17 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import requests
-from requests.auth import AuthBase
 
+from controlplane.cli.calling import (
+    ANSWER_S,
+    CONNECT_S,
+    LARGEST_PAGE,
+    PROBLEM,
+    AgainError,
+    Bearer,
+    innermost,
+    problem_in,
+)
 from controlplane.terraform.diagnostics import Away, Diagnostic, ProviderError, Refused, Unfinished, refused
 
 if TYPE_CHECKING:
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
 
     from controlplane.cli.operations import Call
 
-CONNECT_S, ANSWER_S = 10, 70
-"""No call takes a minute: the service gives up those whom it waits for before that."""
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Before the second attempt, the third, …; the last one again and again."""
 PATIENCE_S = 300
@@ -40,9 +47,7 @@ GATEWAY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-PROBLEM = "application/problem+json"
 AGENT = "terraform-provider-sluice"
-LARGEST_PAGE = 200
 
 
 @dataclass
@@ -57,33 +62,13 @@ class Waits:
             raise Unfinished(Diagnostic("Interrupted", "Terraform was told to stop."))
 
 
-class _Bearer(AuthBase):
-    """The header of every request. An object of its own, or `requests` would look into a .netrc first."""
-
-    def __init__(self, api_key: str) -> None:
-        self._api_key = api_key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._api_key}"
-        return request
-
-
-class _AgainError(Exception):
-    """This attempt has brought no answer that stands; `after_s`: what the service said, or None."""
-
-    def __init__(self, error: Away | Any, after_s: float | None = None) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.after_s = after_s
-
-
 class Client:
     """Calls in the name of one API key, from any thread."""
 
     def __init__(self, url: str, api_key: str, waits: Waits, *, patience_s: float = PATIENCE_S) -> None:
         self.url = url
         self.waits = waits
-        self._auth = _Bearer(api_key)
+        self._auth = Bearer(api_key)
         self._patience_s = patience_s
         self._of_thread = threading.local()
 
@@ -126,7 +111,7 @@ class Client:
         while True:
             try:
                 return self._once(lambda: self._send(call, ids, query, body, headers))
-            except _AgainError as again:
+            except AgainError as again:
                 pause_s = PAUSES_S[min(attempt, len(PAUSES_S) - 1)] if again.after_s is None else again.after_s
                 pause_s = max(pause_s, SHORTEST_PAUSE_S)
                 if time.monotonic() - began + pause_s > self._patience_s:
@@ -166,15 +151,15 @@ class Client:
         except (requests.exceptions.SSLError, requests.exceptions.InvalidURL) as error:
             raise Away(Diagnostic(f"{self.url} cannot be trusted or understood", str(error), ("endpoint",))) from error
         except requests.exceptions.RequestException as error:
-            raise _AgainError(Away(Diagnostic(f"{self.url} does not answer", _why(error)))) from error
+            raise AgainError(Away(Diagnostic(f"{self.url} does not answer", innermost(error)))) from error
         if response.status_code < HTTPStatus.MULTIPLE_CHOICES:
             return self._content(response)
         if response.status_code < HTTPStatus.BAD_REQUEST:
             raise Away(Diagnostic(f"{self.url} sends its callers elsewhere", "Set endpoint to the address it names."))
-        problem = _problem(response)
+        problem = problem_in(response)
         no = refused(response.status_code, problem) if problem else self._foreign(response.status_code)
         is_open = response.status_code in GATEWAY if problem is None else problem.get("retriable") is True
-        raise _AgainError(no, _seconds(response)) if is_open else no
+        raise AgainError(no, _seconds(response)) if is_open else no
 
     def _foreign(self, status: int) -> Refused:
         """Something else has answered, such as a proxy: its 404 does not say that a resource is gone."""
@@ -192,26 +177,6 @@ class Client:
             raise Away(Diagnostic(f"{self.url} answers {response.status_code}, and not as Sluice does")) from error
 
 
-def _problem(response: requests.Response) -> dict[str, Any] | None:
-    """The problem document; None: something in between has answered."""
-    if not response.headers.get("Content-Type", "").startswith(PROBLEM):
-        return None
-    try:
-        found = response.json()
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _seconds(response: requests.Response) -> float | None:
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() else None
-
-
-def _why(error: BaseException) -> str:
-    """The innermost reason: `requests` wraps it in several others."""
-    while True:
-        inner = error.__cause__ or error.__context__
-        if inner is None or not isinstance(inner, Exception):
-            return str(error)
-        error = inner

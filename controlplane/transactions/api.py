@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import pagination
-from controlplane.transactions import selectors, services
+from controlplane.api import dry_runs, pagination
+from controlplane.transactions import outlook, selectors, services
 from controlplane.transactions.serializers import (
     HangingQuerySerializer,
     HangingTransactionPageSerializer,
@@ -52,6 +52,8 @@ class TransactionsApi(APIView):
 class TransactionApi(APIView):
     """/api/v1/instances/{id}/transactions/{transactional_id}."""
 
+    dry_run_methods: ClassVar = ("DELETE",)
+
     @extend_schema(responses=TransactionSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str, transactional_id: str) -> Response:
         """State, producer, and for each partition where the transaction begins and whether readers wait for it."""
@@ -61,16 +63,20 @@ class TransactionApi(APIView):
         )
         return Response(TransactionSerializer(view).data)
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, transactional_id: str) -> Response:
         """Abort the open transaction. Its producer is fenced: it has to begin anew, and what it has written is not read."""
         caller = caller_of(request)
-        services.transaction_end(
-            organisation=caller.organisation,
-            actor=caller.actor,
-            instance_id=instance_id,
-            transactional_id=transactional_id,
-        )
+        asked = {
+            "organisation": caller.organisation,
+            "instance_id": instance_id,
+            "transactional_id": transactional_id,
+        }
+        if dry_runs.is_dry_run(request):
+            found = outlook.ending(**asked)
+            before, after = (TransactionSerializer(view).data for view in (found.before, found.after))
+            return dry_runs.compared(before, after, problems=found.problems, affected=found.affected)
+        services.transaction_end(actor=caller.actor, **asked)
         return Response(status=204)
 
 
@@ -99,16 +105,16 @@ class HangingTransactionsApi(APIView):
 class HangingTransactionApi(APIView):
     """/api/v1/instances/{id}/hanging-transactions/{topic}/{partition}/{offset}."""
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    dry_run_methods: ClassVar = ("DELETE",)
+
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, topic: str, partition: int, offset: int) -> Response:
         """Abort the one that begins at this offset of the partition: readers at read_committed pass over what it wrote."""
         caller = caller_of(request)
-        services.hanging_transaction_end(
-            organisation=caller.organisation,
-            actor=caller.actor,
-            instance_id=instance_id,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-        )
+        place = {"topic": topic, "partition": partition, "offset": offset}
+        if dry_runs.is_dry_run(request):
+            found = outlook.ending_hanging(organisation=caller.organisation, instance_id=instance_id, **place)
+            before = HangingTransactionSerializer(found.before).data
+            return dry_runs.compared(before, {}, problems=found.problems, affected=found.affected)
+        services.hanging_transaction_end(**caller.place(instance_id), **place)
         return Response(status=204)

@@ -23,6 +23,7 @@ from quota.contracts.namespace import topic_name_problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.instances.models import Instance
     from controlplane.kafka.flexible import Place
     from controlplane.kafka.transaction_bytes import Transaction
     from controlplane.tenants.models import Organisation
@@ -104,7 +105,11 @@ def transaction_get(
 ) -> TransactionView:
     """One with its partitions. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    found = transactions.get(instance.cluster.address, instance.id, transactional_id)
+    return transaction_view(instance, transactions.get(instance.cluster.address, instance.id, transactional_id), clock)
+
+
+def transaction_view(instance: Instance, found: Transaction, clock: Clock) -> TransactionView:
+    """The same of one that is known already: where it begins in its partitions is asked for."""
     try:
         starts = transactions.open_producers(instance.cluster.address, instance.id, found.partitions)
     except Unavailable:  # the rest is known
@@ -151,7 +156,7 @@ def hanging_transactions(
     there = topics.list_all(instance.cluster.address, instance.id)
     places = [(topic.name, each.partition) for topic in there for each in topic.layout]
     seen = hanging.look(instance.cluster.address, instance.id, places, idle_s=idle_seconds, clock=clock)
-    views = [_hanging(each, clock) for each in seen.found]
+    views = [hanging_view(each, clock) for each in seen.found]
     return HangingViews(sorted(views, key=lambda view: view.key), seen.unknown)
 
 
@@ -172,7 +177,7 @@ def hanging_transaction_get(
     seen = hanging.look(address, instance.id, places, idle_s=IDLE_S, clock=clock)
     for each in seen.found:
         if each.producer.first_offset == offset:
-            return _hanging(each, clock)
+            return hanging_view(each, clock)
     raise hanging.missing(topic, partition, offset)
 
 
@@ -181,7 +186,8 @@ def can_hang(topic: str, partition: int, offset: int) -> bool:
     return topic_name_problem(topic) is None and partition < LEAST_TOO_MANY and offset < NO_OFFSET
 
 
-def _hanging(found: hanging.HangingTransaction, clock: Clock) -> HangingView:
+def hanging_view(found: hanging.HangingTransaction, clock: Clock) -> HangingView:
+    """As it is shown."""
     producer = found.producer
     written = datetime.fromtimestamp(producer.written_ms / SECOND_MS, UTC)
     return HangingView(

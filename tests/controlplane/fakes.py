@@ -730,10 +730,19 @@ class FakeGroup:
 
     offsets: dict[Place, int] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
+    classic: set[str] | None = None  # of the consumer protocol: who of them speaks the classic one
+    was_joined: bool = False  # somebody was a member once
+    is_rebalancing: bool = False
 
     @property
     def state(self) -> str:
+        if self.is_rebalancing and self.members:
+            return "PreparingRebalance"
         return "Stable" if self.members else "Empty"
+
+    @property
+    def is_offsets_alone(self) -> bool:
+        return not (self.members or self.was_joined)
 
 
 class FakeGroups:
@@ -769,8 +778,14 @@ class FakeGroups:
         group = self.found.get(name)
         if group is None:
             return DescribedGroup(name, "Dead", "", ())
-        protocol = "range" if group.members else ""
-        return DescribedGroup(name, group.state, protocol, tuple(group.members), ("127.0.0.1", 1))
+        protocol, members = "range" if group.members else "", tuple(group.members)
+        if group.state == "PreparingRebalance":
+            protocol, members = "", tuple(replace(member, partitions=()) for member in members)
+        is_of_consumers = group.classic is not None
+        coordinator = ("127.0.0.1", 1)
+        return DescribedGroup(
+            name, group.state, protocol, members, coordinator, is_of_consumers, group.is_offsets_alone
+        )
 
     def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
         self._round("committed")
@@ -853,15 +868,22 @@ class FakeGroups:
 
     def remove(self, name: str, member_id: str) -> None:
         self._round("remove")
-        members = self.found[name].members
-        members[:] = [member for member in members if member.id != member_id]
+        group = self.found[name]
+        if group.classic is not None and member_id not in group.classic:
+            raise NotFound("the member has left the group", code="member_not_found")
+        group.members[:] = [member for member in group.members if member.id != member_id]
+        group.was_joined, group.is_rebalancing = True, group.classic is None
+
+    def classic_members(self, name: str) -> frozenset[str]:
+        self._round("classic_members")
+        return frozenset(self.found[name].classic or ())
 
     def forget(self, name: str, places: Sequence[Place]) -> None:
         self._round("forget")
         offsets = self.found[name].offsets
         for place in places:
             del offsets[place]
-        if not offsets:
+        if not offsets and self.found[name].is_offsets_alone:
             del self.found[name]
 
     def write(self, place: Place, timestamp_ms: int, value: bytes) -> None:

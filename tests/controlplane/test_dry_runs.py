@@ -60,7 +60,7 @@ def test_buying(alice, brokers, unwritten, django_capture_on_commit_callbacks):
         answer = alice.api.post(URL + DRY, {**WANTED, "config": {"default_partitions": 7}})
     assert (answer.status_code, awaited) == (200, [])
     said = answer.json()
-    assert set(said) == {"dry_run", "changes", "price", "problems"}
+    assert set(said) == {"dry_run", "changes", "price", "problems", "affected"}
     assert (said["dry_run"], said["problems"]) == (True, [])
     after = price(alice, **SIZES)
     assert said["price"] == {"per_month_before": None, "per_month_after": after, "at_once": None, "currency": "CNY"}
@@ -93,6 +93,7 @@ def test_changing_sizes(alice, instance, unwritten):
             "currency": "CNY",
         },
         "problems": [],
+        "affected": [],
     }
 
 
@@ -233,9 +234,8 @@ def test_a_change_that_has_no_dry_run_says_so_and_is_not_made(alice, instance, u
     one = f"{URL}/{instance.id}"
     alice.api.get(URL)
     for method, url, body in (
-        ("post", f"{one}/groups", {"name": "new", "topics": ["orders"]}),
-        ("post", f"{one}/topics/orders/messages", {"value": None}),
-        ("post", "/api/v1/api-keys", {"name": "one"}),
+        ("put", f"{one}/users/ann/password", {"keep_previous_s": 60}),
+        ("post", f"{one}/token-issuers/iss-000000000000/refresh", None),
     ):
         with unwritten:
             refused = problem(getattr(alice.api, method)(url + DRY, body), 400, "invalid")
@@ -286,6 +286,7 @@ class TestTopics:
             },
             "price": None,
             "problems": [],
+            "affected": [],
         }
 
     def test_changing(self, alice, url, unwritten):

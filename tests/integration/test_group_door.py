@@ -253,6 +253,42 @@ def test_a_member_that_hangs_is_removed_and_one_that_lives_comes_back(tenant):
         wait_for(lambda: [m.id for m in members(tenant, "readers")] not in ([], [before.id]), 30, "it to come back")
 
 
+def test_of_the_two_protocols_members_of_the_classic_one_alone_can_be_removed(tenant):
+    create_topic(tenant, "orders", 2)
+    with consumer(tenant, "readers", group_protocol="consumer") as reader:
+        reader.subscribe(["orders"])
+        wait_for(lambda: (reader.poll(0.2), bool(reader.assignment()))[1], 40, "an assignment")
+        group = groups.get(CLUSTER, tenant.id, "readers")
+        (member,) = group.described.members
+        assert (group.described.is_of_consumers, group.described.is_offsets_alone) == (True, False)
+        assert not groups.can_be_removed(CLUSTER, tenant.id, group, member.id)
+        with pytest.raises(NotFound):
+            groups.remove(CLUSTER, tenant.id, "readers", member.id)
+        with polling(tenant, "readers"):
+            wait_for(
+                lambda: (reader.poll(0.2), len(members(tenant, "readers")) == 2)[1], 40, "one of the other protocol"
+            )
+            group = groups.get(CLUSTER, tenant.id, "readers")
+            (classic,) = {each.id for each in group.described.members} - {member.id}
+            assert groups.can_be_removed(CLUSTER, tenant.id, group, classic)
+            assert not groups.can_be_removed(CLUSTER, tenant.id, group, member.id)
+            groups.remove(CLUSTER, tenant.id, "readers", classic)
+
+
+def test_a_group_that_had_members_stays_empty_without_its_last_offset(tenant):
+    create_topic(tenant, "orders")
+    commit(tenant, "readers", {0: 0})
+    assert groups.get(CLUSTER, tenant.id, "readers").described.is_offsets_alone
+    with polling(tenant, "readers"):
+        wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group")
+        assert not groups.get(CLUSTER, tenant.id, "readers").described.is_offsets_alone
+    wait_for(lambda: state(tenant, "readers") == "Empty", 20, "nobody")
+    assert not groups.get(CLUSTER, tenant.id, "readers").described.is_offsets_alone
+    groups.forget(CLUSTER, tenant.id, "readers", [("orders", 0)])
+    left = groups.get(CLUSTER, tenant.id, "readers")
+    assert (left.described.state, left.committed) == ("Empty", {})
+
+
 def test_reading_lag_leaves_no_trace(tenant):
     """No group of its own, neither the tenant's nor the cluster's."""
     create_topic(tenant, "orders")

@@ -49,7 +49,7 @@ def history(
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -60,7 +60,7 @@ def create(
     of(ctx).change(ops.GROUP_CREATE, body={"name": name, "topics": topics}, instance_id=instance)
 
 
-@app.add("reset-offsets")
+@app.add("reset-offsets", rehearses=True)
 def reset(
     ctx: typer.Context,
     instance: Instance,
@@ -77,23 +77,19 @@ def reset(
     partitions: Annotated[
         list[int] | None, typer.Option("--partition", help="Of the topic; again for more. By default all.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be moved.")] = False,
     yes: Yes = False,
 ) -> None:
     """Move the offsets of a group without members. What would be read again or skipped is shown before it is asked for."""
     session = of(ctx)
     body = said(strategy=to, value=value, topic=topic, partitions=partitions)
-    if dry_run:
-        session.change(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
-        return
-    if not yes:
+    if not (yes or session.dry_run):
         plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"
         session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.", group, yes=False)
     session.change(ops.GROUP_OFFSETS, body=body, instance_id=instance, group=group)
 
 
-@app.add("delete-offsets")
+@app.add("delete-offsets", rehearses=True)
 def delete_offsets(
     ctx: typer.Context,
     instance: Instance,
@@ -101,7 +97,7 @@ def delete_offsets(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Of which the group is to have no offsets.")],
     yes: Yes = False,
 ) -> None:
-    """Delete a group's offsets of a topic; with its last ones the group ends. It must have no members."""
+    """Delete a group's offsets of a topic; with its last ones the group ends, within minutes. It must have no members."""
     session = of(ctx)
     session.confirm(f"This deletes the offsets of {group} in {topic}.", group, yes=yes)
     session.change(
@@ -109,7 +105,7 @@ def delete_offsets(
     )
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, instance: Instance, group: Group, yes: Yes = False) -> None:
     """Delete a group that has no members, with its offsets."""
     session = of(ctx)
@@ -117,7 +113,7 @@ def delete(ctx: typer.Context, instance: Instance, group: Group, yes: Yes = Fals
     session.change(ops.GROUP_DELETE, done=f"{group} is deleted.", instance_id=instance, group=group)
 
 
-@app.add("remove-member")
+@app.add("remove-member", rehearses=True)
 def remove_member(
     ctx: typer.Context,
     instance: Instance,

@@ -10,7 +10,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
 from controlplane.cli.errors import Missing, Misused
-from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, DryRun, Instance, Limit, Since, Until, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, Instance, Limit, Since, Until, Wait, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -115,7 +115,7 @@ def zones(ctx: typer.Context) -> None:
     session.output.pages([session.call(ops.ZONES)], ZONES)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
@@ -142,7 +142,6 @@ def create(
         typer.Option("--apart-from", help="An instance whose cluster it must not share; again for more."),
     ] = None,
     confirm_price: ConfirmPrice = None,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Buy an instance, and wait until it can be used. Without --cidr nobody may connect yet."""
@@ -160,12 +159,12 @@ def create(
         or None,
         confirm_price=confirm_price,
     )
-    answer = session.start(ops.INSTANCE_CREATE, wait=wait, dry_run=dry_run, body=body)
-    if wait and not dry_run:
+    answer = session.start(ops.INSTANCE_CREATE, wait=wait, body=body)
+    if wait:
         session.output.note(f"Ready: sluice instance show {answer['id']}")
 
 
-@app.add("resize")
+@app.add("resize", rehearses=True)
 def resize(
     ctx: typer.Context,
     instance: Instance,
@@ -183,7 +182,6 @@ def resize(
     in_window: Annotated[
         bool, typer.Option("--in-window", help="Later: when the maintenance window opens next.")
     ] = False,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Other sizes; what is not named stays. With --at or --in-window later: `instance scheduled` lists the change."""
@@ -195,9 +193,9 @@ def resize(
         raise Misused("take --at or --in-window")
     if at is not None or in_window:
         body = {**({"in_next_window": True} if in_window else {"at": at}), **sizes, **words}
-        of(ctx).change(ops.SCHEDULED_CHANGE_CREATE, dry_run=dry_run, body=body, instance_id=instance)
+        of(ctx).change(ops.SCHEDULED_CHANGE_CREATE, body=body, instance_id=instance)
         return
-    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={**sizes, **words}, instance_id=instance)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={**sizes, **words}, instance_id=instance)
 
 
 @app.add("scheduled")
@@ -224,32 +222,30 @@ def unschedule(
     of(ctx).change(ops.SCHEDULED_CHANGE_CANCEL, done=f"{change} is cancelled.", instance_id=instance, change_id=change)
 
 
-@app.add("rename")
+@app.add("rename", rehearses=True)
 def rename(
     ctx: typer.Context,
     instance: Instance,
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Another name; its id and addresses stay."""
-    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"name": name}, instance_id=instance)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={"name": name}, instance_id=instance)
 
 
-@app.add("protect")
+@app.add("protect", rehearses=True)
 def protect(
     ctx: typer.Context,
     instance: Instance,
     on: Annotated[bool, typer.Option("--on/--off", help="On by default.")] = True,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Deletion protection: while it is on, nobody deletes the instance."""
     body = {"deletion_protection": on}
-    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body=body, instance_id=instance)
 
 
-@app.add("window")
+@app.add("window", rehearses=True)
 def window(
     ctx: typer.Context,
     instance: Instance,
@@ -260,7 +256,6 @@ def window(
     hour: Annotated[int | None, typer.Option(min=0, max=23, help="Its beginning, in UTC.")] = None,
     length: Annotated[int, typer.Option(min=1, max=24, help="Hours.")] = 2,
     none: Annotated[bool, typer.Option("--none", help="It has no window any more.")] = False,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """The maintenance window: when what disturbs clients may happen. Without options: how it is."""
@@ -276,10 +271,10 @@ def window(
         return
     wanted = None if none else {"day": day, "hour_utc": hour, "length_hours": length}
     body = {"maintenance_window": wanted}
-    session.start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+    session.start(ops.INSTANCE_CHANGE, wait=wait, body=body, instance_id=instance)
 
 
-@app.add("config")
+@app.add("config", rehearses=True)
 def config(
     ctx: typer.Context,
     instance: Instance,
@@ -301,7 +296,6 @@ def config(
     audit: Annotated[
         bool | None, typer.Option(help="Whether brokers write what happens to the topic __sluice_audit.")
     ] = None,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Settings for topics that do not say, for ACLs and the audit. Without options: how they are."""
@@ -318,10 +312,10 @@ def config(
     if not wanted:
         session.output.document(session.call(ops.INSTANCE, instance_id=instance)["config"])
         return
-    session.start(ops.INSTANCE_CHANGE, wait=wait, dry_run=dry_run, body={"config": wanted}, instance_id=instance)
+    session.start(ops.INSTANCE_CHANGE, wait=wait, body={"config": wanted}, instance_id=instance)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(
     ctx: typer.Context,
     instance: Instance,
@@ -329,25 +323,23 @@ def delete(
         bool, typer.Option("--at-once", help="Without a grace period: its data are deleted for good. Owners do that.")
     ] = False,
     yes: Yes = False,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Delete an instance: nobody gets in, and until its grace period ends it can be restored. Then its data are deleted."""
-    if at_once and dry_run:
-        raise Misused("--at-once has no dry run")
     session = of(ctx)
+    if at_once and session.dry_run:
+        raise Misused("--at-once has no dry run")
     found = session.instance_id(instance)
-    name = "" if dry_run or (yes and not at_once) else session.call(ops.INSTANCE, instance_id=found)["name"]
-    if not dry_run:
-        later = " at once, for good" if at_once else ", after the service's grace period if it has one"
-        session.confirm(
-            f"This deletes the instance {name} ({found}) with all its topics and records{later}.", name, yes=yes
-        )
+    name = "" if session.dry_run or (yes and not at_once) else session.call(ops.INSTANCE, instance_id=found)["name"]
+    later = " at once, for good" if at_once else ", after the service's grace period if it has one"
+    session.confirm(
+        f"This deletes the instance {name} ({found}) with all its topics and records{later}.", name, yes=yes
+    )
     if at_once:
         session.start(ops.INSTANCE_DESTROY, wait=wait, body={"name": name}, instance_id=found)
         return
-    session.start(ops.INSTANCE_DELETE, wait=wait, dry_run=dry_run, instance_id=found)
-    if wait and not dry_run:
+    session.start(ops.INSTANCE_DELETE, wait=wait, instance_id=found)
+    if wait:
         _say_until_when(session, found)
 
 

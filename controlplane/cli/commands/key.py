@@ -75,7 +75,7 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
     of(ctx).listed(ops.API_KEYS, LISTED, limit=limit)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     name: Name,
@@ -110,7 +110,7 @@ def _moment(text: str | None) -> str | None:
     return f"{text}T00:00:00Z" if text and DATE.fullmatch(text) else text
 
 
-@app.add("rotate")
+@app.add("rotate", rehearses=True)
 def rotate(
     ctx: typer.Context,
     key: Id,
@@ -127,7 +127,7 @@ def rotate(
     session.output.note(ONCE)
 
 
-@app.add("revoke")
+@app.add("revoke", rehearses=True)
 def revoke(ctx: typer.Context, key: Id, yes: Yes = False) -> None:
     """End a key, from the next request on."""
     session = of(ctx)
@@ -141,7 +141,7 @@ def access_listed(ctx: typer.Context, limit: Limit = None) -> None:
     of(ctx).listed(ops.ACCESS_KEYS, ACCESS_LISTED, limit=limit)
 
 
-@access_app.add("create")
+@access_app.add("create", rehearses=True)
 def access_create(ctx: typer.Context, name: Name) -> None:
     """A new pair of SecretId and SecretKey with your own rights."""
     session = of(ctx)
@@ -149,7 +149,7 @@ def access_create(ctx: typer.Context, name: Name) -> None:
     session.output.note(ONCE)
 
 
-@access_app.add("revoke")
+@access_app.add("revoke", rehearses=True)
 def access_revoke(ctx: typer.Context, key: Id, yes: Yes = False) -> None:
     """End an access key: what is signed with it is refused from now on."""
     session = of(ctx)

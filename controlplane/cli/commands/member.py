@@ -31,7 +31,7 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
     of(ctx).listed(ops.MEMBERS, LISTED, limit=limit)
 
 
-@app.add("role")
+@app.add("role", rehearses=True)
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     """Another role: owners decide everything, members create and change, viewers look."""
     session = of(ctx)
@@ -40,7 +40,7 @@ def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     session.change(ops.MEMBER_ROLE, body=body, membership_id=_id(session, member))
 
 
-@app.add("remove")
+@app.add("remove", rehearses=True)
 def remove(ctx: typer.Context, member: Member, yes: Yes = False) -> None:
     """Take a member out. Their keys of this organisation are revoked for good."""
     session = of(ctx)
@@ -49,7 +49,7 @@ def remove(ctx: typer.Context, member: Member, yes: Yes = False) -> None:
     session.change(ops.MEMBER_REMOVE, done=f"{member} is no member any more.", membership_id=membership_id)
 
 
-@app.add("invite")
+@app.add("invite", rehearses=True)
 def invite(
     ctx: typer.Context,
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="They need not have an account yet.")],
@@ -68,7 +68,7 @@ def invitations(ctx: typer.Context, limit: Limit = None) -> None:
     of(ctx).listed(ops.INVITATIONS, INVITED, limit=limit)
 
 
-@invitation_app.add("withdraw")
+@invitation_app.add("withdraw", rehearses=True)
 def withdraw(
     ctx: typer.Context, invitation: Annotated[str, typer.Argument(metavar="INVITATION", help="Its id.")]
 ) -> None:

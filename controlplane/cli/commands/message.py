@@ -76,7 +76,7 @@ def shown(
     sys.stdout.buffer.write(base64.b64decode(found["value"] or ""))
 
 
-@app.add("produce")
+@app.add("produce", rehearses=True)
 def produce(
     ctx: typer.Context,
     instance: Instance,
@@ -104,22 +104,18 @@ def produce(
     of(ctx).change(ops.MESSAGE_PRODUCE, body=body, instance_id=instance, topic=topic)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(
     ctx: typer.Context,
     instance: Instance,
     topic: Topic,
     before: Annotated[list[str], typer.Option("--before", help="PARTITION:OFFSET, or PARTITION:end; again for more.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     yes: Yes = False,
 ) -> None:
     """Delete the records before offsets, for good. How many go is shown before it is asked for. For owners."""
     session = of(ctx)
     body: dict[str, Any] = {"before": dict(map(_place, before))}
-    if dry_run:
-        session.change(ops.RECORDS_DELETE, body={**body, "dry_run": True}, instance_id=instance, topic=topic)
-        return
-    if not yes:
+    if not (yes or session.dry_run):
         plan = session.call(ops.RECORDS_DELETE, body={**body, "dry_run": True}, instance_id=instance, topic=topic)
         records = sum(each["records"] for each in plan["partitions"])
         session.confirm(f"{records} records of {topic} would be deleted for good.", topic, yes=False)

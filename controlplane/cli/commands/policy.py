@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, ConfirmPrice, DryRun, Instance
+from controlplane.cli.options import Commands, ConfirmPrice, Instance
 from controlplane.cli.session import of
 
 app = Commands("Policies: what an instance does by itself.")
@@ -21,7 +21,7 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.POLICIES, instance_id=instance)
 
 
-@app.add("disk")
+@app.add("disk", rehearses=True)
 def disk(
     ctx: typer.Context,
     instance: Instance,
@@ -38,9 +38,8 @@ def disk(
     ] = None,
     max_storage: Annotated[float | None, typer.Option(help="GiB: storage is never made larger than this.")] = None,
     confirm_price: ConfirmPrice = None,
-    dry_run: DryRun = False,
 ) -> None:
-    """What is done when the disk fills up. With --dry-run: which groups would lose unread records, or what it would cost."""
+    """What is done when the disk fills up. A dry run says which groups would lose unread records, or what it would cost."""
     body = {"policy": policy} | said(
         level_percent=level,
         step_percent=step,
@@ -49,4 +48,4 @@ def disk(
         max_storage_gib=max_storage,
         confirm_price=confirm_price,
     )
-    of(ctx).change(ops.DISK_POLICY, dry_run=dry_run, body=body, instance_id=instance)
+    of(ctx).change(ops.DISK_POLICY, body=body, instance_id=instance)

@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, ConfirmPrice, DryRun, Instance, Wait
+from controlplane.cli.options import Commands, ConfirmPrice, Instance, Wait
 from controlplane.cli.session import of
 
 app = Commands("Instances that are paid in advance, by the month.")
@@ -37,22 +37,21 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
     of(ctx).show(ops.PREPAID, instance_id=instance)
 
 
-@app.add("begin")
+@app.add("begin", rehearses=True)
 def begin(
     ctx: typer.Context,
     instance: Instance,
     months: Months = 1,
     at_end: Annotated[AtEnd | None, typer.Option(help=AT_END)] = None,
     confirm_price: ConfirmPrice = None,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """Pay in advance, from the next full hour on. One that is isolated is opened again by it."""
     body = said(months=months, at_end=at_end, confirm_price=confirm_price)
-    of(ctx).start(ops.PREPAID_BEGIN, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+    of(ctx).start(ops.PREPAID_BEGIN, wait=wait, body=body, instance_id=instance)
 
 
-@app.add("renew")
+@app.add("renew", rehearses=True)
 def renew(
     ctx: typer.Context,
     instance: Instance,
@@ -65,7 +64,6 @@ def renew(
         ),
     ] = None,
     confirm_price: ConfirmPrice = None,
-    dry_run: DryRun = False,
     wait: Wait = True,
 ) -> None:
     """More months behind what is paid, at the prices of now and the present size."""
@@ -74,7 +72,7 @@ def renew(
     if end is None:
         raise Misused("it is not paid in advance: sluice prepaid begin")
     body = said(months=months, ends_at=end, confirm_price=confirm_price)
-    session.start(ops.PREPAID_RENEW, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
+    session.start(ops.PREPAID_RENEW, wait=wait, body=body, instance_id=instance)
 
 
 @app.add("set", rehearses=True)

@@ -43,7 +43,7 @@ def show(ctx: typer.Context, role: Id) -> None:
     of(ctx).show(ops.ROLE, role_id=role)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
@@ -58,7 +58,7 @@ def create(
     session.change(ops.ROLE_CREATE, body={"name": name, **body})
 
 
-@app.add("change")
+@app.add("change", rehearses=True)
 def change(
     ctx: typer.Context,
     role: Id,
@@ -79,7 +79,7 @@ def change(
     session.change(ops.ROLE_CHANGE, body=body, role_id=role)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, role: Id, yes: Yes = False) -> None:
     """End a role that nobody has."""
     session = of(ctx)

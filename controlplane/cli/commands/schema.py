@@ -9,7 +9,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import file_text, said
-from controlplane.cli.options import Commands, DryRun, Instance, Topic
+from controlplane.cli.options import Commands, Instance, Topic
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -24,7 +24,7 @@ def listed(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
     of(ctx).listed(ops.SCHEMAS, LISTED, limit=None, instance_id=instance, topic=topic)
 
 
-@app.add("set")
+@app.add("set", rehearses=True)
 def put(
     ctx: typer.Context,
     instance: Instance,
@@ -34,15 +34,14 @@ def put(
     file: Annotated[Path, typer.Option(help="Where it stands: an Avro schema in JSON, or a .proto file.")],
     message: Annotated[str | None, typer.Option(help="Of a .proto file with several: its full name.")] = None,
     registry: Annotated[bool, typer.Option("--registry", help="Content begins with the id of a schema.")] = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Give the topic's keys or values a schema: messages are shown as JSON by it."""
     body = said(format=format, definition=file_text(file), message=message, framing="registry" if registry else None)
-    of(ctx).change(ops.SCHEMA_SET, dry_run=dry_run, body=body, instance_id=instance, topic=topic, part=part)
+    of(ctx).change(ops.SCHEMA_SET, body=body, instance_id=instance, topic=topic, part=part)
 
 
-@app.add("delete")
-def delete(ctx: typer.Context, instance: Instance, topic: Topic, part: Part, dry_run: DryRun = False) -> None:
+@app.add("delete", rehearses=True)
+def delete(ctx: typer.Context, instance: Instance, topic: Topic, part: Part) -> None:
     """Show the topic's keys or values as text and bytes again."""
     done = f"messages of {topic} are shown without a schema of their {part}s"
-    of(ctx).change(ops.SCHEMA_DELETE, dry_run=dry_run, done=done, instance_id=instance, topic=topic, part=part)
+    of(ctx).change(ops.SCHEMA_DELETE, done=done, instance_id=instance, topic=topic, part=part)

@@ -35,7 +35,7 @@ def show(ctx: typer.Context, service_account: Id) -> None:
     of(ctx).show(ops.SERVICE_ACCOUNT, service_account_id=service_account)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     name: Name,
@@ -48,7 +48,7 @@ def create(
     of(ctx).change(ops.SERVICE_ACCOUNT_CREATE, body=body)
 
 
-@app.add("change")
+@app.add("change", rehearses=True)
 def change(
     ctx: typer.Context,
     service_account: Id,
@@ -62,19 +62,19 @@ def change(
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body=body, service_account_id=service_account)
 
 
-@app.add("disable")
+@app.add("disable", rehearses=True)
 def disable(ctx: typer.Context, service_account: Id) -> None:
     """Refuse its keys, from the next request on, until it is enabled."""
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body={"disabled": True}, service_account_id=service_account)
 
 
-@app.add("enable")
+@app.add("enable", rehearses=True)
 def enable(ctx: typer.Context, service_account: Id) -> None:
     """Its keys are good again."""
     of(ctx).change(ops.SERVICE_ACCOUNT_CHANGE, body={"disabled": False}, service_account_id=service_account)
 
 
-@app.add("delete")
+@app.add("delete", rehearses=True)
 def delete(ctx: typer.Context, service_account: Id, yes: Yes = False) -> None:
     """End it, and revoke its keys for good."""
     session = of(ctx)
@@ -89,7 +89,7 @@ def keys(ctx: typer.Context, service_account: Id, limit: Limit = None) -> None:
     of(ctx).listed(ops.SERVICE_ACCOUNT_KEYS, KEYS_LISTED, limit=limit, service_account_id=service_account)
 
 
-@app.add("key")
+@app.add("key", rehearses=True)
 def key(
     ctx: typer.Context,
     service_account: Id,

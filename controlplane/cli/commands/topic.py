@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
 from controlplane.cli.errors import Misused, Refused
-from controlplane.cli.options import Cidrs, Commands, DryRun, Instance, Limit, Prefix, Settings, Topic, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Prefix, Settings, Topic, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -51,7 +51,7 @@ def configs(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
     of(ctx).listed(ops.TOPIC_CONFIGS, CONFIGS, limit=None, instance_id=instance, topic=topic)
 
 
-@app.add("create")
+@app.add("create", rehearses=True)
 def create(
     ctx: typer.Context,
     instance: Instance,
@@ -59,14 +59,13 @@ def create(
     partitions: Annotated[int | None, typer.Option(help="By default as the instance's settings say.")] = None,
     replication_factor: Annotated[int | None, typer.Option(help="The same.")] = None,
     config: Settings = None,
-    dry_run: DryRun = False,
 ) -> None:
     """A new topic, ready for use when this ends."""
     body = said(name=name, partitions=partitions, replication_factor=replication_factor, config=settings(config))
-    of(ctx).change(ops.TOPIC_CREATE, dry_run=dry_run, body=body, instance_id=instance)
+    of(ctx).change(ops.TOPIC_CREATE, body=body, instance_id=instance)
 
 
-@app.add("alter")
+@app.add("alter", rehearses=True)
 def alter(
     ctx: typer.Context,
     instance: Instance,
@@ -76,22 +75,21 @@ def alter(
     reset: Annotated[
         list[str] | None, typer.Option(help="A setting that goes back to its default; again for more.")
     ] = None,
-    dry_run: DryRun = False,
 ) -> None:
     """More partitions, or other settings."""
     if config is None and reset is None and partitions is None:
         raise Misused("name --partitions, --config or --reset")
     changes = {**(settings(config) or {}), **dict.fromkeys(reset or [])}
     body = said(partitions=partitions, config=changes or None)
-    of(ctx).change(ops.TOPIC_CHANGE, dry_run=dry_run, body=body, instance_id=instance, topic=topic)
+    of(ctx).change(ops.TOPIC_CHANGE, body=body, instance_id=instance, topic=topic)
 
 
-@app.add("delete")
-def delete(ctx: typer.Context, instance: Instance, topic: Topic, yes: Yes = False, dry_run: DryRun = False) -> None:
+@app.add("delete", rehearses=True)
+def delete(ctx: typer.Context, instance: Instance, topic: Topic, yes: Yes = False) -> None:
     """Delete a topic and its records."""
     session = of(ctx)
-    session.confirm(f"This deletes the topic {topic} with all its records.", topic, yes=yes or dry_run)
-    session.change(ops.TOPIC_DELETE, done=f"{topic} is deleted.", dry_run=dry_run, instance_id=instance, topic=topic)
+    session.confirm(f"This deletes the topic {topic} with all its records.", topic, yes=yes)
+    session.change(ops.TOPIC_DELETE, done=f"{topic} is deleted.", instance_id=instance, topic=topic)
 
 
 @app.add("whitelist", rehearses=True)
@@ -115,7 +113,7 @@ def whitelist(
     session.change(ops.TOPIC_WHITELIST, body={"cidrs": wanted}, instance_id=instance, topic=topic)
 
 
-@app.add("note")
+@app.add("note", rehearses=True)
 def note(
     ctx: typer.Context,
     instance: Instance,
@@ -123,7 +121,6 @@ def note(
     text: Annotated[str | None, typer.Option("--note", help="What to say about it; empty: nothing.")] = None,
     tags: Tags = None,
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Take all tags away.")] = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Write about a topic, or give it tags. Without options: what is written now."""
     session = of(ctx)
@@ -134,10 +131,10 @@ def note(
         found = session.call(ops.TOPIC, instance_id=instance, topic=topic)
         session.output.document({"note": found["note"], "tags": found["tags"]})
         return
-    session.change(ops.TOPIC_NOTE, dry_run=dry_run, body=body, instance_id=instance, topic=topic)
+    session.change(ops.TOPIC_NOTE, body=body, instance_id=instance, topic=topic)
 
 
-@app.add("configure")
+@app.add("configure", rehearses=True)
 def configure(
     ctx: typer.Context,
     instance: Instance,
@@ -147,7 +144,6 @@ def configure(
         list[str] | None, typer.Option(help="A setting that goes back to its default; again for more.")
     ] = None,
     wait: Wait = True,
-    dry_run: DryRun = False,
 ) -> None:
     """The same settings for several topics, by one operation. One that is refused is named, and stops no other."""
     session = of(ctx)
@@ -155,8 +151,8 @@ def configure(
     if not changes:
         raise Misused("name --config or --reset")
     body = {"topics": topics, "config": changes}
-    answer = session.start(ops.TOPICS_CONFIGURE, wait=wait, dry_run=dry_run, body=body, instance_id=instance)
-    if wait and not dry_run:
+    answer = session.start(ops.TOPICS_CONFIGURE, wait=wait, body=body, instance_id=instance)
+    if wait:
         result = session.call(ops.OPERATION, operation_id=answer["operation_id"])["result"]
         failed = [row for row in result["topics"] if row["outcome"] == "failed"]
         for row in failed:

@@ -40,7 +40,7 @@ def shown(ctx: typer.Context, instance: Instance, transaction: Transaction) -> N
     of(ctx).show(ops.TRANSACTION, instance_id=instance, transactional_id=transaction)
 
 
-@app.add("end")
+@app.add("end", rehearses=True)
 def end(ctx: typer.Context, instance: Instance, transaction: Transaction, yes: Yes = False) -> None:
     """Abort an open transaction: what it wrote is not read, and its producer has to begin anew."""
     session = of(ctx)
@@ -67,7 +67,7 @@ def hanging(
     of(ctx).listed(ops.HANGING_TRANSACTIONS, HANGING, limit=limit, query=query, instance_id=instance)
 
 
-@app.add("end-hanging")
+@app.add("end-hanging", rehearses=True)
 def end_hanging(
     ctx: typer.Context,
     instance: Instance,

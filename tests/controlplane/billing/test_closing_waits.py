@@ -289,6 +289,18 @@ class TestWaiving:
         problem(alice.api.get("/api/v1/metering/waivers"), 403, "forbidden")
         assert closing.invoices_close() == 1
 
+    def test_in_a_dry_run_one_that_is_there_already_is_no_new_one(self, billed, operator, monkeypatch):
+        at(monkeypatch, 2026, 6, 2)
+        url, body = "/api/v1/metering/waivers", {"month": "2026-05", "instance_id": billed.id, "reason": REASON}
+        new = operator.api.post(f"{url}?dry_run=true", body).json()["changes"]
+        assert (new["month"], new["reason"]) == ([None, "2026-05"], [None, REASON])
+        assert operator.api.get(url).json()["items"] == []
+        assert operator.api.post(url, body).status_code == 201
+        again = operator.api.post(f"{url}?dry_run=true", {**body, "reason": "said once more"})
+        assert (again.status_code, again.json()["changes"]) == (200, {})
+        others = operator.api.post(f"{url}?dry_run=true", {**body, "instance_id": None}).json()["changes"]
+        assert others["month"] == [None, "2026-05"]
+
     def test_by_command(self, billed, operator, monkeypatch, capsys):
         at(monkeypatch, 2026, 6, 2)
         call_command("invoices", "waiting")

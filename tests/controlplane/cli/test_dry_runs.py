@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 import typer
 
+from controlplane.cli import operations as ops
 from controlplane.cli.app import app
 from controlplane.cli.options import Rehearsed
 from controlplane.instances.models import Instance
@@ -51,6 +55,42 @@ def test_what_would_be_refused_is_refused(as_alice, instance):
 def test_a_password_is_not_told(ok, instance):
     said = ok("access", "user", "add", instance.name, "ann", "--dry-run", "-o", "json").json
     assert "password" not in said["changes"]
+
+
+def test_a_key_is_not_made_and_its_text_is_not_shown(ok, alice):
+    said = ok("key", "create", "ci", "--scope", "topics", "--dry-run", "-o", "json")
+    assert said.json["changes"]["name"] == [None, "ci"]
+    assert "slc_" not in said.out + said.err
+    assert "shown this once" not in ok("key", "create", "ci", "--dry-run").err
+    assert [each["name"] for each in ok("key", "list", "-o", "json").json["items"]] == ["test"]
+
+
+def test_who_would_be_touched_is_said(ok, alice, bob):
+    said = ok("member", "remove", "bob@example.com", "--dry-run")
+    assert "revoked for good" in said.out
+    assert "bob@example.com" in ok("member", "list").out
+
+
+def test_a_message_is_not_written(ok, instance, admin):
+    ok("topic", "create", instance.name, "orders", "--partitions", 1, "--replication-factor", 1)
+    said = ok("message", "produce", instance.name, "orders", "--value", "hello", "--dry-run", "-o", "json").json
+    assert (said["changes"]["offset"], said["changes"]["value_bytes"]) == ([None, 0], [None, 5])
+    assert ok("message", "list", instance.name, "orders", "-o", "json").json["items"] == []
+
+
+WITHOUT = {"access check", "access issuer refresh", "access user password", "bill verify"}
+"""Their calls have none (tests/controlplane/test_rehearsals.py)."""
+
+
+def test_every_command_that_changes_something_has_one():
+    """By the calls that its function names."""
+    without = set()
+    for words, command in commands().items():
+        source = inspect.getsource(inspect.unwrap(command.callback))
+        calls = {getattr(ops, name) for name in re.findall(r"\bops\.([A-Z_]+)", source)}
+        if any(call.is_change for call in calls) and not isinstance(command, Rehearsed):
+            without.add(" ".join(words))
+    assert without == WITHOUT
 
 
 @pytest.mark.parametrize("words", [words for words, each in commands().items() if isinstance(each, Rehearsed)])

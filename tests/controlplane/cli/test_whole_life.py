@@ -170,7 +170,10 @@ def test_messages(ok, as_alice, events, admin):
     assert as_alice("message", "show", events, "orders", 1, 5).status == 4
 
     delete = ("message", "delete", events, "orders", "--before", "0:1", "--before", "1:end")
-    assert [each["records"] for each in ok(*delete, "--dry-run", "-o", "json").json["partitions"]] == [1, 1]
+    told = ok(*delete, "--dry-run", "-o", "json").json
+    assert [told["changes"][f"partitions.{number}.records"] for number in (0, 1)] == [[2, 1], [1, 0]]
+    assert told["problems"][0].startswith("2 records")
+    assert len(ok("message", "list", events, "orders", "-o", "json").json["items"]) == 3
     asked = ok(*delete, stdin="orders\n")
     assert "2 records of orders would be deleted for good" in asked.err
     left = ok("message", "list", events, "orders", "-o", "json").json["items"]
@@ -187,7 +190,8 @@ def test_groups(ok, as_alice, events, admin):
 
     assert ok("group", "show", events, "a/b", "-o", "json").json["lag_messages"] == 2
     reset = ("group", "reset-offsets", events, "a/b", "--to", "earliest", "--topic", "orders")
-    assert ok(*reset, "--dry-run", "-o", "json").json["read_again"] == 8
+    told = ok(*reset, "--dry-run", "-o", "json").json
+    assert (told["changes"]["lag_messages"], told["problems"]) == ([2, 10], ["8 records would be read again"])
     assert admin.groups.found[f"{key}.a/b"].offsets[place] == 8
 
     asked = ok(*reset, stdin="a/b\n")
