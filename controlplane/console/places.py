@@ -86,7 +86,7 @@ OF_INSTANCE = (
     ("instance_audit", "/audit", "Audit"),
     ("instance_quota", "/quota", "Quota"),
     ("alarms", "/alarms", "Alarms"),
-    ("instance_events", "/timeline", "Timeline"),
+    ("instance_events", "/timeline", "Events"),
     ("instance_history", "/history", "History"),
     ("instance_usage", "/usage", "Usage"),
     ("instance_bill", "/bill", "Bill"),

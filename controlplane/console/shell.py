@@ -12,7 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from controlplane.accounts.standing import is_unconfirmed
 from controlplane.console.commandline import command_of
 from controlplane.console.page import SSO
-from controlplane.console.places import menu_of, tabs_of
+from controlplane.console.places import first_page, menu_of, tabs_of
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if caller is not None:
         context["org"] = caller.organisation
         context["by_cli"] = _command(request)
+        context["first_page"] = f"console:{first_page(caller.limits)}"
         context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
     if user is not None:
         context["user"] = user

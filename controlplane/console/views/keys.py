@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.db import transaction
 from django.db.models import F
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import selectors, services
@@ -20,6 +19,7 @@ from controlplane.console.forms.accounts import ApiKeyForm, RotationForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, SluiceError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _page(
 
 def row_of(key: ApiKey, caller: Caller) -> dict[str, Any]:
     """A key as it is now, and what the caller may do with it: service accounts' keys are the owners'."""
-    now = timezone.now()
+    now = SYSTEM_CLOCK.now()
     state = key.state_at(now)
     is_near = state == "active" and key.expires_at is not None and key.expires_at - now <= TOLD_BEFORE
     is_own = caller.may_manage if key.service_account_id else key.user_id == caller.person.pk
