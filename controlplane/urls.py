@@ -136,6 +136,7 @@ urlpatterns = [
     path(f"{V1}/audit", audit.AuditTrailApi.as_view()),
     path(f"{V1}/audit.csv", audit.AuditTrailFileApi.as_view()),
     path(f"{V1}/audit/verify", audit.AuditVerifyApi.as_view()),
+    path(f"{V1}/instance-names", instances.InstanceNamesApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/restore", instances.InstanceRestoreApi.as_view()),

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 WINDOW_S = 15 * 60
 MOST: Mapping[str, int] = {"account": 10, "address": 50}
-SIGN_IN, CODE, PROOF = "sign-in", "code", "proof"
-"""What is tried: each has its own count."""
+SIGN_IN, CODE, PROOF, PROOF_BY_SSO = "sign-in", "code", "proof", "proof-sso"
+"""What is tried: each has its own count. Proofs in a session that an organisation's provider has begun are counted apart, for
+each organisation: whom it signs in as somebody is not to use up the tries of that person elsewhere."""
 MOST_ASKED = 20
 SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""

@@ -120,6 +120,29 @@ def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYST
 
 
 @transaction.atomic
+def join_by_provider(
+    *, organisation: Organisation, invitation_id: str, address: str | None, clock: Clock = SYSTEM_CLOCK
+) -> Membership:
+    """A new person without a password, in the organisation of the invitation, by the organisation's own provider.
+
+    `address`: what that provider says of them, and has verified. Whoever is here has had the link of the invitation in their
+    browser: the address alone is what any provider says. Raises NotFound, Forbidden, Conflict where there is an account.
+    """
+    invitation = invitations.invitation_use_by_id(organisation=organisation, invitation_id=invitation_id, clock=clock)
+    if address is None or address != invitation.email:
+        raise Forbidden(
+            "the provider does not say that you have the address which was invited, and that it was verified",
+            code="sso_other_address",
+        )
+    if not is_proof(invitation):
+        raise Forbidden("sign up by the link that is mailed to the address", code="address_not_confirmed")
+    user = accounts.user_invited(email=invitation.email, is_verified=invitation.is_mailed, clock=clock)
+    return tenants.member_add(
+        organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)
+    )
+
+
+@transaction.atomic
 def member_remove(*, organisation: Organisation, actor: str, membership_id: int, clock: Clock = SYSTEM_CLOCK) -> None:
     """Take a person out and revoke their keys of this organisation, for good: coming back makes none of them work again.
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TOLD_BEFORE = timedelta(days=7)
 """So long before a key expires its owner has a mail."""
+SSO_LASTS = timedelta(days=30)
+"""So long a key that was made in a session of single sign-on is good after its person has signed in by the provider last. Nobody
+tells us whom a provider does not know any more: whoever is out there is out here after that time."""
 LONGEST_LIFE = timedelta(days=3660)
 LONGEST_OVERLAP = timedelta(days=30)
 MOST_INSTANCES = 500

@@ -288,6 +288,7 @@ class ApiKey(models.Model):
     expiry_told_at = models.DateTimeField(null=True)  # its owner has had a mail, or has chosen so near a day
     previous_digest = models.CharField(max_length=64, default="", db_default="", blank=True)
     previous_until = models.DateTimeField(null=True)  # so long the secret before the present one is good as well
+    sso_until = models.DateTimeField(null=True)  # key_rules.SSO_LASTS; null: not made by an organisation's provider
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     last_used_address = models.CharField(max_length=64, default="", db_default="", blank=True)
@@ -328,10 +329,16 @@ class ApiKey(models.Model):
         return Limits(scopes, instances, is_bound=self.addresses is not None or self.expires_at is not None)
 
     def state_at(self, now: datetime) -> str:
-        """``active``, ``expired`` or ``revoked``."""
+        """``active``, ``asleep``, ``expired`` or ``revoked``."""
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+        if self.expires_at is not None and self.expires_at <= now:
+            return "expired"
+        return "asleep" if self.is_asleep_at(now) else "active"
+
+    def is_asleep_at(self, now: datetime) -> bool:
+        """Whether its person would have to sign in by the organisation's provider before it is good again."""
+        return self.sso_until is not None and self.sso_until <= now
 
     def is_rotating_at(self, now: datetime) -> bool:
         """Whether two secrets are good."""
@@ -347,6 +354,7 @@ class AccessKey(models.Model):
     name = models.CharField(max_length=128)
     secret_id = models.CharField(max_length=32, unique=True)
     made_with = models.CharField(max_length=16)  # fingerprint of the installation key
+    sso_until = models.DateTimeField(null=True)  # key_rules.SSO_LASTS; null: not made by an organisation's provider
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)

@@ -12,6 +12,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
+from controlplane.core.origin import for_some_instances
 from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class RolePermission(BasePermission):
         caller = caller_of(request)
         changes = request.method not in SAFE_METHODS and not self.looks_only
         caller.admit(changes=changes)
+        if caller.limits.instances is not None:
+            for_some_instances()
         caller.limits.admit(*_place_of(request), changes=changes)
         if changes and not caller.may_change:
             raise Forbidden("viewers may look, but not change anything")

@@ -48,6 +48,8 @@ NOT_BY_READING = frozenset({MESSAGES, BILLING, AUDIT, MEMBERS})
 """To look at these takes their own scope."""
 ANY = "any"
 """Any key at all: whom it speaks for."""
+NAMES = "names"
+"""No scope of a key: names and ids of instances are for whoever may do anything at one, so that they find their way to it."""
 
 GUARDS = frozenset({"allow_everyone_if_no_acl_found", "super_users", "audit"})
 """Members of an instance's configuration that say who may do what, or whether it is written down: they take `access`, too."""
@@ -57,6 +59,7 @@ _INSTANCE = "instances/<id:instance_id>"
 _TOPIC = f"{_INSTANCE}/topics/<str:topic>"
 BY_ADDRESS = (
     ("me", ANY),
+    ("instance-names", NAMES),
     ("operations/<id:operation_id>", ANY),  # whoever has begun something sees what becomes of it
     ("operations", READ),
     ("caps", READ),
@@ -108,15 +111,16 @@ BY_ADDRESS = (
 LOOK, CHANGE = "look", "change"
 CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
 """Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
-OF_ONESELF = ("api-keys", "sso")
-"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys, and connecting
-their own account of single sign-on. What else stands at these addresses is asked of owners by the views."""
+OF_ONESELF = ("api-keys", "access-keys/<id:access_key_id>", "sso")
+"""What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys, ending access
+keys that they made before they had it, and connecting their own account of single sign-on. What else stands at these addresses is
+asked of owners by the views."""
 NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
 _NOT_IN_ROLE = "your role does not include this"
 _NEEDS_PERSON = "a person decides this: service accounts change no keys, no members and no service accounts"
-OF_SOME_INSTANCES = ("me", "instances", "operations", "metrics")
+OF_SOME_INSTANCES = ("me", "instance-names", "instances", "operations", "metrics")
 """What has no instance in its address and yet is for a key of some instances: it is shown what belongs to these."""
 
 
@@ -131,6 +135,7 @@ class Limits:
     looks: frozenset[str] = frozenset()  # to look at, beside those of `scopes`
     is_role: bool = False  # a role of the organisation's own is part of it
     is_whole_key: bool = True  # the key beside the role has no limits, or there is none
+    finds: bool | None = None  # names of instances; None: as the scopes say
 
     @property
     def is_none(self) -> bool:
@@ -143,12 +148,21 @@ class Limits:
 
     def covers(self, scope: str, *, changes: bool) -> bool:
         """Whether it may change, or look at, what the scope is about."""
+        if scope == NAMES:
+            return not changes and self._finds
         if scope == ANY or self.has(scope):
             return True
         if changes:
             return False
         may_read = self.has(READ) or READ in self.looks
         return scope in self.looks or (scope not in NOT_BY_READING and may_read)
+
+    @property
+    def _finds(self) -> bool:
+        """Whether any of it is about instances: who belongs to the organisation is not."""
+        if self.finds is not None:
+            return self.finds
+        return self.scopes is None or bool((self.scopes | self.looks) - {MEMBERS})
 
     def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
         """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
@@ -175,7 +189,7 @@ class Limits:
             raise Forbidden(_NEEDS_ANOTHER, code="whole_key_needed")
         if self.covers(scope, changes=changes):
             return
-        needed = scope if changes or scope in NOT_BY_READING else READ
+        needed = READ if scope == NAMES or not (changes or scope in NOT_BY_READING) else scope
         if self.is_role and self.is_whole_key:
             raise Forbidden(f"your role does not include this: it needs the scope {needed}", code="not_in_role")
         raise Forbidden(f"this API key may not do that: it needs the scope {needed}", code="scope_needed")
@@ -231,6 +245,7 @@ def both(key: Limits, role: Limits) -> Limits:
         is_of_person=key.is_of_person,
         is_role=True,
         is_whole_key=key.is_none,
+        finds=key.covers(NAMES, changes=False) and role.covers(NAMES, changes=False),
     )
 
 

@@ -17,6 +17,9 @@ from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import came_by, current
 from controlplane.tenants.models import Membership, Organisation, Role
 
+MOST_SHOWN = 100
+"""Access keys on a page."""
+
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
@@ -35,6 +38,7 @@ class Caller:
     is_by_earlier_secret: bool = False  # of a key that has two: this one ends
     service_account: ServiceAccount | None = None
     custom_role: CustomRole | None = None  # in place of `role`, which is a viewer's then
+    is_by_sso: bool = False  # by a key that was made in a session which an organisation's provider had begun
     page: str | None = None  # the scope of the console's page where they are; None: by REST, or in no scope
 
     @property
@@ -61,8 +65,12 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """An operator of the service, by what is not limited."""
-        return self.user is not None and self.user.is_staff and self.limits.is_none
+        """An operator of the service, by what is not limited.
+
+        A key that was made by single sign-on is none's, whatever its person has become since: one organisation's provider would
+        have made it, and it would act in all.
+        """
+        return self.user is not None and self.user.is_staff and self.limits.is_none and not self.is_by_sso
 
     @property
     def actor(self) -> str:
@@ -178,6 +186,11 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         raise Unauthenticated("the service account of this API key is disabled", code="service_account_disabled")
     if key.expires_at is not None and key.expires_at <= now:
         raise Unauthenticated(f"the API key expired at {key.expires_at:%Y-%m-%d %H:%M} UTC", code="api_key_expired")
+    if key.is_asleep_at(now):
+        raise Unauthenticated(
+            "the API key was made by single sign-on: sign in by the provider of your organisation, and it is good again",
+            code="sso_key_asleep",
+        )
     address = current().address
     if not is_from(key, address):
         use_refused(key, address, now)
@@ -194,7 +207,12 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
     key = (
         AccessKey.objects.unscoped("the key decides the organisation")
         .select_related("user", "organisation")
-        .filter(secret_id=secret_id, revoked_at__isnull=True, user__is_active=True)
+        .filter(
+            Q(sso_until=None) | Q(sso_until__gt=SYSTEM_CLOCK.now()),
+            secret_id=secret_id,
+            revoked_at__isnull=True,
+            user__is_active=True,
+        )
         .first()
     )
     caller = key and _caller_with(key)
@@ -235,7 +253,14 @@ def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
     presented = key if isinstance(key, ApiKey) else None
     if membership is None or (presented is None and membership.custom_role is not None):
         return None  # what is signed is not asked by address: the table of scopes says nothing of it
-    return Caller(key.user, key.organisation, Role(membership.role), key=presented, custom_role=membership.custom_role)
+    return Caller(
+        key.user,
+        key.organisation,
+        Role(membership.role),
+        key=presented,
+        custom_role=membership.custom_role,
+        is_by_sso=key.sso_until is not None,
+    )
 
 
 def api_keys_of(caller: Caller) -> QuerySet[ApiKey]:
@@ -244,6 +269,12 @@ def api_keys_of(caller: Caller) -> QuerySet[ApiKey]:
     if caller.custom_role is None:
         return rows
     return rows.filter(user=caller.user, service_account=caller.service_account)
+
+
+def access_keys_standing(caller: Caller) -> list[AccessKey]:
+    """Access keys of the caller's own that were not revoked, the oldest first: with whatever role they were made."""
+    rows = access_key_list(organisation=caller.organisation).filter(user=caller.user, revoked_at=None)
+    return list(rows.order_by("created_at", "pk")[:MOST_SHOWN])
 
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:

@@ -15,6 +15,8 @@ SCOPES_HELP = "what it may do within the role of its owner, by kind of action; n
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 ADDRESSES_HELP = "CIDR blocks that it may be used from; null or left out: from anywhere"
 
+SSO_HELP = "made in a session of single sign-on: good until then, and longer once its owner signs in so again; null: not made so"
+
 
 class AccessKeyCreateSerializer(StrictSerializer):
     """What a new access key is to be called."""
@@ -89,6 +91,7 @@ class ApiKeySerializer(ApiKeyLimitsSerializer):
     previous_until = serializers.DateTimeField(
         allow_null=True, help_text="so long the secret before the last rotation is good as well; null: there is none"
     )
+    sso_until = serializers.DateTimeField(allow_null=True, help_text=SSO_HELP)
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -114,6 +117,7 @@ class AccessKeySerializer(serializers.Serializer[Any]):
     owner = serializers.EmailField(source="user.email")
     created_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
+    sso_until = serializers.DateTimeField(allow_null=True, help_text=SSO_HELP)
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 

@@ -15,7 +15,7 @@ from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
+from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
 from controlplane.tenants.models import Membership, Organisation, Role
@@ -52,6 +52,25 @@ def user_sign_up(
         with transaction.atomic():
             return User.objects.create_user(email, password, name=name, **known)
     except IntegrityError as error:  # whoever clicks twice signs up twice at once
+        raise taken from error
+
+
+def user_invited(*, email: str, is_verified: bool, clock: Clock = SYSTEM_CLOCK) -> User:
+    """A new person without a password: an organisation's provider signs them in. Raises Conflict where there is an account.
+
+    To be called for whoever has the link of an invitation: nobody else learns from it who has an account.
+    """
+    taken = Conflict(
+        "there is an account with this address: sign in to it, join, and connect it to the provider then",
+        code="account_exists",
+    )
+    if User.objects.filter(email=email).exists():
+        raise taken
+    known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
+    try:
+        with transaction.atomic():
+            return User.objects.create_user(email, None, **known)
+    except IntegrityError as error:
         raise taken from error
 
 
@@ -110,17 +129,19 @@ def api_key_create(
     addresses: Sequence[str] | None = None,
     expires_at: datetime | None = None,
     by: ApiKey | None = None,
+    sso_until: datetime | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[ApiKey, str]:
     """A new key, and its text: the only time that it can be seen. None: no limit of this kind.
 
-    `by` is the key that asks for it, if one does. Of `instances` none is looked up: an id that is not the organisation's opens
-    nothing. Raises Invalid, Forbidden, Unauthenticated.
+    `by` is the key that asks for it, if one does. `sso_until`: an organisation's provider has begun the session that asks; a key
+    that was made so makes such keys. Of `instances` none is looked up: an id that is not the organisation's opens nothing.
+    Raises Invalid, Forbidden, Unauthenticated.
     """
     name = name_checked(name)
     _keys_may_be_made(organisation, user, by)
     limits = {"scopes": scopes, "instances": instances, "addresses": addresses, "expires_at": expires_at}
-    whose = {"organisation": organisation, "user": user}
+    whose = {"organisation": organisation, "user": user, "sso_until": _sso_until(by, sso_until)}
     return api_key_save(whose=whose, actor=user.email, name=name, limits=limits, now=clock.now())
 
 
@@ -147,8 +168,15 @@ def api_key_save(
     detail = {member: value for member, value in key_rules.shown(key).items() if value is not None}
     if key.service_account is not None:
         detail["service_account"] = key.service_account.id
+    if key.sso_until is not None:
+        detail["single_sign_on"] = True
     audit.record(organisation=key.organisation, actor=actor, action="api_key.create", target=key.id, detail=detail)
     return key, new.text
+
+
+def _sso_until(by: ApiKey | None, sso_until: datetime | None) -> datetime | None:
+    """Of what the session or the key makes that asks."""
+    return sso_until if by is None else by.sso_until
 
 
 def _keys_may_be_made(organisation: Organisation, user: User, by: ApiKey | None) -> None:
@@ -175,12 +203,14 @@ def api_key_rotate(
     key_id: str,
     overlap: timedelta,
     by: ApiKey | None = None,
+    sso_until: datetime | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[ApiKey, str]:
     """Another secret for a key of one's own, or as an owner of a service account's, and its text: the only time that it is seen.
 
     The secret of before is good for `overlap` more; none: it ends at once, and so does one that has still been good from an
-    earlier rotation. `by` is the key that asks for it, if one does.
+    earlier rotation. `by` is the key that asks for it, if one does. `sso_until`: an organisation's provider has begun the session
+    that asks: from then on a person's key is as one that was made so, since whoever sits there has the new secret.
 
     Raises NotFound, Forbidden, Invalid, Conflict, Unauthenticated.
     """
@@ -202,7 +232,9 @@ def api_key_rotate(
     new = keys.generate(random.SystemRandom(), key.prefix)
     key.previous_digest, key.previous_until = (key.digest, now + overlap) if overlap else ("", None)
     key.digest = new.digest
-    key.save(update_fields=["digest", "previous_digest", "previous_until"])
+    if key.service_account_id is None:
+        key.sso_until = _sso_until(by, sso_until) or key.sso_until
+    key.save(update_fields=["digest", "previous_digest", "previous_until", "sso_until"])
     detail = {"previous_until": key.previous_until.isoformat() if key.previous_until else None}
     audit.record(organisation=organisation, actor=user.email, action="api_key.rotate", target=key.id, detail=detail)
     return key, new.text
@@ -265,6 +297,32 @@ def member_keys_revoke(*, organisation: Organisation, actor: str, user: User, cl
 
 
 @transaction.atomic
+def sso_keys_prolong(*, organisation: Organisation, user: User, until: datetime) -> None:
+    """The organisation's provider has signed the person in again: keys that were made so are good until then."""
+    for rows in (ApiKey.objects.for_organisation(organisation), AccessKey.objects.for_organisation(organisation)):
+        rows.filter(user=user, revoked_at=None, sso_until__isnull=False).update(sso_until=until)
+
+
+@transaction.atomic
+def sso_keys_revoke(
+    *, organisation: Organisation, actor: str, user: User | None = None, clock: Clock = SYSTEM_CLOCK
+) -> int:
+    """Keys that were made in sessions of single sign-on end with what had begun those; how many. `user`: this person's alone.
+
+    The caller has ended what such keys are made by, in this transaction: then none is missed that is being made at that moment.
+    """
+    whose = {} if user is None else {"user": user}
+    made_so = {"revoked_at": None, "sso_until__isnull": False, **whose}
+    ended = list(ApiKey.objects.for_organisation(organisation).filter(**made_so).values_list("pk", flat=True))
+    for key_id in ended:
+        api_key_revoke(organisation=organisation, actor=actor, key_id=key_id, clock=clock)
+    pairs = list(AccessKey.objects.for_organisation(organisation).filter(**made_so).values_list("pk", flat=True))
+    for key_id in pairs:
+        access_key_revoke(organisation=organisation, actor=actor, key_id=key_id, clock=clock)
+    return len(ended) + len(pairs)
+
+
+@transaction.atomic
 def access_key_create(
     *, organisation: Organisation, user: User, name: str, by: ApiKey | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AccessKey, str]:
@@ -287,6 +345,7 @@ def access_key_create(
         name=name,
         secret_id=access_keys.secret_id(source),
         made_with=access_keys.fingerprint(installed[0]),
+        sso_until=_sso_until(by, None),
         created_at=clock.now(),
     )
     key.save(force_insert=True)

@@ -16,7 +16,7 @@ from django.db import transaction
 from controlplane.admission import installed, rules, selectors
 from controlplane.admission.models import ClusterRoom, OrganisationCap
 from controlplane.clusters.models import PhysicalCluster
-from controlplane.core import audit
+from controlplane.core import audit, sums
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterFull, FieldProblem, Invalid, OrganisationCapReached, PriceUnconfirmed
 from controlplane.tenants.models import Organisation
@@ -63,10 +63,11 @@ def _check_caps(
     found = rules.exceeded(selectors.caps_of(organisation, currency=plan.currency), others, before=before, after=after)
     if found:
         said = {
-            each: rules.sentence_of(each, has="the organisation may have", currency=plan.currency) for each in found
+            each: sums.shown(rules.sentence_of(each, has="the organisation may have", currency=plan.currency))
+            for each in found
         }
         detail = f"{'; '.join(said.values())}. {selectors.how_to_raise(organisation)}"
-        raise OrganisationCapReached(detail, errors=_beside(said), members=_members(found))
+        raise OrganisationCapReached(detail, errors=_beside(said), members=_members(found, with_sums=sums.are_told()))
 
 
 def _check_cluster(
@@ -110,8 +111,9 @@ def _beside(said: Mapping[Exceeded, str]) -> list[FieldProblem]:
     return [FieldProblem(each.resource if each.resource in rules.SIZES else "", text) for each, text in said.items()]
 
 
-def _members(found: tuple[Exceeded, ...]) -> dict[str, object]:
-    return {"exceeded": [each.document() for each in found]}
+def _members(found: tuple[Exceeded, ...], *, with_sums: bool = True) -> dict[str, object]:
+    documents = [each.document() for each in found]
+    return {"exceeded": documents if with_sums else [each | {"limit": None, "used": None} for each in documents]}
 
 
 @transaction.atomic

@@ -30,6 +30,7 @@ from controlplane.api.serializers import (
     StrictIntegerField,
     StrictSerializer,
 )
+from controlplane.core import sums
 from controlplane.core.text import LONGEST_NAME
 
 LONGEST_CODE = 64
@@ -161,8 +162,7 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
         source="told.actor",
         help_text='an email, "system", "operator" for one of the service, or empty where nobody did it',
     )
-    detail = serializers.CharField(
-        source="told.detail",
+    detail = serializers.SerializerMethodField(
         help_text="more about it: why an operation failed, what a policy did, what sizes were and are, when unread records may "
         "expire, or that some may have; or empty",
     )
@@ -170,6 +170,9 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
         source="told.before", allow_null=True, help_text="of a resize; null: not known, or no resize"
     )
     after = EventSizesSerializer(source="told.after", allow_null=True, help_text="of a resize; else null")
+
+    def get_detail(self, row: Any) -> str:
+        return sums.shown(row.told.detail)
 
 
 class InstanceEventPageSerializer(serializers.Serializer[Any]):

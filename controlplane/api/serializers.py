@@ -126,8 +126,11 @@ class ExceededSerializer(serializers.Serializer[Any]):
     """A resource of which too little is left. Amounts in its own unit; money as text."""
 
     resource = serializers.CharField(help_text="such as bandwidth_mib_per_s or price_per_month")
-    limit = serializers.JSONField()
-    used = serializers.JSONField(help_text="now")
+    limit = serializers.JSONField(
+        allow_null=True,
+        help_text="null, as is used: of the organisation as a whole, to a role or key of some instances",
+    )
+    used = serializers.JSONField(allow_null=True, help_text="now")
     asked = serializers.JSONField(help_text="how much more")
 
 

@@ -85,6 +85,7 @@ ACCESS_KEY_REVOKE = Call("DELETE", "/access-keys/{access_key_id}")
 OPERATIONS = Call("GET", "/operations")
 OPERATION = Call("GET", "/operations/{operation_id}")
 
+INSTANCE_NAMES = Call("GET", "/instance-names")
 INSTANCES = Call("GET", "/instances")
 INSTANCE_CREATE = Call("POST", "/instances")
 INSTANCE = Call("GET", _INSTANCE)

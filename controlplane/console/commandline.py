@@ -24,6 +24,7 @@ _I = "instance_id"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instances": ("instance list",),
+    "instance_names": ("instance names",),
     "instance_new": ("instance create --bandwidth 5 --storage 10 --partitions 60 --cidr 10.0.0.0/8 my-instance",),
     "instance": ("instance show", _I),
     "instance_quota": ("quota allocation", _I),

@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.console.places import rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound
+from controlplane.core.origin import for_some_instances
 from controlplane.sso.selectors import entry_check
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def _tenant_page(
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
+        if caller.limits.instances is not None:
+            for_some_instances()
         if not is_own:
             caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
         if changes and not may_change(caller):

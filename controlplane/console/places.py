@@ -6,6 +6,7 @@ has no address of REST by its name is closed to roles of an organisation's own, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controlplane.accounts.scopes import PREFIX, scope_of
@@ -53,8 +54,71 @@ FIRST = (
     ("bills", "bills"),
     ("organisation_audit", "audit"),
     ("members", "members"),
+    ("instance_names", "instance-names"),
 )
 """Where somebody comes to, by what they may look at: name of a page, and its address. Their own keys are open to everybody."""
+
+
+MENU = (
+    ("instances", "instances"),
+    ("instance_names", "instance-names"),
+    ("operations", "operations"),
+    ("bills", "bills"),
+    ("caps", "caps"),
+    ("keys", "keys"),
+    ("service_accounts", "service-accounts"),
+    ("roles", "roles"),
+    ("members", "members"),
+    ("organisation_audit", "audit"),
+)
+"""What the menu leads to, in its order: name of a page, and its address."""
+OF_INSTANCE = (
+    ("instance", "", "Overview"),
+    ("topics", "/topics", "Topics"),
+    ("groups", "/groups", "Groups"),
+    ("transactions", "/transactions", "Transactions"),
+    ("instance_mirrors", "/mirrors", "Mirrors"),
+    ("instance_loads", "/lake-loads", "Lake loads"),
+    ("instance_connections", "/connections", "Connections"),
+    ("instance_access", "/access", "Access"),
+    ("users", "/users", "Users"),
+    ("acls", "/acls", "ACLs"),
+    ("instance_audit", "/audit", "Audit"),
+    ("instance_quota", "/quota", "Quota"),
+    ("alarms", "/alarms", "Alarms"),
+    ("instance_events", "/timeline", "Events"),
+    ("instance_history", "/history", "History"),
+    ("instance_usage", "/usage", "Usage"),
+    ("instance_bill", "/bill", "Bill"),
+    ("instance_settings", "/settings", "Settings"),
+)
+"""Pages of an instance: name, address within the instance's, and title."""
+
+
+def menu_of(limits: Limits) -> frozenset[str]:
+    """Names of pages that the menu leads to: those that are open. Who sees instances needs no list of their names."""
+    found = {name for name, address in MENU if is_open(limits, address)}
+    return frozenset(found - {"instance_names"} if "instances" in found else found)
+
+
+def tabs_of(limits: Limits) -> frozenset[str]:
+    """Names of pages of an instance that are open, whichever instance it is."""
+    return frozenset(name for name, rest, _ in OF_INSTANCE if is_open(replace(limits, instances=None), f"{_I}{rest}"))
+
+
+def pages_open(limits: Limits) -> list[tuple[str, str]]:
+    """The same: their names for `{% url %}`, and titles."""
+    tabs = tabs_of(limits)
+    return [(f"console:{name}", title) for name, _, title in OF_INSTANCE if name in tabs]
+
+
+def is_open(limits: Limits, address: str) -> bool:
+    """Whether a page may be looked at."""
+    try:
+        limits.admit(rest_of(address, changes=False), {}, changes=False)
+    except Forbidden:
+        return False
+    return True
 
 
 def rest_of(route: str, *, changes: bool) -> str:
@@ -73,10 +137,4 @@ def scope_of_page(route: str) -> str | None:
 
 def first_page(limits: Limits) -> str:
     """The name of the page of an organisation that somebody comes to who has named none."""
-    for name, address in FIRST:
-        try:
-            limits.admit(rest_of(address, changes=False), {}, changes=False)
-        except Forbidden:
-            continue
-        return name
-    return "keys"
+    return next((name for name, address in FIRST if is_open(limits, address)), "keys")

@@ -24,7 +24,6 @@ from controlplane.console.forms.accounts import ProofForm
 from controlplane.console.page import SSO
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, TooManyAttempts
-from controlplane.core.origin import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +99,7 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
 
 def _check(request: HttpRequest, text: str) -> None:
     """Tries are counted: a session that was left open is no way to the password."""
-    counted = {"email": request.user.email, "address": address_of(request), "what": attempts.PROOF}
+    counted = passkey_tries.proof_counted(request)
     attempts.attempt_begin(**counted)
-    proof_check(user=request.user, text=text)
+    proof_check(user=request.user, text=text, only_in=passkey_tries.proof_told_in(request))
     attempts.attempt_succeeded(**counted)

@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from controlplane.accounts.standing import is_unconfirmed
 from controlplane.console.commandline import command_of
 from controlplane.console.page import SSO
+from controlplane.console.places import first_page, menu_of, tabs_of
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -26,13 +27,18 @@ MOST_IN_SWITCHER = 50
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """What console/base.html draws around a page. Costs one query, and none on pages that show no switcher."""
+    """What console/base.html draws around a page; it leads nowhere that the caller's role does not open.
+
+    Costs one query, and none on pages that show no switcher.
+    """
     caller = getattr(request, "caller", None)
     user = getattr(request, "user", None)
     context: dict[str, Any] = {"theme": theme_of(request), "themes": THEMES, "caller": caller}
     if caller is not None:
         context["org"] = caller.organisation
         context["by_cli"] = _command(request)
+        context["first_page"] = f"console:{first_page(caller.limits)}"
+        context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)

@@ -17,12 +17,15 @@ from django.db import transaction
 from django.shortcuts import redirect
 
 from controlplane.accounts.identity.engine import stored_key
+from controlplane.accounts.identity.links import address_of as own_address
+from controlplane.accounts.key_rules import SSO_LASTS
 from controlplane.accounts.models import Session
 from controlplane.console.page import SSO
 from controlplane.console.views.errors import error_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Forbidden, Invalid, NotFound
-from controlplane.sso.selectors import link_standing
+from controlplane.sso import services
+from controlplane.sso.selectors import link_held, link_standing
 from controlplane.sso.services import Begun
 
 if TYPE_CHECKING:
@@ -37,13 +40,22 @@ WITHIN = timedelta(minutes=10)
 LASTS = timedelta(hours=12)
 """Such a session, whatever is done in it: the provider is asked again, and whoever is out there is out here."""
 ANYWHERE = {"home", "prices", "sign_in", "sign_out", "theme", "language", "passkey_challenge"}
-SIGN_IN, CONNECT = "sign_in", "connect"
+SIGN_IN, CONNECT, JOIN = "sign_in", "connect", "join"
 _STATE = "sso_begun"
 _BYTES = 32
 
 
-def begin(request: HttpRequest, provider: SsoProvider, purpose: str) -> Begun:
-    """Kept in the session until the person is back, for ten minutes, once; one of before is worth nothing."""
+def way(request: HttpRequest, provider: SsoProvider, purpose: str, invitation_id: str = "") -> str:
+    """A link of the page, not a redirect: a form may lead nowhere but to this site (Content-Security-Policy)."""
+    begun = begin(request, provider, purpose, invitation_id)
+    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back", begun.organisation_id))
+
+
+def begin(request: HttpRequest, provider: SsoProvider, purpose: str, invitation_id: str = "") -> Begun:
+    """Kept in the session until the person is back, for ten minutes, once; one of before is worth nothing.
+
+    `invitation_id`: whose link they have opened, to be accepted.
+    """
     begun = Begun(
         organisation_id=provider.organisation_id,
         issuer=provider.issuer,
@@ -51,6 +63,7 @@ def begin(request: HttpRequest, provider: SsoProvider, purpose: str) -> Begun:
         state=secrets.token_urlsafe(_BYTES),
         nonce=secrets.token_urlsafe(_BYTES),
         verifier=secrets.token_urlsafe(_BYTES),
+        invitation_id=invitation_id,
     )
     at = SYSTEM_CLOCK.now().isoformat()
     request.session[_STATE] = {"for": purpose, "at": at, "user": request.user.pk, "begun": asdict(begun)}
@@ -79,6 +92,19 @@ def back(request: HttpRequest, state: str) -> tuple[str, Begun]:
 def is_by_sso(request: HttpRequest) -> bool:
     """Whether a provider has begun this session."""
     return MARK in request.session
+
+
+def keys_until(request: HttpRequest) -> datetime | None:
+    """For how long a key is good at first that this session makes; None: as long as any. Within the caller's transaction.
+
+    The link stays until that has ended, so that whoever ends it misses no key. Raises Forbidden: it has ended meanwhile.
+    """
+    mark = request.session.get(MARK)
+    if mark is None:
+        return None
+    if link_held(mark["link"], request.user.pk) is None:
+        raise Forbidden("single sign-on has ended meanwhile: sign in again", code="sso_session")
+    return SYSTEM_CLOCK.now() + SSO_LASTS
 
 
 class SingleSignOnMiddleware:

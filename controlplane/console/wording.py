@@ -22,6 +22,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext
 from django.utils.translation.trans_real import translation
 
+from controlplane.core import sums
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -36,9 +38,14 @@ LEAST_LETTERS = 5
 
 
 def worded(value: Any) -> Any:
-    """`value` in the language of the page; itself in English, where no translation is known, and where it is no text."""
+    """`value` in the language of the page; itself in English, where no translation is known, and where it is no text.
+
+    Whoever is for some instances alone reads no sums of the organisation in it (core/sums.py).
+    """
     if isinstance(value, list):
         return [worded(each) for each in value]
+    if isinstance(value, str) and not isinstance(value, SafeString) and not sums.are_told():
+        value = sums.without(value)
     if not isinstance(value, str | Promise) or isinstance(value, SafeString) or is_english():
         return value
     return _worded(str(value), get_language() or settings.LANGUAGE_CODE)

@@ -15,4 +15,5 @@ checks          what this installation must have before it starts
 kept            what is kept in the cache, which may be away
 logs            what is not worth a line
 portions        a long list in parts (pure)
+sums            what tells of an organisation as a whole is left out for whoever is for some instances alone
 """

@@ -30,6 +30,7 @@ class Origin:
     address: str = ""
     key: str = ""  # id of the API key or access key; empty: a session of the console
     agent: str = ""  # what the program says that it is
+    sees_whole: bool = True  # False: the caller is for some instances of the organisation alone (sums.py)
 
 
 _CURRENT: ContextVar[Origin | None] = ContextVar("origin", default=None)
@@ -45,6 +46,13 @@ def came_by(key: str) -> None:
     origin = _CURRENT.get()
     if origin is not None:
         origin.key = key
+
+
+def for_some_instances() -> None:
+    """Whoever asks is for some instances of their organisation, and is told nothing of it as a whole."""
+    origin = _CURRENT.get()
+    if origin is not None:
+        origin.sees_whole = False
 
 
 def address_of(request: HttpRequest) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.core import sums
 from controlplane.core.models import OperationState, StepState
 
 
@@ -14,7 +15,10 @@ class StepSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     state = serializers.ChoiceField(choices=StepState.choices)
-    note = serializers.CharField(help_text="what it waits for, or what it did")
+    note = serializers.SerializerMethodField(help_text="what it waits for, or what it did")
+
+    def get_note(self, step: Any) -> str:
+        return sums.shown(step["note"])
 
 
 class OperationSerializer(serializers.Serializer[Any]):
@@ -36,7 +40,7 @@ class OperationSerializer(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
     def get_error(self, operation: Any) -> str | None:
-        return operation.error or None
+        return sums.shown(operation.error) or None
 
     def get_error_code(self, operation: Any) -> str | None:
         return operation.error_code or None

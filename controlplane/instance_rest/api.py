@@ -21,6 +21,8 @@ from controlplane.instance_rest.serializers import (
     InstanceChangeSerializer,
     InstanceCreateSerializer,
     InstanceDestroySerializer,
+    InstanceNamePageSerializer,
+    InstanceNameSerializer,
     InstancePageSerializer,
     InstanceSerializer,
     OperatorsLimitsSerializer,
@@ -84,6 +86,21 @@ def _limits_shown(_view: APIView, _request: Request, ids: Mapping[str, Any]) -> 
 def etag_of(instance: Instance) -> str:
     """Of what is shown of it, but for what is measured."""
     return preconditions.etag_of(instance.generation, instance.state, usual=InstanceState.RUNNING)
+
+
+class InstanceNamesApi(APIView):
+    """/api/v1/instance-names."""
+
+    @extend_schema(responses=InstanceNamePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Names and ids of the instances that the key, or the role behind it, is for, and nothing else of them.
+
+        For whoever may do anything at an instance, so that they find it: also without a scope that looks at instances.
+        """
+        caller = caller_of(request)
+        rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
+        instances, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(InstanceNameSerializer(instances, many=True).data, following))
 
 
 class InstancesApi(APIView):

@@ -17,6 +17,7 @@ from controlplane.api.serializers import (
     StrictIntegerField,
     StrictSerializer,
 )
+from controlplane.core import sums
 from controlplane.core.text import LONGEST_NAME
 from controlplane.core.whitelist import whitelist_problems
 from controlplane.health.serializers import HealthSerializer
@@ -374,7 +375,7 @@ class SentenceField(serializers.CharField):
     """A sentence; null instead of none."""
 
     def to_representation(self, value: str) -> str | None:  # type: ignore[override]
-        return super().to_representation(value) or None
+        return sums.shown(super().to_representation(value)) or None
 
 
 class ScheduledChangeSerializer(serializers.Serializer[Any]):
@@ -440,6 +441,20 @@ class InstancePageSerializer(serializers.Serializer[Any]):
     """An organisation's instances, a page at a time."""
 
     items = InstanceSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class InstanceNameSerializer(serializers.Serializer[Any]):
+    """What an instance is called, and its id."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+
+
+class InstanceNamePageSerializer(serializers.Serializer[Any]):
+    """Names of instances, a page at a time."""
+
+    items = InstanceNameSerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 

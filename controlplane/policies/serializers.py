@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.serializers import NumberField, StrictBooleanField, StrictIntegerField, StrictSerializer
+from controlplane.core import sums
 from controlplane.instances.validation import MOST_STORAGE_GIB
 from controlplane.policies.rules import (
     DEFAULT_FLOOR_MIN,
@@ -119,7 +120,7 @@ def disk_body(view: DiskView) -> dict[str, Any]:
     body = {
         **asdict(view.rule),
         "used_percent": view.used_percent,
-        "problem": view.problem or None,
+        "problem": sums.shown(view.problem) or None,
         "problem_since": view.problem_at,
         "shortened_topics": view.shortened,
         "operation_id": view.running.pk if view.running else None,

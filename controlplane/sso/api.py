@@ -44,7 +44,10 @@ class SsoApi(APIView):
     @extend_schema(request=SsoChangeSerializer, responses=SsoSerializer, tags=TAGS)
     @dry_runs.rehearsed()
     def patch(self, request: Request) -> Response:
-        """In force or not, required or not. Out of force, nobody signs in by it, and whoever has is signed out."""
+        """In force or not, required or not.
+
+        Out of force, nobody signs in by it, whoever has is signed out, and API keys end that were made so.
+        """
         body = SsoChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller, wanted = caller_of(request), body.validated_data
@@ -59,7 +62,10 @@ class SsoApi(APIView):
     @extend_schema(responses={204: None}, tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request) -> Response:
-        """Nobody signs in by it any more, whoever has is signed out, and members are connected to it no more."""
+        """Nobody signs in by it any more, whoever has is signed out, and members are connected to it no more.
+
+        API keys that were made in its sessions are revoked.
+        """
         caller = caller_of(request)
         services.provider_remove(organisation=caller.organisation, actor=caller.actor)
         return Response(status=204)

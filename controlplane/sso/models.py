@@ -20,6 +20,9 @@ class SsoProvider(models.Model):
     label = models.CharField(max_length=128)
     is_on = models.BooleanField(default=False)
     is_required = models.BooleanField(default=False)
+    required_at = models.DateTimeField(
+        null=True
+    )  # since when: a second factor of then is an owner's way in; null: it is not
     tested_at = models.DateTimeField(
         null=True
     )  # when a member was last signed in by it as a test; null: as it is now, never

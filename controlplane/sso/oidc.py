@@ -43,6 +43,16 @@ class Endpoints:
     keys: str
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom an ID token names."""
+
+    subject: str
+    address: str | None = None
+    """In lower case; None: it names none, or does not say that it was verified. What it says decides nothing but whether an
+    invitation of this organisation was for this person: a provider says what it likes."""
+
+
 def document_url(issuer: str) -> str:
     """Where a provider publishes its document."""
     return issuer.rstrip("/") + "/.well-known/openid-configuration"
@@ -74,13 +84,20 @@ def object_of(data: bytes) -> dict[str, Any]:
 
 
 def authorization_url(
-    endpoints: Endpoints, *, client_id: str, redirect_uri: str, state: str, nonce: str, verifier: str
+    endpoints: Endpoints,
+    *,
+    client_id: str,
+    redirect_uri: str,
+    state: str,
+    nonce: str,
+    verifier: str,
+    asks_address: bool = False,
 ) -> str:
     """Where the person is sent. PKCE with S256."""
     challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     asked = {
         "response_type": "code",
-        "scope": "openid",
+        "scope": "openid email" if asks_address else "openid",
         "client_id": client_id,
         "redirect_uri": redirect_uri,
         "state": state,
@@ -92,7 +109,9 @@ def authorization_url(
     return f"{endpoints.authorization}{joint}{urlencode(asked)}"
 
 
-def subject_of(token: str, *, keys: Sequence[TokenKey], issuer: str, client_id: str, nonce: str, now_s: float) -> str:
+def identity_of(
+    token: str, *, keys: Sequence[TokenKey], issuer: str, client_id: str, nonce: str, now_s: float
+) -> Identity:
     """Whom an ID token names. Raises ProviderProblem."""
     if len(token) > LONGEST_TOKEN:
         raise ProviderProblem("its ID token is too long")
@@ -126,7 +145,15 @@ def subject_of(token: str, *, keys: Sequence[TokenKey], issuer: str, client_id: 
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise ProviderProblem("its ID token names nobody")
-    return subject
+    return Identity(subject, _address(claims))
+
+
+def _address(claims: dict[str, Any]) -> str | None:
+    """Letters of ASCII alone: some others are written as ASCII in lower case, and are another's."""
+    address = claims.get("email")
+    if claims.get("email_verified") is not True or not isinstance(address, str) or not address.isascii():
+        return None
+    return address.lower()
 
 
 def _times_check(claims: dict[str, Any], now_s: float) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
+from controlplane.accounts.models import User
 from controlplane.core.errors import Forbidden, NotFound
 from controlplane.sso.models import SsoLink, SsoProvider
+from controlplane.tenants.models import Membership, Role
 
 if TYPE_CHECKING:
-    from controlplane.accounts.models import User
     from controlplane.accounts.selectors import Caller
     from controlplane.tenants.models import Organisation
 
@@ -50,12 +53,44 @@ def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
     return link if provider is not None and link is not None and provider.issuer == link.issuer else None
 
 
+def link_held(link_id: int, user_id: int | None) -> SsoLink | None:
+    """The same, and the membership is held until the transaction has ended, as by whoever ends a link: no key is missed then."""
+    link = SsoLink.objects.unscoped("a session says which").filter(pk=link_id).first()
+    if link is None:
+        return None
+    list(Membership.objects.select_for_update().filter(pk=link.membership_id).values_list("pk"))
+    return link_standing(link_id, user_id)
+
+
 def provider_keeping_out(caller: Caller, *, is_by_sso: bool) -> SsoProvider | None:
     """The one by which this sign-in would have to be; None: they are in."""
-    if is_by_sso or (caller.may_manage and caller.person.second_factor_at is not None):
+    provider = None if is_by_sso else provider_of(caller.organisation)
+    if provider is None or not (provider.is_on and provider.is_required):
         return None
-    provider = provider_of(caller.organisation)
-    return provider if provider is not None and provider.is_on and provider.is_required else None
+    return None if caller.may_manage and gets_in_without(caller.person, provider) else provider
+
+
+def gets_in_without(owner: User, provider: SsoProvider) -> bool:
+    """Whether the owner's second factor was there when single sign-on was made a rule.
+
+    One that is younger says nothing: whoever has no more than the password sets one up, a passkey as well as an app.
+    """
+    since, required = owner.second_factor_at, provider.required_at
+    return since is not None and required is not None and since <= required
+
+
+def owners_without(provider: SsoProvider) -> list[str]:
+    """Addresses of the owners who get in without the provider; where it is not required, of those who would if it were now."""
+    has_factor = Q(second_factor_at__isnull=False)
+    if provider.required_at is not None:
+        has_factor = Q(second_factor_at__lte=provider.required_at)
+    owners = User.objects.filter(
+        has_factor,
+        is_active=True,
+        memberships__organisation=provider.organisation_id,
+        memberships__role=Role.OWNER,
+    )
+    return list(owners.order_by("email").values_list("email", flat=True))
 
 
 def connect_check(caller: Caller, *, is_by_sso: bool) -> None:
@@ -67,10 +102,17 @@ def connect_check(caller: Caller, *, is_by_sso: bool) -> None:
 def entry_check(caller: Caller, *, is_by_sso: bool) -> None:
     """Where an organisation requires it, other sign-ins do not lead in. Raises Forbidden.
 
-    Owners with a second factor get in: else a provider that is away, or was set wrongly, locks everybody out.
+    Owners get in whose second factor was there before: else a provider that is away, or was set wrongly, locks everybody out.
     """
     provider = provider_keeping_out(caller, is_by_sso=is_by_sso)
-    if provider is not None:
+    if provider is None:
+        return
+    if caller.may_manage and caller.person.second_factor_at is not None:
         raise Forbidden(
-            f"{caller.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
+            f"{caller.organisation.name} requires its members to sign in by {provider.label}, and your second factor was set up "
+            "after that: it is no way in",
+            code="sso_needed",
         )
+    raise Forbidden(
+        f"{caller.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
+    )

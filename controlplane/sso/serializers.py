@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from controlplane.accounts.identity.links import address_of
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictSerializer
+from controlplane.sso.selectors import owners_without
 from controlplane.sso.services import LONGEST, LONGEST_LABEL, LONGEST_SECRET
 
 
@@ -39,7 +40,7 @@ class SsoChangeSerializer(StrictSerializer):
     )
     required = StrictBooleanField(
         required=False,
-        help_text="members get into the console by it alone, but for owners with a second factor of their own",
+        help_text="members get into the console by it alone, but for owners whose second factor was there before",
     )
 
 
@@ -51,12 +52,19 @@ class SsoSerializer(serializers.Serializer[Any]):
     client_id = serializers.CharField()
     in_force = serializers.BooleanField(source="is_on")
     required = serializers.BooleanField(source="is_required")
+    owners_without = serializers.SerializerMethodField(
+        help_text="owners who get in without the provider, by a second factor that was there when it was made a rule; while it "
+        "is not required, those who would if it were now"
+    )
     tested_at = serializers.DateTimeField(
         allow_null=True, help_text="when an owner last connected their own account; null: not since it was set"
     )
     created_at = serializers.DateTimeField()
     redirect_uri = serializers.SerializerMethodField(help_text="where it sends people back to: it has to know this")
     sign_in_url = serializers.SerializerMethodField(help_text="where members sign in by it")
+
+    def get_owners_without(self, row: Any) -> list[str]:
+        return owners_without(row)
 
     def get_redirect_uri(self, row: Any) -> str:
         return address_of("console:sso_back", row.organisation_id)

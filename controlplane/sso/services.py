@@ -5,6 +5,12 @@ set                   counts for nothing yet; what was tested before is worth no
 an owner connects     who signs in there once, while signed in here otherwise, is linked, and that is the test
 in force              by an owner, once it was tested as it is
 ====================  ==================================================================================================
+
+Somebody who is invited and has no account comes in by it as well (`invited_join`): by the link of the invitation, as whoever the
+organisation's own provider says has the invited address. An account that is there already is never entered on a provider's word.
+
+What was made in a session that a provider has begun ends with what had begun it: sessions name the row that they came by, keys
+that were made in one are revoked where the connection ends, or the provider, or it is put out of force.
 """
 
 from __future__ import annotations
@@ -15,7 +21,11 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from controlplane.accounts import joining
+from controlplane.accounts import services as accounts
 from controlplane.accounts.identity import links
+from controlplane.accounts.key_rules import SSO_LASTS
+from controlplane.accounts.owners import owners_write
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
@@ -30,7 +40,10 @@ from controlplane.tenants.models import Membership
 from controlplane.token_issuers import installed
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from controlplane.accounts.models import User
+    from controlplane.sso.oidc import Identity
     from controlplane.tenants.models import Organisation
 
 LONGEST, LONGEST_LABEL, LONGEST_SECRET = 255, 128, 1024
@@ -46,6 +59,7 @@ class Begun:
     state: str
     nonce: str
     verifier: str
+    invitation_id: str = ""  # that is to be accepted
 
 
 def provider_set(
@@ -58,7 +72,11 @@ def provider_set(
     label: str,
     clock: Clock = SYSTEM_CLOCK,
 ) -> SsoProvider:
-    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Conflict."""
+    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Conflict.
+
+    Sessions that it has begun end. Keys that were made in them stay where the issuer stays: a new secret of the client is no
+    reason to stop programs.
+    """
     label = name_checked(label, field="label")
     if not installed.places():
         raise Conflict("this installation asks no providers: its operators have to list their hosts", code="sso_off")
@@ -80,6 +98,7 @@ def provider_set(
         else before.client_secret
     )
     with transaction.atomic():
+        held = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
         row, _ = SsoProvider.objects.for_organisation(organisation).update_or_create(
             organisation=organisation,
             defaults={
@@ -89,6 +108,7 @@ def provider_set(
                 "label": label,
                 "is_on": False,
                 "is_required": False,
+                "required_at": None,
                 "tested_at": None,
             },
             create_defaults={
@@ -101,17 +121,25 @@ def provider_set(
             },
         )
         _sessions_end(organisation)
+        if held is not None and held.issuer != issuer:
+            accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
         _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
     return row
 
 
 @transaction.atomic
 def provider_switch(
-    *, organisation: Organisation, actor: str, is_on: bool | None = None, is_required: bool | None = None
+    *,
+    organisation: Organisation,
+    actor: str,
+    is_on: bool | None = None,
+    is_required: bool | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> SsoProvider:
     """In force or not, required or not; None: as it is. Out of force it is not required either.
 
-    Raises NotFound, Invalid where nothing is asked for, Conflict where it was not tested as it is, or cannot be required.
+    Whoever puts it out of force does not trust it, so that keys end that were made in its sessions. Raises NotFound,
+    Invalid where nothing is asked for, Conflict where it was not tested as it is, or cannot be required.
     """
     if is_on is None and is_required is None:
         raise Invalid("nothing to change: give in_force, required or both")
@@ -122,24 +150,50 @@ def provider_switch(
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
     if row.is_on and is_on is False:
         _sessions_end(organisation)
+        accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
         raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
     row.is_required = row.is_on and (row.is_required if is_required is None else is_required)
-    row.save(update_fields=["is_on", "is_required"])
+    row.required_at = (row.required_at or clock.now()) if row.is_required else None
+    row.save(update_fields=["is_on", "is_required", "required_at"])
     _audit(row, actor, "switch", {"is_on": row.is_on, "is_required": row.is_required})
     return row
 
 
 @transaction.atomic
+def provider_release(*, organisation: Organisation, actor: str, reason: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Operators let the members in by their passwords again, where no owner gets in any more. Owners are told by mail.
+
+    Raises NotFound, and Conflict where it is not required.
+    """
+    row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+    if row is None:
+        raise NotFound("this organisation has no single sign-on")
+    if not row.is_required:
+        raise Conflict("single sign-on is not required here", code="sso_not_required")
+    row.is_required, row.required_at = False, None
+    row.save(update_fields=["is_required", "required_at"])
+    _audit(row, actor, "release", {"reason": reason})
+    letter = Letter(
+        "Single sign-on is not required any more",
+        "Operators of Sluice have let the members of an organisation that you own sign in without its provider again. Why stands "
+        "in its audit log.\n\nIf nobody has asked for it, tell the operators of the service at once.\n",
+    )
+    owners_write(organisation=organisation, compose=lambda _is_known: letter, at=clock.now())
+
+
+@transaction.atomic
 def provider_remove(*, organisation: Organisation, actor: str) -> None:
-    """Nobody signs in by it any more, and who has is signed out; links go. Raises NotFound."""
+    """Nobody signs in by it any more, who has is signed out, and keys end that were made so; links go. Raises NotFound."""
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
     _audit(row, actor, "remove", {"issuer": row.issuer})
+    _members_hold(organisation)
     SsoLink.objects.for_organisation(organisation).delete()
     row.delete()
+    accounts.sso_keys_revoke(organisation=organisation, actor=actor)
 
 
 def way_to(provider: SsoProvider, begun: Begun, *, redirect_uri: str) -> str:
@@ -155,12 +209,13 @@ def way_to(provider: SsoProvider, begun: Begun, *, redirect_uri: str) -> str:
         state=begun.state,
         nonce=begun.nonce,
         verifier=begun.verifier,
+        asks_address=bool(begun.invitation_id),
     )
 
 
-def subject_found(
+def identity_found(
     provider: SsoProvider, begun: Begun, *, code: str, redirect_uri: str, clock: Clock = SYSTEM_CLOCK
-) -> str:
+) -> Identity:
     """Whom the provider names for a code. Raises Unavailable, Conflict where the provider was changed meanwhile."""
     if (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
         raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
@@ -176,7 +231,7 @@ def subject_found(
             client_id=provider.client_id,
             client_secret=secret,
         )
-        return oidc.subject_of(
+        return oidc.identity_of(
             token,
             keys=asking.keys_at(endpoints),
             issuer=provider.issuer,
@@ -206,10 +261,46 @@ def member_connect(
         raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
     if user.is_staff:  # whoever acts as them makes keys, which are an operator's everywhere
         raise Forbidden("operators of the service do not sign in by an organisation's provider", code="sso_operator")
-    SsoLink.objects.for_organisation(organisation).filter(membership=membership).delete()
+    before = SsoLink.objects.for_organisation(organisation).filter(membership=membership)
+    is_another = before.exclude(issuer=provider.issuer, subject=subject).exists()
+    before.delete()
+    if is_another:
+        accounts.sso_keys_revoke(organisation=organisation, actor=user.email, user=user, clock=clock)
+    link = _linked(provider, membership, subject, now)
+    if membership.role == "owner":
+        provider.tested_at = now
+        provider.save(update_fields=["tested_at"])
+    _connected(organisation, user, subject, clock)
+    return link
+
+
+@transaction.atomic
+def invited_join(*, asked: SsoProvider, begun: Begun, identity: Identity, clock: Clock = SYSTEM_CLOCK) -> SsoLink:
+    """Whoever has the link of an invitation and, as the organisation's own provider says, the invited address: what it says.
+
+    They have a new account, without a password, which that provider signs in to this organisation. Raises NotFound (of the
+    invitation as well), Forbidden, and Conflict: where there is an account with the address it is entered on no provider's word.
+    """
+    organisation = asked.organisation
+    provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+    if provider is None or not provider.is_on:
+        raise NotFound("this organisation has no single sign-on")
+    if _said(provider) != _said(asked) or (provider.issuer, provider.client_id) != (begun.issuer, begun.client_id):
+        raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
+    membership = joining.join_by_provider(
+        organisation=organisation, invitation_id=begun.invitation_id, address=identity.address, clock=clock
+    )
+    user = membership.user
+    link = _linked(provider, membership, identity.subject, clock.now())
+    _connected(organisation, user, identity.subject, clock)
+    return link
+
+
+def _linked(provider: SsoProvider, membership: Membership, subject: str, now: datetime) -> SsoLink:
+    organisation = provider.organisation
     try:
         with transaction.atomic():
-            link = SsoLink.objects.for_organisation(organisation).create(
+            return SsoLink.objects.for_organisation(organisation).create(
                 organisation=organisation,
                 membership=membership,
                 issuer=provider.issuer,
@@ -218,9 +309,9 @@ def member_connect(
             )
     except IntegrityError as error:
         raise Conflict("somebody else of this organisation is connected to that account", code="sso_taken") from error
-    if membership.role == "owner":
-        provider.tested_at = now
-        provider.save(update_fields=["tested_at"])
+
+
+def _connected(organisation: Organisation, user: User, subject: str, clock: Clock) -> None:
     audit.record(
         organisation=organisation,
         actor=user.email,
@@ -229,20 +320,21 @@ def member_connect(
         detail={"subject": subject},
     )
     _tell(user, clock)
-    return link
 
 
 @transaction.atomic
 def member_disconnect(*, organisation: Organisation, user: User) -> None:
-    """The provider signs this member in no more, and sessions that it has begun end. Raises NotFound."""
+    """The provider signs this member in no more; sessions that it has begun end, and keys made in them. Raises NotFound."""
+    _members_hold(organisation, user=user)
     if not SsoLink.objects.for_organisation(organisation).filter(membership__user=user).delete()[0]:
         raise NotFound("you are not connected")
+    accounts.sso_keys_revoke(organisation=organisation, actor=user.email, user=user)
     audit.record(organisation=organisation, actor=user.email, action="sso.disconnect", target=user.email)
 
 
 @transaction.atomic
 def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYSTEM_CLOCK) -> SsoLink:
-    """Whose sign-in it is. Raises Forbidden: nobody has connected that account."""
+    """Whose sign-in it is; keys that were made so are good for longer. Raises Forbidden: nobody has connected that account."""
     rows = SsoLink.objects.for_organisation(provider.organisation).select_related("membership__user")
     link = rows.filter(
         issuer=provider.issuer,
@@ -255,24 +347,28 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
         raise Forbidden(
             "no member has connected that account: sign in by your password first, and connect it", code="sso_unknown"
         )
-    SsoLink.objects.for_organisation(provider.organisation).filter(pk=link.pk).update(last_used_at=clock.now())
-    user = link.membership.user
+    now, user = clock.now(), link.membership.user
+    SsoLink.objects.for_organisation(provider.organisation).filter(pk=link.pk).update(last_used_at=now)
+    accounts.sso_keys_prolong(organisation=provider.organisation, user=user, until=now + SSO_LASTS)
     audit.record(organisation=provider.organisation, actor=user.email, action="sso.sign_in", target=user.email)
     return link
 
 
 def _sessions_end(organisation: Organisation) -> None:
     """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
-    members = Membership.objects.select_for_update().filter(organisation=organisation)
-    list(
-        members.order_by("pk").values_list("pk")
-    )  # whoever is removed at this moment takes their link along, old or new
+    _members_hold(organisation)  # whoever is removed at this moment takes their link along, old or new
     rows = SsoLink.objects.for_organisation(organisation)
     links = list(rows)
     rows.delete()
     for link in links:
         link.pk = None
     rows.bulk_create(links)
+
+
+def _members_hold(organisation: Organisation, **which: User) -> None:
+    """Until the transaction has ended: of keys that are being made at this moment none is missed (selectors.link_held)."""
+    members = Membership.objects.select_for_update().filter(organisation=organisation, **which)
+    list(members.order_by("pk").values_list("pk"))
 
 
 def _said(provider: SsoProvider) -> tuple[str, str, bytes]:

@@ -125,8 +125,12 @@ def _withdraw(invitations: Iterable[Invitation], actor: str, now: datetime) -> N
 
 def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """The invitation that a link leads to. Raises NotFound, with one sentence for whatever is wrong with it."""
+    return _found(clock, digest=_digest(token))
+
+
+def _found(clock: Clock, **which: object) -> Invitation:
     rows = Invitation.objects.unscoped("whoever has the link is not a member yet").filter(_OPEN, _BY_AN_OWNER)
-    found = rows.filter(digest=_digest(token), expires_at__gt=clock.now()).select_related("organisation", "invited_by")
+    found = rows.filter(**which, expires_at__gt=clock.now()).select_related("organisation", "invited_by")
     invitation = found.first()
     if invitation is None:
         raise NotFound("this link is not valid any more: sign in if you have joined by it, or else ask for a new one")
@@ -135,9 +139,18 @@ def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
 
 def invitation_use(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """As `invitation_find`, and it is used up: of two at once, one. Within the caller's transaction."""
-    invitation = invitation_find(token=token, clock=clock)
+    return _used(clock, digest=_digest(token))
+
+
+def invitation_use_by_id(*, organisation: Organisation, invitation_id: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
+    """The same of one of this organisation, whose link somebody has opened before. Raises NotFound."""
+    return _used(clock, organisation=organisation, pk=invitation_id)
+
+
+def _used(clock: Clock, **which: object) -> Invitation:
+    invitation = _found(clock, **which)
     Organisation.objects.select_for_update(no_key=True).get(pk=invitation.organisation_id)
-    invitation = invitation_find(token=token, clock=clock)  # it may have ended before the lock was had
+    invitation = _found(clock, **which)  # it may have ended before the lock was had
     invitation.accepted_at = clock.now()
     invitation.save(update_fields=["accepted_at"])
     return invitation

@@ -62,6 +62,8 @@ class Console:
     rule: str
     month: str
     """The last one that was invoiced, as 2026-10."""
+    provider: str
+    """Where an OpenID provider is, which has to be switched on."""
 
     def switch(self, name: str, *, on: bool) -> None:
         if on:
@@ -141,6 +143,7 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
         "consumers-stopped",
         "letters",
         "passkeys",
+        "provider",
     ):
         console.switch(name, on=False)
     assert complaints == []

@@ -33,6 +33,7 @@ def tenants(console: Console) -> dict[str, str]:
     return {
         "instances": f"{org}/instances",
         "instances-none-found": f"{org}/instances?q=nothing",
+        "instance-names": f"{org}/instance-names",
         "instance-new": f"{org}/instances/new",
         "instance": one,
         "alarms": f"{one}/alarms",

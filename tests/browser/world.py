@@ -7,6 +7,7 @@ operations are carried out by the real code. Files in DIRECTORY are switches for
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
     passkeys   the service is called localhost, where browsers make passkeys
     consumers-stopped   the group `billing` has no members    letters   the service writes to people
+    provider   an OpenID provider on loopback may be asked, whose address is in world.json
 
 Receivers of alarms are real, on loopback: what they have taken stands in DIRECTORY/taken.json, with the webhooks' address.
 """
@@ -26,6 +27,7 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from tests.controlplane.sso.provider import Provider
 from tests.support.smtp import MailServer
 from tests.support.webhooks import WebhookServer
 
@@ -83,11 +85,11 @@ MISSING = {"replicas_behind": 21, "partitions_without_leader": 1, "group_partiti
 class World:
     """The fakes, switched by files."""
 
-    def __init__(self, directory: Path, mail: MailServer, hook: WebhookServer) -> None:
+    def __init__(self, directory: Path, mail: MailServer, hook: WebhookServer, provider: Provider) -> None:
         from tests.controlplane.fakes import FakeAdmin, FakeBrokers, FakeTree
 
         self.directory = directory
-        self.mail, self.hook = mail, hook
+        self.mail, self.hook, self.provider = mail, hook, provider
         self._lock = threading.RLock()
         self.tree = FakeTree()
         self.brokers = FakeBrokers(self.tree)
@@ -205,8 +207,9 @@ class World:
         url = self.url if self.switched("letters") else ""
         if self.switched("passkeys"):  # which browsers bind to names, and not to IP addresses
             url = self.url.replace("127.0.0.1", "localhost")
-        if settings.ENVIRONMENT.console_url != url:
-            settings.ENVIRONMENT = replace(settings.ENVIRONMENT, console_url=url)
+        wanted = {"console_url": url, "token_issuer_hosts": self.provider.url if self.switched("provider") else ""}
+        if any(getattr(settings.ENVIRONMENT, name) != value for name, value in wanted.items()):
+            settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **wanted)
 
     def work(self) -> None:
         """Be beat and the worker."""
@@ -360,6 +363,7 @@ def prepare(world: World) -> None:
         "sign_up": f"/sign-up/{sign_up_row('nora@example.com')}",
         "rule": rule.id,
         "month": str(month),
+        "provider": world.provider.url,
     }
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -980,10 +984,14 @@ class Server(ThreadingMixIn, WSGIServer):
 
 def main() -> None:
     with MailServer() as mail, WebhookServer() as hook:
-        served(Path(sys.argv[1]), mail, hook)
+        provider = Provider()
+        try:
+            served(Path(sys.argv[1]), mail, hook, provider)
+        finally:
+            provider.close()
 
 
-def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
+def served(directory: Path, mail: MailServer, hook: WebhookServer, provider: Provider) -> None:
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "controlplane.settings",
         "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
@@ -1023,7 +1031,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     from controlplane.quotas.figures import figures_keep
     from controlplane.wsgi import application
 
-    world = World(directory, mail, hook)
+    world = World(directory, mail, hook, provider)
     zookeeper.connection = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)

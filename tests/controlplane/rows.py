@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from controlplane.accounts.models import ServiceAccount
+from controlplane.accounts.models import AccessKey, ServiceAccount
 from controlplane.clusters.services import cluster_ensure
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.tenants.models import CustomRole
 
 if TYPE_CHECKING:
+    from controlplane.accounts.models import User
     from controlplane.tenants.models import Organisation
 
 LONG_AGO = datetime(2026, 5, 2, tzinfo=UTC)
@@ -31,6 +32,16 @@ def service_account_row(organisation: Organisation, service_account_id: str = "s
     row = ServiceAccount(
         id=service_account_id, organisation=organisation, name=service_account_id, role="member",
         created_by="alice@example.com", created_at=LONG_AGO,
+    )  # fmt: skip
+    row.save(force_insert=True)
+    return row
+
+
+def access_key_row(organisation: Organisation, user: User, key_id: str = "key-000000000001") -> AccessKey:
+    """One that no installation has made: nothing is signed by it."""
+    row = AccessKey(
+        id=key_id, organisation=organisation, user=user, name="sdk", secret_id=f"AKID{key_id}", made_with="0" * 16,
+        created_at=LONG_AGO,
     )  # fmt: skip
     row.save(force_insert=True)
     return row

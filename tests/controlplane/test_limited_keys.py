@@ -59,7 +59,7 @@ def test_every_address_of_rest_is_in_the_table_or_is_named_here_as_closed():
     assert closed == expected | {"instances/<id:instance_id>/limits"} | ({"schema"} & addresses)
     beginnings = {beginning for beginning, _ in BY_ADDRESS}
     assert all(any(text == each or text.startswith(f"{each}/") for text in addresses) for each in beginnings)
-    assert {scope for _, scope in BY_ADDRESS if scope} == {*SCOPES, "any"}
+    assert {scope for _, scope in BY_ADDRESS if scope} == {*SCOPES, "any", "names"}
     assert scopes.PREFIX == PREFIX
 
 

@@ -86,6 +86,7 @@ LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
+    "instance_names": ["?page=2"],
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "statement": [f"?month={Month.of(SYSTEM_CLOCK.now()).before(1)}"],

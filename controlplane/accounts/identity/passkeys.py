@@ -109,8 +109,8 @@ def passkey_add(
             row.save(force_insert=True)
     except IntegrityError as error:
         raise Conflict("this passkey is in use already", code="passkey_exists") from error
-    codes = second_factor.factor_added(user=user, now=now)
     record_everywhere(user, "account.passkey_add", passkey=row.id)
+    codes = second_factor.factor_added(user=user, now=now)
     _tell(user, now, is_added=True)
     return row, codes
 
@@ -125,8 +125,9 @@ def passkey_remove(*, user: User, passkey_id: str, may_be_last: bool, clock: Clo
     if not may_be_last and is_only_factor(user=user):
         raise Conflict("this is your only second factor: confirm that you want none", code="only_factor")
     row.delete()
-    second_factor.factor_left(user=user)
     record_everywhere(user, "account.passkey_remove", passkey=passkey_id)
+    if second_factor.factor_left(user=user):
+        record_everywhere(user, "account.second_factor_off", by="passkey")
     _tell(user, clock.now(), is_added=False)
 
 

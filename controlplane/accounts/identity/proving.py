@@ -6,25 +6,33 @@ from typing import TYPE_CHECKING
 
 from controlplane.accounts.identity import second_factor
 from controlplane.accounts.identity.trail import record_everywhere
+from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
     from controlplane.accounts.models import User
+    from controlplane.tenants.models import Organisation
 
 
-def proof_check(*, user: User, text: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Raises Invalid beside `proof`."""
+def proof_check(*, user: User, text: str, only_in: Organisation | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Raises Invalid beside `proof`. `only_in`: as of `proof_failed`."""
     if user.check_password(text) or _is_code(user, text, clock):
         return
-    proof_failed(user)
+    proof_failed(user, only_in=only_in)
     has_codes = user.second_factor_at is not None
     raise Invalid.field("proof", f"this is not your password{', nor a code that is good now' if has_codes else ''}")
 
 
-def proof_failed(user: User) -> None:
-    """Somebody in their session could not show that it is them."""
-    record_everywhere(user, "account.proof_failed")
+def proof_failed(user: User, *, only_in: Organisation | None = None) -> None:
+    """Somebody in their session could not show that it is them.
+
+    `only_in`: the organisation whose provider has begun the session. Others learn nothing of what is done there in their name.
+    """
+    if only_in is None:
+        record_everywhere(user, "account.proof_failed")
+    else:
+        audit.record(organisation=only_in, actor=user.email, action="account.proof_failed", target=user.email)
 
 
 def _is_code(user: User, text: str, clock: Clock) -> bool:

@@ -133,16 +133,18 @@ def factor_added(*, user: User, now: datetime) -> list[str]:
         return []
     user.second_factor_at = now
     user.save(update_fields=["second_factor_at"])
+    record_everywhere(user, "account.second_factor_on", by="passkey")
     return _recovery_made(user)
 
 
-def factor_left(*, user: User) -> None:
-    """The password is enough where neither the app nor a passkey is left. In the caller's transaction."""
+def factor_left(*, user: User) -> bool:
+    """The password is enough where neither the app nor a passkey is left: True beside that. In the caller's transaction."""
     if app_is_on(user) or Passkey.objects.filter(user=user).exists():
-        return
+        return False
     RecoveryCode.objects.filter(user=user).delete()
     user.second_factor_at = None
     user.save(update_fields=["second_factor_at"])
+    return True
 
 
 def _locked(user: User) -> User:

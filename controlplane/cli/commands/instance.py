@@ -19,6 +19,7 @@ app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
     "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
 )
+NAMED = columns("id", "name")
 SCHEDULED = columns("id", "at", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "actor", "problem")
 ZONES = columns("name", "takes_new")
 EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
@@ -41,6 +42,12 @@ def listed(
 ) -> None:
     """Instances of the organisation, oldest first."""
     of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=said(state=state, name=name))
+
+
+@app.add("names")
+def names(ctx: typer.Context, limit: Limit = None) -> None:
+    """Names and ids of the instances that your key or your role is for, whatever else it shows of them."""
+    of(ctx).listed(ops.INSTANCE_NAMES, NAMED, limit=limit)
 
 
 @app.add("show")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -13,13 +14,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import attempts, joining
 from controlplane.accounts.identity import signing_up
-from controlplane.console import known_browser
+from controlplane.console import known_browser, single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import JoinForm, NameForm
 from controlplane.console.page import owners_page
 from controlplane.console.views.accounts import BACKEND, SIGN_UP
-from controlplane.core.errors import Conflict, Invalid, TooManyAttempts
+from controlplane.console.views.sso import ASKED
+from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.sso.selectors import provider_in_force
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 
@@ -37,7 +40,26 @@ if TYPE_CHECKING:
 def shown(request: HttpRequest, token: str) -> HttpResponse:
     """What one is invited to. Whoever is signed in joins; a new person chooses a password and is in."""
     invitation = invitations.invitation_find(token=token)
-    return (_join if request.user.is_authenticated else _sign_up)(request, invitation, token)
+    if request.user.is_authenticated:
+        return _join(request, invitation, token)
+    if request.method == "POST" and "by_sso" in request.POST:
+        return _by_provider(request, invitation)
+    return _sign_up(request, invitation, token)
+
+
+def _by_provider(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    """The way to the provider of the organisation that has invited; what becomes of it is views/sso.py's."""
+    provider = provider_in_force(invitation.organisation_id)
+    if provider is None:
+        raise NotFound("this organisation has no single sign-on")
+    way, problem, status = "", "", 200
+    try:
+        attempts.attempt_begin(email=secrets.token_hex(8), address=address_of(request), what=ASKED)
+        way = single_sign_on.way(request, provider, single_sign_on.JOIN, invitation.id)
+    except SluiceError as error:
+        problem, status = said(error), error.http_status
+    context = {"invitation": invitation, "role": Role(invitation.role).label, "way": way, "problem": problem}
+    return render(request, "console/invitation.html", context | {"provider": provider}, status=status)
 
 
 def _join(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
@@ -91,6 +113,8 @@ def _page(
     request: HttpRequest, invitation: Invitation, form: JoinForm | NameForm | None, status: int, sent_to: str = ""
 ) -> HttpResponse:
     context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form, "sent_to": sent_to}
+    if form is not None and joining.is_proof(invitation):
+        context["provider"] = provider_in_force(invitation.organisation_id)
     return render(request, "console/invitation.html", context, status=status)
 
 

@@ -6,18 +6,20 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import F
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import selectors, services
 from controlplane.accounts.key_rules import TOLD_BEFORE
+from controlplane.console import single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import ApiKeyForm, RotationForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, SluiceError
 
 if TYPE_CHECKING:
@@ -38,7 +40,13 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation, only=caller.limits.instances), None
     if request.method == "POST" and form.is_valid():
         try:
-            _, text = services.api_key_create(organisation=caller.organisation, user=caller.person, **form.wanted())
+            with transaction.atomic():
+                _, text = services.api_key_create(
+                    organisation=caller.organisation,
+                    user=caller.person,
+                    sso_until=single_sign_on.keys_until(request),
+                    **form.wanted(),
+                )
             form = ApiKeyForm(organisation=caller.organisation, only=caller.limits.instances)
         except SluiceError as error:
             form.refuse(error)
@@ -55,9 +63,14 @@ def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
         return redirect("console:keys", caller.organisation.id)
     overlap = timedelta(seconds=asked.cleaned_data["overlap_s"])
     try:
-        key, text = services.api_key_rotate(
-            organisation=caller.organisation, user=caller.person, key_id=key_id, overlap=overlap
-        )
+        with transaction.atomic():
+            key, text = services.api_key_rotate(
+                organisation=caller.organisation,
+                user=caller.person,
+                key_id=key_id,
+                overlap=overlap,
+                sso_until=single_sign_on.keys_until(request),
+            )
     except Conflict as error:
         messages.error(request, said(error))
         return redirect("console:keys", caller.organisation.id)
@@ -81,6 +94,17 @@ def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     return redirect("console:keys", caller.organisation.id)
 
 
+@require_POST
+@tenant_page
+def access_revoke(request: HttpRequest, caller: Caller, access_key_id: str) -> HttpResponse:
+    """From now on nothing is signed with an access key."""
+    services.access_key_revoke(
+        organisation=caller.organisation, actor=caller.actor, key_id=access_key_id, only_of=caller.whose_keys
+    )
+    messages.success(request, "The access key was revoked. What is signed with it is refused from now on.")
+    return redirect("console:keys", caller.organisation.id)
+
+
 def _page(
     request: HttpRequest, caller: Caller, form: ApiKeyForm, *, text: str | None, rotated: ApiKey | None = None
 ) -> HttpResponse:
@@ -92,6 +116,7 @@ def _page(
         "text": text,
         "rotated": rotated,
         "listing": found,
+        "access_keys": selectors.access_keys_standing(caller),
         "shown": [row_of(key, caller) for key in found.page.object_list],
         "origin": request.build_absolute_uri("/").rstrip("/"),
     }
@@ -100,7 +125,7 @@ def _page(
 
 def row_of(key: ApiKey, caller: Caller) -> dict[str, Any]:
     """A key as it is now, and what the caller may do with it: service accounts' keys are the owners'."""
-    now = timezone.now()
+    now = SYSTEM_CLOCK.now()
     state = key.state_at(now)
     is_near = state == "active" and key.expires_at is not None and key.expires_at - now <= TOLD_BEFORE
     is_own = caller.may_manage if key.service_account_id else key.user_id == caller.person.pk

@@ -51,7 +51,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             provider = selectors.provider_in_force(form.cleaned_data["organisation"].strip())
             if provider is None:
                 raise Invalid.field("organisation", "there is no organisation with this id that signs in so")
-            context |= {"way": _way(request, provider, single_sign_on.SIGN_IN), "label": provider.label}
+            way = single_sign_on.way(request, provider, single_sign_on.SIGN_IN)
+            context |= {"way": way, "label": provider.label}
         except SluiceError as error:
             form.refuse(error)
             status = error.http_status
@@ -82,15 +83,18 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
         provider = selectors.provider_of(caller.organisation)
         if provider is None:
             raise NotFound("this organisation has no single sign-on")
-        subject = services.subject_found(provider, begun, code=code, redirect_uri=redirect_uri)
-        services.member_connect(asked=provider, user=request.user, begun=begun, subject=subject)
+        found = services.identity_found(provider, begun, code=code, redirect_uri=redirect_uri)
+        services.member_connect(asked=provider, user=request.user, begun=begun, subject=found.subject)
         messages.success(request, "You are connected.")
         return redirect("console:organisation_sso", caller.organisation.id)
     provider = selectors.provider_in_force(begun.organisation_id)
     if provider is None:
         raise NotFound("this organisation has no single sign-on")
-    subject = services.subject_found(provider, begun, code=code, redirect_uri=redirect_uri)
-    link = services.member_signed_in(provider=provider, subject=subject)
+    found = services.identity_found(provider, begun, code=code, redirect_uri=redirect_uri)
+    if purpose == single_sign_on.JOIN:
+        services.invited_join(asked=provider, begun=begun, identity=found)
+        messages.success(request, f"You are a member of {provider.organisation.name} now.")
+    link = services.member_signed_in(provider=provider, subject=found.subject)
     attempts.attempt_succeeded(email="", address=address_of(request), what=ASKED)
     request.session.flush()  # what it held was a stranger's
     login(request, link.membership.user, backend=BACKEND)
@@ -148,22 +152,18 @@ def _connecting(request: HttpRequest, provider: SsoProvider | None) -> str:
         raise NotFound("this organisation has no single sign-on")
     if single_sign_on.is_by_sso(request):
         raise Forbidden("sign in by your password to connect another account", code="sso_session")
-    return _way(request, provider, single_sign_on.CONNECT)
-
-
-def _way(request: HttpRequest, provider: SsoProvider, purpose: str) -> str:
-    """A link of the page, not a redirect: a form may lead nowhere but to this site (Content-Security-Policy)."""
-    begun = single_sign_on.begin(request, provider, purpose)
-    return services.way_to(provider, begun, redirect_uri=own_address("console:sso_back", begun.organisation_id))
+    return single_sign_on.way(request, provider, single_sign_on.CONNECT)
 
 
 def _page(
     request: HttpRequest, caller: Caller, form: ProviderForm, way: str, status: int, *, may_manage: bool
 ) -> HttpResponse:
+    provider = selectors.provider_of(caller.organisation)
     context = {
         "may_manage": may_manage,
         "form": form,
-        "provider": selectors.provider_of(caller.organisation),
+        "provider": provider,
+        "owners_without": selectors.owners_without(provider) if provider is not None and may_manage else [],
         "link": selectors.link_of(organisation=caller.organisation, user=caller.person),
         "way": way,
         "installed": bool(installed.places()),

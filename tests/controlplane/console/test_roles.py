@@ -161,7 +161,8 @@ def test_a_receivers_page_names_budgets_to_who_may_look_at_costs(alice, bob, ins
         ({"read": "look"}, "instances"),
         ({"billing": "look"}, "bills"),
         ({"audit": "look"}, "audit"),
-        ({"topics": "look"}, "keys"),
+        ({"topics": "look"}, "instance-names"),
+        ({"members": "look"}, "members"),
     ],
 )
 def test_they_come_to_a_page_that_is_open(alice, bob, at_bob, scopes, page):

@@ -32,7 +32,7 @@ from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.loads.rows import load_row
 from tests.controlplane.rebalancing.rows import rebalance_row
-from tests.controlplane.rows import custom_role_row, service_account_row
+from tests.controlplane.rows import access_key_row, custom_role_row, service_account_row
 from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
@@ -68,6 +68,7 @@ POSTS_ONLY |= {
     "second_factor_demand",
     "sign_in_passkey",
     "passkey_challenge",
+    "access_key_revoke",
 }
 HOOK = "https://hooks.example.com/alarms"
 NAMES = [route.name for route in urls.urlpatterns]
@@ -125,6 +126,7 @@ def address(alice, instance, admin):
         "invitation_id": invitation.id,
         "rule_id": rule.id,
         "token": token,
+        "access_key_id": access_key_row(alice.organisation, alice.user).id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "role_id": custom_role_row(alice.organisation).id,
         "service_account_id": service_account_row(alice.organisation).id,

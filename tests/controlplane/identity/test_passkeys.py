@@ -21,6 +21,7 @@ from tests.controlplane.console.conftest import text_of
 
 from .authenticator import PRESENT, Authenticator
 from .conftest import PASSWORD, audited, person, sign_in, sign_up
+from .test_second_factor import App
 
 pytestmark = pytest.mark.django_db
 WRONG = "This passkey is not right: try again, or sign in another way."
@@ -393,6 +394,29 @@ def test_what_was_typed_is_carried_and_the_answer_is_not(dora, phone, time):
     page = dora.post("/account/second-factor", {"do": "renew", "proof_passkey": "secretly"}).content.decode()
     assert page.count('name="do" value="renew"') == 2
     assert "secretly" not in page
+
+
+def test_the_first_one_and_the_last_one_switch_the_second_factor_and_are_on_record_so(dora):
+    """Whoever reads the log looks for the factor, whichever kind it was."""
+    by = {"by": "passkey"}
+    add(dora)
+    add(dora, name="laptop")
+    assert [entry[2] for entry in audited("account.second_factor_on")] == [by], "the second one switches nothing on"
+    first, last = Passkey.objects.order_by("pk").values_list("pk", flat=True)
+    dora.post("/account/passkeys", {"remove": first})
+    assert audited("account.second_factor_off") == []
+    dora.post("/account/passkeys", {"remove": last, "last": "1"})
+    assert audited("account.second_factor_off") == [("dora@example.com", "dora@example.com", by)]
+
+
+def test_beside_an_app_a_passkey_switches_nothing(dora, time):
+    App(dora, time).switch_on()
+    before = audited("account.second_factor_on")
+    add(dora)
+    assert audited("account.second_factor_on") == before
+    dora.post("/account/passkeys", {"remove": Passkey.objects.get().pk})
+    assert audited("account.second_factor_off") == []
+    assert person().second_factor_at is not None
 
 
 # --- removing -------------------------------------------------------------------------------------------------------------

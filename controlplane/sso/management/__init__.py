@@ -1,0 +1,1 @@
+"""`manage.py second_factor_off`."""
