@@ -138,7 +138,9 @@ def demo_tenant_ensure(*, name: str) -> tuple[Organisation, str | None]:
     """
     email = f"{name.lower().replace(' ', '-')}@{DEMO_DOMAIN}"
     owner, _ = accounts.user_ensure(email=email, password=None)
-    organisation = Organisation.objects.filter(name=name).first() or tenants.organisation_create(name=name, owner=owner)
+    organisation = Organisation.objects.filter(name=name, deleted_at=None).first() or tenants.organisation_create(
+        name=name, owner=owner
+    )
     tenants.membership_set(organisation=organisation, user=owner, role=Role.OWNER)
     if accounts.api_key_exists(organisation=organisation, user=owner, name=DEMO_KEY_NAME):
         return organisation, None

@@ -15,6 +15,7 @@ from controlplane.accounts.scopes import MESSAGES, NO_LIMITS, Limits, both, of_r
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import came_by, current
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
@@ -128,7 +129,10 @@ class SigningCaller:
 
 
 def caller_in(*, user: User, organisation_id: str) -> Caller:
-    """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others."""
+    """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others.
+
+    One that is marked for deletion is found: the caller shows nothing but that (console/page.py).
+    """
     membership = (
         Membership.objects.filter(organisation_id=organisation_id, user=user)
         .select_related("organisation", "custom_role")
@@ -173,6 +177,8 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     caller = _caller_with(key)
     if caller is None:
         raise refused
+    if not key.organisation.is_in_use:
+        raise Unauthenticated("the organisation of this API key is being deleted", code=in_use.DELETING)
     caller = replace(caller, is_by_earlier_secret=is_earlier)
     if caller.service_account is not None and caller.service_account.disabled_at is not None:
         raise Unauthenticated("the service account of this API key is disabled", code="service_account_disabled")
@@ -194,7 +200,12 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
     key = (
         AccessKey.objects.unscoped("the key decides the organisation")
         .select_related("user", "organisation")
-        .filter(secret_id=secret_id, revoked_at__isnull=True, user__is_active=True)
+        .filter(
+            secret_id=secret_id,
+            revoked_at__isnull=True,
+            user__is_active=True,
+            organisation__deletion_asked_at__isnull=True,
+        )
         .first()
     )
     caller = key and _caller_with(key)

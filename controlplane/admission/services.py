@@ -19,6 +19,7 @@ from controlplane.clusters.models import PhysicalCluster
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterFull, FieldProblem, Invalid, OrganisationCapReached, PriceUnconfirmed
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ def admit(
 ) -> None:
     """Whether an instance may have the sizes that its row has in this transaction. `before`: its sizes until now, if any.
 
-    Raises OrganisationCapReached, ClusterFull, PriceUnconfirmed, the first of them that applies; the transaction has to be
-    given up then.
+    Raises Conflict where the organisation was marked for deletion meanwhile, OrganisationCapReached, ClusterFull,
+    PriceUnconfirmed, the first of them that applies; the transaction has to be given up then.
     """
     cluster = PhysicalCluster.objects.select_for_update().get(pk=instance.cluster_id)
-    organisation = Organisation.objects.select_for_update(no_key=True).get(pk=instance.organisation_id)
+    organisation = in_use.locked(instance.organisation)
     after = {name: getattr(instance, name) for name in rules.SIZES}
     plan = selectors.plan_counted(organisation, clock=clock)
     now = selectors.counted(before, plan) if before else None

@@ -26,6 +26,7 @@ from controlplane.mail.letter import Letter
 from controlplane.sso import asking, oidc
 from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.sso.selectors import provider_of
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Membership
 from controlplane.token_issuers import installed
 
@@ -197,6 +198,7 @@ def member_connect(
     `asked`: the provider as it was then. What was set meanwhile was not tested.
     """
     organisation = asked.organisation
+    in_use.check(organisation)
     now = clock.now()
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
