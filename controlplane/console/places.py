@@ -43,6 +43,8 @@ STANDS_FOR = (
     ("bills", "invoices"),
     ("new-budget", "budgets"),
     ("keys", "api-keys"),
+    ("settings", "organisations/<id:organisation_id>"),
+    ("deletion", "organisations/<id:organisation_id>/deletion"),
 )
 """Beginnings of addresses, without the organisation: the first that fits decides."""
 CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I))

@@ -21,9 +21,11 @@ from controlplane.kafka.group_door import Member
 
 from .conftest import run_to_the_end
 from .fakes import FakeTree
+from .organisations.rows import emptied
 from .test_foreign_ids import (
     ACL,
     BODIES,
+    DELETION,
     OF_WHAT_IS_PAID,
     OPERATORS,
     PREFIX,
@@ -58,6 +60,7 @@ WITHOUT = {
         "put",
         "instances/<id:instance_id>/users/<name:user>/password",
     ): "passwords could be guessed by it, and nobody would see it",
+    ("post", "organisations/<id:organisation_id>/transfer"): PEOPLE,
     ("post", "api-keys"): PEOPLE,
     ("delete", "api-keys/<id:key_id>"): PEOPLE,
     ("post", "api-keys/<id:key_id>/rotate"): PEOPLE,
@@ -116,6 +119,8 @@ def prepared(alice, theirs, admin, flow_master, method, text):  # noqa: F811
         alice.api.post(address(text.replace("/stop", "/runs"), theirs), {})
     if text.endswith("/restore"):
         Instance.objects.unscoped("a test").update(state="isolated")
+    if (method, text) == DELETION:
+        emptied(alice.organisation)
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     body = BODIES.get((method, text))
     if (method, text) in OF_WHAT_IS_PAID:

@@ -339,6 +339,47 @@ HOLES: tuple[Hole, ...] = (
         "            if False and not self.is_of_person:\n",
         ("tests/controlplane/test_service_accounts.py", "-k", "manages_no_keys"),
     ),
+    Hole(
+        "bound-key-deletes",
+        "An API key that is bound to addresses or to a time deletes the organisation.",
+        "controlplane/accounts/scopes.py",
+        "        if changes and (text in NOT_WHEN_BOUND_EITHER or any(",
+        "        if changes and (any(",
+        ("tests/controlplane/organisations/test_names_and_owners.py", "-k", "keys_that_may_do_less"),
+    ),
+    # --- the end of an organisation -----------------------------------------------------------------------------------
+    Hole(
+        "key-of-what-is-deleted",
+        "API keys of an organisation that is marked for deletion go on working.",
+        "controlplane/accounts/selectors.py",
+        "    if not key.organisation.is_in_use:\n",
+        "    if False and not key.organisation.is_in_use:\n",
+        ("tests/controlplane/organisations/test_deletion.py", "-k", "every_key_is_refused"),
+    ),
+    Hole(
+        "purchase-into-what-is-deleted",
+        "Whoever was let in just before buys an instance in an organisation that is being deleted.",
+        "controlplane/tenants/in_use.py",
+        "    row = locked_any(organisation)\n    check(row)\n",
+        "    row = locked_any(organisation)\n",
+        ("tests/controlplane/organisations/test_deletion.py", "-k", "a_purchase_that_was_let_in"),
+    ),
+    Hole(
+        "provider-of-what-is-deleted",
+        "The provider of an organisation that is being deleted signs people in.",
+        "controlplane/sso/selectors.py",
+        "is_on=True, organisation__deletion_asked_at=None).first()\n",
+        "is_on=True).first()\n",
+        ("tests/controlplane/organisations/test_deletion.py", "-k", "its_provider_signs_nobody_in"),
+    ),
+    Hole(
+        "owner-of-before-deletes",
+        "Who was an owner when the request came deletes the organisation, though the role was taken meanwhile.",
+        "controlplane/organisations/deletion.py",
+        "    services.owner_lock(organisation=organisation, user=by, with_key=with_key)\n",
+        "",
+        ("tests/controlplane/organisations/test_deletion.py", "-k", "no_owner_any_more_deletes"),
+    ),
     # --- who is registered, and what happened -------------------------------------------------------------------------
     Hole(
         "sign-up-tells",
