@@ -7,9 +7,9 @@
       ^                                          │
       └──────────── an owner takes it back ──────┘
 
-Marked: from the next request on its API keys and access keys are refused, sessions that its single sign-on has begun end, nobody
-is signed in by that, links of invitations lead nowhere, and each of its pages leads to the one that says so. Members, keys and
-settings are kept, and good again as soon as an owner takes it back. That takes an owner who signs in to the console: keys are
+Marked: from the next request on its API keys and access keys are refused and sessions that its single sign-on has begun end;
+nobody is signed in by that, links of invitations lead nowhere, and each of its pages leads to the one that says so. Members, keys
+and settings are kept, and good again as soon as an owner takes it back. That takes an owner who signs in to the console: keys are
 refused, and somebody who has stolen one must not keep alive what is deleted because of it.
 
 Deleted: `removal`.
