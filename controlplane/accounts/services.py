@@ -269,6 +269,17 @@ def member_keys_revoke(*, organisation: Organisation, actor: str, user: User, cl
 
 
 @transaction.atomic
+def organisation_keys_revoke(*, organisation: Organisation, actor: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """All API keys and access keys of an organisation, those of service accounts too."""
+    # Whoever makes a key has locked their membership: none is made meanwhile.
+    list(Membership.objects.select_for_update().filter(organisation=organisation).order_by("pk").values_list("pk"))
+    for key in ApiKey.objects.for_organisation(organisation).filter(revoked_at=None):
+        api_key_revoke(organisation=organisation, actor=actor, key_id=key.pk, clock=clock)
+    for pair in AccessKey.objects.for_organisation(organisation).filter(revoked_at=None):
+        access_key_revoke(organisation=organisation, actor=actor, key_id=pair.pk, clock=clock)
+
+
+@transaction.atomic
 def access_key_create(
     *, organisation: Organisation, user: User, name: str, by: ApiKey | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AccessKey, str]:

@@ -92,7 +92,8 @@ STAYS: tuple[type[models.Model], ...] = (
 )
 EMPTIED: tuple[tuple[type[models.Model], dict[str, object]], ...] = (
     (Instance, {"whitelist": [], "topic_whitelists": {}}),
-    (Route, {"whitelist": None, "principal_mapping": []}),
+    (Route, {"whitelist": None, "principal_mapping": [], "advertised_host": "", "advertised_hosts": {}}),
+    (PrepaidEvent, {"actor": ""}),
     (Operation, {"actor": ""}),  # the audit log says who
 )
-"""Members of rows that stay, with what stands there then: addresses of networks and of people."""
+"""Members of rows that stay, with what stands there then: addresses of networks and of people, names of a tenant's hosts."""

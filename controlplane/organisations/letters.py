@@ -37,12 +37,12 @@ def made_owner(about: About, *, by: str) -> Letter:
     )
 
 
-def alone_now(about: About, *, by: str) -> Letter:
+def stepped_down(about: About, *, by: str) -> Letter:
     """To an owner beside whom another one has stepped down. `by`: that one's address."""
     return Letter(
         f"{by} is no owner of the organisation {about.called} any more",
-        f"{by} has stepped down as an owner of the organisation {about.called} on Sluice, and named you, who are an owner still,"
-        f" as the one who decides.\n\n    {about.link}\n\n{_NOT_YOU}\n",
+        f"{by} has stepped down as an owner of the organisation {about.called} on Sluice, and named you as one who goes on."
+        f" You are an owner still, as before.\n\n    {about.link}\n\n{_NOT_YOU}\n",
     )
 
 
@@ -74,12 +74,26 @@ def near_its_end(about: About, *, until: datetime) -> Letter:
     )
 
 
-def taken_back(about: About, *, by: str) -> Letter:
-    """It is in use again. `by`: the address of the owner who has decided that."""
+def held_up(about: About) -> Letter:
+    """The time is over, and something is in the way."""
+    return Letter(
+        f"The organisation {about.called} is not deleted yet",
+        f"The organisation {about.called} on Sluice was to be deleted by now. Something is in the way, such as an operation"
+        " that is running. Its page in the console says what:\n\n"
+        f"    {about.link}\n\n"
+        "It is deleted as soon as that is over. Until then nobody uses it, and an owner can take the deletion back on that page."
+        f"\n\n{_WHY}\n",
+    )
+
+
+def taken_back(about: About, *, by: str, is_without_keys: bool) -> Letter:
+    """It is in use again. `by`: the address of the owner who has decided that; `is_without_keys`: keys of before are revoked."""
+    keys = "All its API keys and access keys were revoked." if is_without_keys else "Its API keys are good as before."
     return Letter(
         f"The organisation {about.called} will not be deleted",
-        f"{by} has taken the deletion of the organisation {about.called} on Sluice back. It is as it was before, API keys"
-        f" included; invitations that were open have ended.\n\n    {about.link}\n\n{_WHY}\n",
+        f"{by} has taken the deletion of the organisation {about.called} on Sluice back. {keys} Invitations that were open have"
+        " ended, and whoever had signed in by its provider signs in again.\n\n"
+        f"    {about.link}\n\n{_WHY}\n",
     )
 
 
@@ -103,5 +117,5 @@ def _taking_back(about: About, until: datetime) -> str:
     return (
         f"Until {moment(until)} an owner can take that back, on its page in the console:\n\n    {about.link}\n\n"
         "After that its members, API keys, roles, service accounts and settings are deleted, which nobody can undo. Invoices and"
-        " the audit log are kept."
+        " the audit log are kept by the service; no page shows them then."
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from controlplane.billing.waiting import unbilled
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.loads.models import UNDER_WAY, KeptTable, Load, LoadRun
+from controlplane.loads.claiming import SILENT
+from controlplane.loads.models import KeptTable, Load, LoadRun, RunState
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,14 +37,14 @@ class Obstacle:
 
 
 def obstacles(*, organisation: Organisation, now: datetime) -> list[Obstacle]:
-    """All of them, in the order in which one goes about them; none: it can be deleted. In five queries."""
+    """All of them, in the order in which one goes about them; none: it can be deleted. In six queries."""
     instances = (
         Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED).order_by("created_at")
     )
     found = [
         _of_instances([f"{name} ({pk})" for pk, name in instances.values_list("pk", "name")]),
         _of_operations(organisation),
-        _of_loads(organisation),
+        _of_loads(organisation, now),
         _of_usage([str(month) for month in unbilled(organisation=organisation, now=now)]),
     ]
     return [each for each in found if each.count]
@@ -71,13 +72,18 @@ def _of_usage(months: list[str]) -> Obstacle:
     )
 
 
-def _of_loads(organisation: Organisation) -> Obstacle:
-    """Loads of instances that are gone go by the runner, with what it knows of their tables."""
-    loads = set(Load.objects.for_organisation(organisation).values_list("pk", flat=True))
-    loads |= set(KeptTable.objects.for_organisation(organisation).values_list("pk", flat=True))
-    loads |= set(
-        LoadRun.objects.for_organisation(organisation).filter(state__in=UNDER_WAY).values_list("load_id", flat=True)
-    )
+def _of_loads(organisation: Organisation, now: datetime) -> Obstacle:
+    """Those of instances that are gone are in the way while a runner works on them; their rows go with the organisation else.
+
+    Folders of instances that are gone are removed by the runner, whether a row names them or not; an installation need not have
+    one.
+    """
+    loads: set[str] = set()
+    for model in (Load, KeptTable):
+        rows = model.objects.for_organisation(organisation).exclude(instance__state=InstanceState.DELETED)
+        loads |= set(rows.values_list("pk", flat=True))
+    running = LoadRun.objects.for_organisation(organisation).filter(state=RunState.RUNNING, seen_at__gte=now - SILENT)
+    loads |= set(running.values_list("load_id", flat=True))
     names = _named(sorted(loads))
     return Obstacle(LOADS, f"loads, and tables of loads, that are not removed yet: {names}", len(loads))
 

@@ -17,7 +17,7 @@ from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.organisations import letters
-from controlplane.organisations.telling import person_tell
+from controlplane.organisations.telling import TRANSFER, person_tell, sending_check
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from controlplane.accounts.models import ApiKey, User
     from controlplane.tenants.models import Membership, Organisation
 
-TRANSFER = "organisation.transfer"
-"""Of the audit trail."""
 STEP_DOWN_TO = (Role.MEMBER, Role.VIEWER)
 STEP_DOWN_CHOICES = [(role.value, role.label) for role in STEP_DOWN_TO]
 
@@ -57,7 +55,8 @@ def ownership_transfer(
     `step_down_to`: what `by` is then, one of STEP_DOWN_TO; or `custom_role`, the id of a role of the organisation's own; neither:
     an owner, as before. To step down beside somebody who is an owner already is possible, too. `with_key`: the API key that asks.
 
-    Raises NotFound, Invalid, Forbidden, Unauthenticated; Conflict where there is nothing to hand over, or they could not act.
+    Raises NotFound, Invalid, Forbidden, Unauthenticated, LimitReached; Conflict where there is nothing to hand over, or they
+    could not act.
     """
     services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     _role_check(organisation, step_down_to, custom_role)
@@ -68,6 +67,8 @@ def ownership_transfer(
     was_owner, email = target.role == Role.OWNER, target.user.email
     if was_owner and not steps_down:  # asked twice, it is not told twice
         raise Conflict(f"{email} is an owner already", code="already_owner")
+    now = clock.now()
+    sending_check(organisation, now)
     place: dict[str, Any] = {"organisation": organisation, "actor": by.email}
     if not was_owner:
         target = tenants.member_role_set(**place, membership_id=target.pk, role=Role.OWNER)
@@ -82,8 +83,7 @@ def ownership_transfer(
         )
     detail = {"by": by.email, "steps_down_to": step_down_to or custom_role}
     audit.record(**place, action=TRANSFER, target=email, detail=detail, clock=clock)
-    now = clock.now()
-    tell = letters.alone_now if was_owner else letters.made_owner
+    tell = letters.stepped_down if was_owner else letters.made_owner
     person_tell(organisation, target.user, lambda about: tell(about, by=by.email), now)
     person_tell(organisation, by, lambda about: letters.gave_ownership(about, to=email, is_owner=not steps_down), now)
     return target

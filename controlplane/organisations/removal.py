@@ -2,7 +2,7 @@
 
 Each in a transaction of its own, under the lock on its row: an owner who takes it back at that moment comes before or after it.
 One that cannot be looked after is no obstacle to the others. Whatever is in the way all the same, such as an operation that an
-operator has begun meanwhile, is waited for.
+operator has begun meanwhile, is waited for: owners are told once, and the log of the service once a day.
 """
 
 from __future__ import annotations
@@ -16,23 +16,27 @@ from django.db import transaction
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.organisations import letters
-from controlplane.organisations.deletion import REMOVE
 from controlplane.organisations.kept import EMPTIED, GOES
 from controlplane.organisations.obstacles import obstacles
-from controlplane.organisations.telling import owners_tell
+from controlplane.organisations.telling import REMOVE, owners_tell
 from controlplane.tenants import in_use
 from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from django.db.models import Model, QuerySet
+
+    from controlplane.organisations.obstacles import Obstacle
 
 LOG = logging.getLogger(__name__)
 FORETOLD = timedelta(hours=24)
 """So long before the end owners are told again."""
 AT_ONCE = 100
-"""Organisations in a round."""
+"""Organisations of which something is done in a round."""
+AGAIN = timedelta(hours=24)
+"""How often the log says that something is in the way."""
 
 
 def look_after(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -46,8 +50,11 @@ def look_after(*, clock: Clock = SYSTEM_CLOCK) -> int:
 
 
 def _each(rows: QuerySet[Organisation], act: Callable[[Organisation, Clock], bool], clock: Clock) -> int:
+    """So many a round; those that nothing can be done for keep no others from their turn."""
     done = 0
-    for row in rows.order_by("deletes_at", "pk")[:AT_ONCE]:
+    for row in list(rows.order_by("deletes_at", "pk")):
+        if done == AT_ONCE:
+            break
         try:
             done += act(row, clock)
         except Exception:
@@ -74,7 +81,7 @@ def _remove(organisation: Organisation, clock: Clock) -> bool:
         return False
     in_the_way = obstacles(organisation=row, now=now)
     if in_the_way:
-        LOG.warning("%s is not deleted yet: %s", row.pk, "; ".join(each.detail for each in in_the_way))
+        _held_up(row, row.deletes_at, in_the_way, now)
         return False
     owners_tell(row, lambda about: letters.deleted(about, at=now), now)
     gone = {model.__name__: _delete(model, row) for model in GOES}
@@ -86,6 +93,19 @@ def _remove(organisation: Organisation, clock: Clock) -> bool:
     audit.record(organisation=row, actor=audit.SYSTEM, action=REMOVE, target=row.id, detail=detail, clock=clock)
     LOG.info("%s is deleted", row.pk)
     return True
+
+
+def _held_up(row: Organisation, ends: datetime, in_the_way: list[Obstacle], now: datetime) -> None:
+    """Say so: `deletion_foretold_at` is before the end until that was said once."""
+    told = row.deletion_foretold_at
+    is_first = told is None or told < ends
+    if not is_first and told is not None and now < told + AGAIN:
+        return
+    LOG.warning("%s is not deleted yet: %s", row.pk, "; ".join(each.detail for each in in_the_way))
+    if is_first:
+        owners_tell(row, letters.held_up, now)
+    row.deletion_foretold_at = now
+    row.save(update_fields=["deletion_foretold_at"])
 
 
 def _delete(model: type[Model], organisation: Organisation) -> int:

@@ -101,7 +101,7 @@ def provider_set(
                 "created_at": clock.now(),
             },
         )
-        _sessions_end(organisation)
+        sessions_end(organisation)
         _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
     return row
 
@@ -122,7 +122,7 @@ def provider_switch(
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
     if row.is_on and is_on is False:
-        _sessions_end(organisation)
+        sessions_end(organisation)
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
         raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
@@ -263,7 +263,7 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
     return link
 
 
-def _sessions_end(organisation: Organisation) -> None:
+def sessions_end(organisation: Organisation) -> None:
     """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
     members = Membership.objects.select_for_update().filter(organisation=organisation)
     list(

@@ -30,7 +30,7 @@ class Organisation(models.Model):
     second_factor_demanded = models.BooleanField(default=False, db_default=False)  # of every member
     deletion_asked_at = models.DateTimeField(null=True)  # since when nobody uses it; null: it is in use
     deletes_at = models.DateTimeField(null=True)  # until when an owner can take that back
-    deletion_foretold_at = models.DateTimeField(null=True)  # when owners were told that this is about to be over
+    deletion_foretold_at = models.DateTimeField(null=True)  # when owners were told last that this is about to be over
     deleted_at = models.DateTimeField(null=True)  # since when nothing is left but what bills and the audit log need
 
     class Meta:

@@ -9,7 +9,6 @@ from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
-from controlplane.loads.models import KeptTable, Load
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -18,10 +17,8 @@ LONG_AGO = datetime(2026, 5, 2, tzinfo=UTC)
 
 
 def emptied(organisation: Organisation) -> None:
-    """Its instances were there on one day of May 2026, which is invoiced; its operations have ended, its loads are gone."""
+    """Its instances were there on one day of May 2026, which is invoiced; its operations have ended."""
     Operation.objects.for_organisation(organisation).update(state="succeeded")
-    for model in (Load, KeptTable):
-        model.objects.for_organisation(organisation).delete()
     rows = Instance.objects.for_organisation(organisation)
     rows.update(state="deleted", created_at=LONG_AGO, deleted_at=LONG_AGO + timedelta(days=1))
     for instance in rows:
