@@ -177,8 +177,6 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     caller = _caller_with(key)
     if caller is None:
         raise refused
-    if not key.organisation.is_in_use:
-        raise Unauthenticated("the organisation of this API key is being deleted", code=in_use.DELETING)
     caller = replace(caller, is_by_earlier_secret=is_earlier)
     if caller.service_account is not None and caller.service_account.disabled_at is not None:
         raise Unauthenticated("the service account of this API key is disabled", code="service_account_disabled")
@@ -188,6 +186,8 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     if not is_from(key, address):
         use_refused(key, address, now)
         raise Forbidden(f"this API key may not be used from {address or 'there'}", code="address_not_allowed")
+    if not key.organisation.is_in_use:
+        raise Unauthenticated("the organisation of this API key is being deleted", code=in_use.DELETING)
     use_note(key, address, now)
     came_by(key.id)
     return caller

@@ -20,7 +20,6 @@ from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterFull, FieldProblem, Invalid, OrganisationCapReached, PriceUnconfirmed
 from controlplane.tenants import in_use
-from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.admission.rules import Amounts, Exceeded
     from controlplane.billing.pricing.plans import Plan
     from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
 
 CAPS_SET = "organisation.caps"
 LEAST_OVERCOMMIT, MOST_OVERCOMMIT = 0.1, 10_000
@@ -127,9 +127,10 @@ def caps_set(
     """An operator's word on what an organisation may have; None is the default again, what is not named stays.
 
     The price is in the currency of the plan, and counts in that one alone.
-    On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid.
+    On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid,
+    Conflict where the organisation is being deleted.
     """
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     if not caps:
         raise Invalid(f"nothing to change: give one or more of {', '.join(rules.ORGANISATION)}")
     problems = [

@@ -117,7 +117,7 @@ def tax_set(
     detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
     if organisation is None:
         detail["of"] = EVERYBODY
-    for each in Organisation.objects.order_by("pk") if organisation is None else [organisation]:
+    for each in Organisation.objects.filter(deleted_at=None).order_by("pk") if organisation is None else [organisation]:
         audit.record(organisation=each, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock)
     return row
 

@@ -48,7 +48,6 @@ class OrganisationApi(APIView):
         return Response(OrganisationDetailSerializer(organisation_any(organisation_id)).data)
 
     @extend_schema(request=OrganisationRenameSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
-    @dry_runs.rehearsed()
     def patch(self, request: Request, organisation_id: str) -> Response:
         """Rename it; owners decide. Its id stays, and invoices of before show the new name from then on."""
         caller = _own(request, organisation_id)

@@ -20,6 +20,8 @@ DELETING = "organisation_deleting"
 
 def check(organisation: Organisation) -> None:
     """Raises Conflict where it is marked for deletion, or deleted."""
+    if organisation.deleted_at is not None:
+        raise Conflict("the organisation was deleted", code=DELETING)
     if not organisation.is_in_use:
         raise Conflict("the organisation is being deleted", code=DELETING)
 

@@ -146,7 +146,7 @@ def _membership(organisation: Organisation, membership_id: int) -> Membership:
 
 
 def _keep_an_owner(organisation: Organisation, leaving: Membership) -> None:
-    others = organisation.memberships.filter(role=Role.OWNER).exclude(pk=leaving.pk)
+    others = organisation.memberships.filter(role=Role.OWNER, user__is_active=True).exclude(pk=leaving.pk)
     if leaving.role == Role.OWNER and not others.exists():
         raise Conflict("an organisation needs an owner: make someone else one first", code="last_owner")
 

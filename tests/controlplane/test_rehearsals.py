@@ -61,6 +61,10 @@ WITHOUT = {
         "instances/<id:instance_id>/users/<name:user>/password",
     ): "passwords could be guessed by it, and nobody would see it",
     ("post", "organisations/<id:organisation_id>/transfer"): PEOPLE,
+    (
+        "patch",
+        "organisations/<id:organisation_id>",
+    ): "names of other organisations could be found out by it, and no change would be left that somebody sees",
     ("post", "api-keys"): PEOPLE,
     ("delete", "api-keys/<id:key_id>"): PEOPLE,
     ("post", "api-keys/<id:key_id>/rotate"): PEOPLE,

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
+from django.conf import settings
 
 from controlplane.accounts import joining
 from controlplane.accounts import services as accounts
-from controlplane.accounts.models import AccessKey, User
+from controlplane.accounts.key_expiry import expiries_tell
+from controlplane.accounts.models import ApiKey, User
 from controlplane.accounts.selectors import access_key_get, caller_of_key
 from controlplane.admission.purchases import instance_buy
-from controlplane.billing.services import plan_choose
+from controlplane.admission.services import caps_set
+from controlplane.billing.pricing.rating import Month
+from controlplane.billing.services import plan_choose, tax_set
 from controlplane.budgets.services import budget_create
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances.models import Instance
+from controlplane.loads.models import LoadRun
 from controlplane.mail.outbox import send_due
-from controlplane.organisations import deletion
+from controlplane.organisations import deletion, telling
 from controlplane.sso.selectors import provider_in_force
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Organisation, Role
@@ -27,11 +35,20 @@ from tests.controlplane.loads.rows import kept_table_row, load_row
 from tests.controlplane.rows import instance_row, service_account_row
 from tests.controlplane.sso.rows import provider_row
 from tests.controlplane.test_instances_api import problem
+from tests.controlplane.test_limited_keys import made
 
 from .rows import LONG_AGO, emptied
 from .test_names_and_owners import at, audited, handed_over, membership
 
 NAME = {"name": "alice's"}
+
+
+@pytest.fixture
+def installation_key(tmp_path, monkeypatch):
+    """Makes access keys."""
+    path = tmp_path / "secrets.json"
+    path.write_text(json.dumps({"access_key_secret": "k" * 40}))
+    monkeypatch.setattr(settings, "ENVIRONMENT", dataclasses.replace(settings.ENVIRONMENT, secrets_file=path))
 
 
 def marked(person):
@@ -90,6 +107,22 @@ def test_what_was_used_is_on_an_invoice_first(alice, instance):
     last = (now.replace(day=1) - timedelta(days=1)).replace(day=15)
     Instance.objects.for_organisation(alice.organisation).update(created_at=last, deleted_at=last)
     assert in_the_way(alice) == ["usage"]
+
+
+def test_loads_of_an_instance_that_is_gone_are_in_the_way_while_a_runner_works_on_them(alice, instance):
+    """Where no runner is, nobody would ever remove them."""
+    emptied(alice.organisation)
+    load = load_row(instance)
+    kept_table_row(instance, "load-000000000002")
+    run = LoadRun(organisation=alice.organisation, load=load, asked_by="alice", asked_at=LONG_AGO)
+    run.save(force_insert=True)
+    assert in_the_way(alice) == [], "it waits for a runner"
+    run.state, run.seen_at = "running", SYSTEM_CLOCK.now()
+    run.save()
+    assert in_the_way(alice) == ["loads"]
+    run.seen_at = SYSTEM_CLOCK.now() - timedelta(minutes=5)
+    run.save()
+    assert in_the_way(alice) == [], "its runner is gone"
 
 
 def test_nothing_of_another_organisation_is_in_the_way(alice, instance, charlie):
@@ -174,14 +207,54 @@ def test_a_wrong_key_learns_nothing_of_that(alice):
     assert refused.value.code == "unauthenticated"
 
 
-def test_signatures_by_its_access_keys_are_nobodys(alice, settings, tmp_path):
-    row = AccessKey(
-        id="key-aliceaccess1", organisation=alice.organisation, user=alice.user, name="sdk",
-        secret_id="slak" + "a" * 24, made_with="", created_at=LONG_AGO,
-    )  # fmt: skip
-    row.save(force_insert=True)
+def test_signatures_by_its_access_keys_are_nobodys(alice, installation_key):
+    key, secret = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="sdk")
+    assert access_key_get(key.secret_id).secret == secret
     marked(alice)
-    assert access_key_get(row.secret_id) is None
+    assert access_key_get(key.secret_id) is None
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
+    assert access_key_get(key.secret_id).secret == secret
+
+
+def test_a_key_that_would_be_refused_anyway_is_not_told_of_it(alice):
+    """Whoever has found one that expired, or is somewhere else, learns nothing about the organisation."""
+    _, bound = made(alice, addresses=["192.0.2.0/24"])
+    key, expired = made(alice)
+    ApiKey.objects.for_organisation(alice.organisation).filter(pk=key.pk).update(expires_at=LONG_AGO)
+    marked(alice)
+    problem(bound.get("/api/v1/me"), 403, "address_not_allowed")
+    problem(expired.get("/api/v1/me"), 401, "api_key_expired")
+
+
+def test_nobody_is_told_that_a_key_of_it_expires(alice, mails):
+    now = SYSTEM_CLOCK.now()
+    made(alice, expires_at=now + timedelta(days=8))
+    later = now + timedelta(days=2)
+    marked(alice)
+    assert expiries_tell(now=later) == 0
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
+    assert expiries_tell(now=later) == 1
+
+
+def test_operators_set_no_caps_of_it_and_only_who_is_left_has_a_tax_on_record(alice, charlie):
+    marked(alice)
+    with pytest.raises(Conflict) as refused:
+        caps_set(organisation=alice.organisation, actor="operator", caps={"instances": 40}, reason="more")
+    assert refused.value.code == "organisation_deleting"
+    assert "is being deleted" in refused.value.detail
+    Organisation.objects.filter(pk=alice.organisation.pk).update(deleted_at=LONG_AGO)
+    with pytest.raises(Conflict) as refused:
+        caps_set(organisation=alice.organisation, actor="operator", caps={"instances": 40}, reason="more")
+    assert "was deleted" in refused.value.detail
+    tax_set(organisation=None, month=Month(2100, 1), name="VAT", percent=Decimal(20), actor="operator")
+    assert (audited(alice.organisation, "tax.set"), len(audited(charlie.organisation, "tax.set"))) == ([], 1)
+
+
+def test_the_demo_makes_no_key_of_it(alice):
+    organisation, _ = joining.demo_tenant_ensure(name="Demo")
+    Organisation.objects.filter(pk=organisation.pk).update(deletion_asked_at=LONG_AGO, deletes_at=LONG_AGO)
+    with pytest.raises(Conflict):
+        joining.demo_tenant_ensure(name="Demo")
 
 
 def test_keys_of_other_organisations_of_its_members_go_on(alice, charlie):
@@ -251,6 +324,59 @@ def test_an_owner_takes_it_back_and_everything_is_as_before(alice, bob):
     assert [entry.actor for entry in audited(alice.organisation, "organisation.restore")] == ["alice@example.com"]
     deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
     assert len(audited(alice.organisation, "organisation.restore")) == 1, "twice is once"
+
+
+def test_or_revokes_every_key_that_was_there(alice, bob, installation_key):
+    """Where keys were stolen, they would come alive again with it."""
+    pair, _ = accounts.access_key_create(organisation=alice.organisation, user=bob.user, name="sdk")
+    account = service_account_row(alice.organisation)
+    accounts.api_key_save(
+        whose={"organisation": alice.organisation, "service_account": account},
+        actor="a",
+        name="deploy",
+        limits=dict.fromkeys(("scopes", "instances", "addresses", "expires_at")),
+        now=SYSTEM_CLOCK.now(),
+    )
+    marked(alice)
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user, revokes_keys=True)
+    for person in (alice, bob):
+        problem(person.api.get("/api/v1/me"), 401, "unauthenticated")
+    assert access_key_get(pair.secret_id) is None
+    assert not ApiKey.objects.for_organisation(alice.organisation).filter(revoked_at=None).exists()
+    assert len(audited(alice.organisation, "api_key.revoke")) == 3
+    assert len(audited(alice.organisation, "access_key.revoke")) == 1
+    (entry,) = audited(alice.organisation, "organisation.restore")
+    assert entry.detail == {"keys": "revoked"}
+
+
+def test_another_owner_who_was_faster_keeps_no_key_alive(alice, bob):
+    handed_over(alice, bob)
+    marked(alice)
+    deletion.organisation_restore(organisation=alice.organisation, by=bob.user)
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user, revokes_keys=True)
+    problem(bob.api.get("/api/v1/me"), 401, "unauthenticated")
+    assert len(audited(alice.organisation, "organisation.restore")) == 1
+
+
+def test_invitations_of_before_have_ended(alice):
+    invitation, token = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.OWNER
+    )
+    marked(alice)
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
+    with pytest.raises(NotFound):
+        invitations.invitation_find(token=token)
+    assert [entry.target for entry in audited(alice.organisation, "invitation.withdraw")] == [invitation.email]
+
+
+def test_owners_are_not_written_to_without_an_end(alice, bob, mails, monkeypatch):
+    for _ in range(10):
+        marked(alice)
+        deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
+    problem(alice.api.post(at(alice, "/deletion"), NAME), 409, "too_many_mails")
+    problem(handed_over(alice, bob), 409, "too_many_mails")
+    monkeypatch.setattr(telling, "LATELY", timedelta(0))
+    assert handed_over(alice, bob).status_code == 200
 
 
 def test_when_the_time_is_over_it_is_too_late(alice):

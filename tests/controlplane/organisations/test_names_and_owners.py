@@ -8,7 +8,7 @@ from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey, User
 from controlplane.accounts.selectors import caller_of_key
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
+from controlplane.core.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from controlplane.core.models import AuditEntry
 from controlplane.mail.outbox import send_due
 from controlplane.organisations import ownership
@@ -209,13 +209,49 @@ def test_a_key_that_was_revoked_meanwhile_decides_nothing(alice, bob):
         )
 
 
-def test_two_owners_who_step_down_beside_each_other_leave_one(alice, bob):
+def test_of_two_owners_who_step_down_beside_each_other_one_stays(alice, bob, viewer):
+    """Both pages were open while both were owners: whoever comes second is none any more."""
     handed_over(alice, bob)
+    second = caller_of_key(bob.key)
     assert handed_over(alice, bob, step_down_to="member").status_code == 200
-    problem(
-        bob.api.post(at(bob, "/transfer"), {"member_id": membership(bob).pk, "step_down_to": "member"}), 400, "invalid"
-    )
-    assert owners(alice.organisation) == ["bob@example.com"]
+    with pytest.raises(Conflict) as refused:
+        tenants.member_role_set(
+            organisation=alice.organisation, actor="a", membership_id=membership(bob).pk, role=Role.MEMBER
+        )
+    assert refused.value.code == "last_owner"
+    assert handed_over(bob, alice, step_down_to="member").status_code == 200
+    with pytest.raises(Forbidden):
+        ownership.ownership_transfer(
+            organisation=second.organisation,
+            by=second.person,
+            membership_id=membership(viewer).pk,
+            step_down_to="member",
+        )
+    assert owners(alice.organisation) == ["alice@example.com"]
+
+
+def test_an_owner_whose_account_is_closed_is_nobody_to_leave_it_to(alice, bob):
+    handed_over(alice, bob)
+    User.objects.filter(pk=bob.user.pk).update(is_active=False)
+    problem(alice.api.delete(f"/api/v1/members/{membership(alice).pk}"), 409, "last_owner")
+    problem(alice.api.patch(f"/api/v1/members/{membership(alice).pk}", {"role": "member"}), 409, "last_owner")
+    assert alice.api.delete(f"/api/v1/members/{membership(bob).pk}").status_code == 204
+
+
+def test_names_of_others_are_not_found_out_by_a_dry_run(alice, charlie):
+    for name in ("charlie's", "free"):
+        answer = problem(alice.api.patch(f"{at(alice)}?dry_run=true", {"name": name}), 400, "invalid")
+        assert answer["errors"][0]["field"] == "dry_run"
+
+
+def test_who_was_an_owner_already_is_told_that_another_one_has_stepped_down(alice, bob, viewer, mails):
+    """And nothing of who else is one."""
+    handed_over(alice, bob)
+    Membership.objects.filter(pk=membership(viewer).pk).update(role=Role.OWNER)
+    handed_over(alice, bob, step_down_to="member")
+    send_due()
+    (told,) = [mail for mail in mails.mails if mail["To"] == "bob@example.com" and "no owner" in mail["Subject"]]
+    assert "You are an owner still, as before." in " ".join(told.get_content().split())
 
 
 def test_whoever_was_taken_out_meanwhile_is_no_owner(alice, bob):
