@@ -191,7 +191,7 @@ SPECTACULAR_SETTINGS = {
         "RoleScopeLookEnum": "controlplane.accounts.custom_roles.LOOK_CHOICES",
         "RoleScopeChangeEnum": "controlplane.accounts.custom_roles.CHANGE_CHOICES",
         "OrganisationStateEnum": "controlplane.organisations.serializers.STATE_CHOICES",
-        "ObstacleEnum": "controlplane.organisations.serializers.OBSTACLE_CHOICES",
+        "OrganisationObstacleEnum": "controlplane.organisations.serializers.OBSTACLE_CHOICES",
         "ServiceAccountRoleEnum": "controlplane.accounts.service_accounts.ROLE_CHOICES",
         "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
         "TopicHintEnum": "controlplane.topic_insights.hints.CODES",
