@@ -32,7 +32,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {"theme": theme_of(request), "themes": THEMES, "caller": caller}
     if caller is not None:
         context["org"] = caller.organisation
-        context["by_cli"] = _command(request)
+        context["by_cli"] = _command(request) if caller.organisation.is_in_use else None  # its keys are refused
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)

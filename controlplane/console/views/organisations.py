@@ -19,7 +19,7 @@ from controlplane.core.errors import NotFound, SluiceError
 from controlplane.organisations import deletion as ends
 from controlplane.organisations import ownership
 from controlplane.organisations.obstacles import obstacles
-from controlplane.tenants.models import Organisation
+from controlplane.tenants.models import Organisation, Role
 from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from controlplane.accounts.selectors import Caller
 
-RENAME, TRANSFER, DELETE, RESTORE = "rename", "transfer", "delete", "restore"
+RENAME, TRANSFER, DELETE, RESTORE, RESTORE_WITHOUT_KEYS = "rename", "transfer", "delete", "restore", "restore_revoke"
 """What the button of a form says that it does."""
 
 
@@ -66,16 +66,20 @@ def deletion(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is in the way, or the form that deletes it; of one that is being deleted, that it is, and the way back."""
     organisation, does = caller.organisation, request.POST.get("do", "")
     form = DeletionForm(request.POST if does == DELETE else None, name=organisation.name)
-    in_the_way = []
     status = 200
-    if does == RESTORE:
+    if does in (RESTORE, RESTORE_WITHOUT_KEYS):
         try:
-            ends.organisation_restore(organisation=organisation, by=caller.person)
+            ends.organisation_restore(
+                organisation=organisation, by=caller.person, revokes_keys=does == RESTORE_WITHOUT_KEYS
+            )
         except SluiceError as error:
             messages.error(request, said(error))
             return redirect("console:organisation_deletion", organisation.id)
         name = organisation.name
-        messages.success(request, f"{name} is in use again.")
+        if does == RESTORE_WITHOUT_KEYS:
+            messages.success(request, f"{name} is in use again. All keys of before are revoked.")
+        else:
+            messages.success(request, f"{name} is in use again.")
         return redirect("console:organisation_settings", organisation.id)
     if does == DELETE and form.is_valid():
         try:
@@ -87,15 +91,18 @@ def deletion(request: HttpRequest, caller: Caller) -> HttpResponse:
             status = error.http_status
         else:
             return redirect("console:organisation_deletion", organisation.id)
-    if organisation.is_in_use and caller.may_manage:
-        in_the_way = [sentence(each.detail) for each in obstacles(organisation=organisation, now=SYSTEM_CLOCK.now())]
+    now = SYSTEM_CLOCK.now()
+    is_due = ends.is_due(organisation, now)
+    is_asked = is_due or (organisation.is_in_use and caller.may_manage)
+    in_the_way = obstacles(organisation=organisation, now=now) if is_asked else []
     if form.errors and status in (200, 400):
         status = 422
     context = {
         "form": form,
-        "obstacles": in_the_way,
-        "until": organisation.deletes_at or SYSTEM_CLOCK.now() + ends.GRACE,
-        "is_over": organisation.deletes_at is not None and organisation.deletes_at <= SYSTEM_CLOCK.now(),
+        "obstacles": [sentence(each.detail) for each in in_the_way] if caller.may_manage else [],
+        "until": organisation.deletes_at or now + ends.GRACE,
+        "is_over": is_due and not in_the_way,
+        "is_due": is_due,
     }
     return render(request, "console/organisation_deletion.html", context, status=status)
 
@@ -109,11 +116,14 @@ def _handed_over(request: HttpRequest, caller: Caller, form: TransferForm) -> No
     ownership.ownership_transfer(
         organisation=caller.organisation, by=caller.person, membership_id=found.pk, **form.wanted()
     )
-    messages.success(
-        request, f"{email} is an owner now. You have both been told by e-mail, where the service sends any."
-    )
+    if found.role == Role.OWNER:  # before: only the one who asks is something else now
+        messages.success(request, f"You have stepped down; {email} is an owner, as before.")
+    else:
+        messages.success(
+            request, f"{email} is an owner now. You have both been told by e-mail, where the service sends any."
+        )
 
 
 def _owners(organisation: Organisation) -> list[str]:
     """Their addresses."""
-    return list(member_list(organisation=organisation).filter(role="owner").values_list("user__email", flat=True))
+    return list(member_list(organisation=organisation).filter(role=Role.OWNER).values_list("user__email", flat=True))

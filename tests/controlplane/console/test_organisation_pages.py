@@ -9,6 +9,8 @@ from django.urls import reverse
 
 from controlplane.console import urls
 from controlplane.console.single_sign_on import MARK
+from controlplane.core.models import Operation
+from controlplane.organisations import deletion
 from controlplane.sso.models import SsoLink
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Membership, Organisation, Role
@@ -56,6 +58,10 @@ def test_an_owner_hands_it_over_and_steps_down(at_alice, at_bob):
     assert "bob@example.com is an owner now" in text_of(page)
     assert owners(at_alice.organisation) == ["bob@example.com"]
     assert at_alice.post("settings", {"do": "rename", "name": "x"}).status_code == 403
+    Membership.objects.filter(user=at_alice.user).update(role=Role.OWNER)
+    page = at_bob.post("settings", {"do": "transfer", "email": "alice@example.com", "step_down": "viewer"}, follow=True)
+    assert "You have stepped down; alice@example.com is an owner, as before." in text_of(page)
+    Membership.objects.filter(user__email="bob@example.com").update(role=Role.OWNER)
     assert at_bob.post("settings", {"do": "rename", "name": "x"}).status_code == 302
 
 
@@ -163,6 +169,29 @@ def test_an_owner_takes_it_back_there_and_nobody_else(alice, at_alice, at_bob):
     assert at_bob.get("instances").status_code == 200
 
 
+def test_or_revokes_all_keys_with_it(alice, at_alice):
+    marked(alice)
+    page = at_alice.post("deletion", {"do": "restore_revoke"}, follow=True)
+    assert "All keys of before are revoked" in text_of(page)
+    assert in_use(alice.organisation)
+    assert alice.api.get("/api/v1/me").status_code == 401
+
+
+def test_its_page_offers_nothing_that_leads_nowhere(alice, at_alice):
+    assert 'id="palette"' in at_alice.get("deletion").content.decode()
+    marked(alice)
+    page = at_alice.get("deletion").content.decode()
+    assert "palette" not in page
+    assert "by-cli" not in page
+
+
+def test_a_page_that_was_open_before_says_where_to_go(alice, at_alice):
+    marked(alice)
+    page = at_alice.post("settings", {"do": "rename", "name": "x"})
+    assert page.status_code == 409
+    assert f'href="/{alice.organisation.id}/deletion"' in page.content.decode()
+
+
 def test_somebody_with_a_role_of_its_own_is_shown_it_too(alice, bob, at_bob):
     given_to(alice, bob, role_of(alice, scopes={"topics": "look"}))
     marked(alice)
@@ -176,6 +205,20 @@ def test_when_the_time_is_over_there_is_no_way_back(alice, at_alice):
     page = at_alice.post("deletion", {"do": "restore"}, follow=True)
     assert "is over" in text_of(page)
     assert not in_use(alice.organisation)
+
+
+def test_what_is_still_in_the_way_then_is_shown_to_owners_with_the_way_back(alice, at_alice, at_bob, instance):
+    emptied(alice.organisation)
+    marked(alice)
+    Organisation.objects.filter(pk=alice.organisation.pk).update(deletes_at=LONG_AGO)
+    operation = Operation.objects.for_organisation(alice.organisation).first()
+    Operation.objects.for_organisation(alice.organisation).filter(pk=operation.pk).update(state="running")
+    page = text_of(at_alice.get("deletion"))
+    assert "It is not deleted yet" in page
+    assert operation.pk in page
+    assert operation.pk not in text_of(at_bob.get("deletion"))
+    assert "is in use again" in text_of(at_alice.post("deletion", {"do": "restore"}, follow=True))
+    assert in_use(alice.organisation)
 
 
 def test_a_session_that_its_provider_has_begun_ends(alice, bob, at_bob):
@@ -194,6 +237,25 @@ def test_a_session_that_its_provider_has_begun_ends(alice, bob, at_bob):
     marked(alice)
     assert at_bob.get("deletion")["Location"] == "/sign-in"
     assert at_bob.client.get("/account")["Location"].startswith("/sign-in")
+
+
+def test_one_that_asks_for_nothing_meanwhile_has_ended_too(alice, bob, at_bob):
+    provider = provider_row(alice.organisation)
+    provider.is_on = True
+    provider.save()
+    link = SsoLink(
+        organisation=alice.organisation, membership=Membership.objects.get(user=bob.user),
+        issuer=provider.issuer, subject="bob", created_at=LONG_AGO,
+    )  # fmt: skip
+    link.save(force_insert=True)
+    session = at_bob.client.session
+    session[MARK] = {"link": link.pk, "organisation": alice.organisation.id}
+    session.save()
+    assert at_bob.get("instances").status_code == 200
+    marked(alice)
+    deletion.organisation_restore(organisation=alice.organisation, by=alice.user)
+    assert at_bob.get("instances")["Location"].startswith("/sign-in")
+    assert SsoLink.objects.for_organisation(alice.organisation).get().subject == "bob", "who they are is still known"
 
 
 def test_an_owner_gets_there_by_password_where_single_sign_on_was_required(alice, at_alice):
