@@ -52,6 +52,7 @@ INSTALLED_APPS = [
     "controlplane.budgets",
     "controlplane.policies",
     "controlplane.loads",
+    "controlplane.organisations",
     "drf_spectacular_sidecar",
     "controlplane.console",
     "controlplane.stack",
@@ -189,6 +190,8 @@ SPECTACULAR_SETTINGS = {
         "RoleEnum": "controlplane.tenants.models.Role",
         "RoleScopeLookEnum": "controlplane.accounts.custom_roles.LOOK_CHOICES",
         "RoleScopeChangeEnum": "controlplane.accounts.custom_roles.CHANGE_CHOICES",
+        "OrganisationStateEnum": "controlplane.organisations.serializers.STATE_CHOICES",
+        "OrganisationObstacleEnum": "controlplane.organisations.serializers.OBSTACLE_CHOICES",
         "ServiceAccountRoleEnum": "controlplane.accounts.service_accounts.ROLE_CHOICES",
         "TopicConfigSourceEnum": "controlplane.topics.configs.SOURCES",
         "TopicHintEnum": "controlplane.topic_insights.hints.CODES",
@@ -304,6 +307,7 @@ CELERY_BEAT_SCHEDULE = {
     "tidy notes of topics": {"task": "topics.notes_tidy", "schedule": 600.0, "options": {"expires": 600}},
     "tidy schemas of topics": {"task": "schemas.tidy", "schedule": 600.0, "options": {"expires": 600}},
     "end grace periods": {"task": "instances.grace_periods_end", "schedule": 60.0, "options": {"expires": 60}},
+    "end organisations": {"task": "organisations.look_after", "schedule": 60.0, "options": {"expires": 60}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }
 

@@ -32,6 +32,7 @@ from controlplane.loads import api as loads
 from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.mirrors import api as mirrors
+from controlplane.organisations import api as organisations
 from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
@@ -83,6 +84,7 @@ register_converter(PartConverter, "part")
 register_converter(RouteConverter, "route")
 
 V1 = "api/v1"
+ORGANISATION = f"{V1}/organisations/<id:organisation_id>"
 INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
 GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer addresses come first
@@ -116,7 +118,10 @@ urlpatterns = [
     path(f"{V1}/access-keys", accounts.AccessKeysApi.as_view()),
     path(f"{V1}/access-keys/<id:access_key_id>", accounts.AccessKeyApi.as_view()),
     path(f"{V1}/caps", admission.CapsApi.as_view()),
-    path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
+    path(ORGANISATION, organisations.OrganisationApi.as_view()),
+    path(f"{ORGANISATION}/transfer", organisations.OwnershipTransferApi.as_view()),
+    path(f"{ORGANISATION}/deletion", organisations.OrganisationDeletionApi.as_view()),
+    path(f"{ORGANISATION}/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),
     path(f"{V1}/zones", clusters.ZonesApi.as_view()),
     path(f"{V1}/clusters", clusters.ClustersApi.as_view()),
@@ -200,10 +205,7 @@ urlpatterns = [
     path(f"{V1}/credit-notes/<id:note>", billing.CreditNoteApi.as_view()),
     path(f"{V1}/credit-notes/<id:note>/pdf", billing.CreditNotePdfApi.as_view()),
     path(f"{V1}/credit-notes/<id:note>/focus.csv", billing.CreditNoteFocusApi.as_view()),
-    path(
-        f"{V1}/organisations/<id:organisation_id>/invoices/<id:number>/credit-notes",
-        billing.InvoiceCreditNotesApi.as_view(),
-    ),
+    path(f"{ORGANISATION}/invoices/<id:number>/credit-notes", billing.InvoiceCreditNotesApi.as_view()),
     path(f"{V1}/metering/months", billing.WaitingMonthsApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/fold", metering.FoldApi.as_view()),

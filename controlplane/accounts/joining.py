@@ -14,7 +14,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, LimitReached
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
-from controlplane.tenants import invitations
+from controlplane.tenants import in_use, invitations
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Invitation, Membership, Organisation, Role
 
@@ -158,10 +158,15 @@ def demo_tenant_ensure(*, name: str) -> tuple[Organisation, str | None]:
 
     Returns the organisation and the key's text; None instead of the text where the key was made by an earlier call
     (it is stored as a hash and cannot be shown again). Revoke the key called "demo" to be given a new one.
+
+    Raises Conflict where the organisation is being deleted.
     """
     email = f"{name.lower().replace(' ', '-')}@{DEMO_DOMAIN}"
     owner, _ = accounts.user_ensure(email=email, password=None)
-    organisation = Organisation.objects.filter(name=name).first() or tenants.organisation_create(name=name, owner=owner)
+    organisation = Organisation.objects.filter(name=name, deleted_at=None).first() or tenants.organisation_create(
+        name=name, owner=owner
+    )
+    in_use.locked(organisation)
     tenants.membership_set(organisation=organisation, user=owner, role=Role.OWNER)
     if accounts.api_key_exists(organisation=organisation, user=owner, name=DEMO_KEY_NAME):
         return organisation, None

@@ -27,7 +27,7 @@ def expiries_tell(*, now: datetime) -> int:
     soon = rows.filter(revoked_at=None, expiry_told_at=None, expires_at__gt=now, expires_at__lte=now + TOLD_BEFORE)
     of_somebody = Q(user__is_active=True) | Q(service_account__isnull=False)  # keys of deleted ones are revoked
     rows = soon.filter(of_somebody).select_related("user", "service_account", "organisation")
-    found = list(rows.order_by("expires_at")[:AT_ONCE])
+    found = list(rows.filter(organisation__deletion_asked_at=None).order_by("expires_at")[:AT_ONCE])
     return sum(_told(key, now) for key in found)
 
 

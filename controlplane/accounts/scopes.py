@@ -21,8 +21,9 @@ members    who belongs to the organisation: members, their roles, invitations. I
 A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
 lines (keys themselves, single sign-on, what operators of the service do) asks for a key without limits, so that an endpoint
 that somebody forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one
-that is bound to addresses or to a time makes, rotates and revokes none, brings nobody in, and does not say who signs people in:
-whoever has stolen it would be free of both. Nor does any key of a service account.
+that is bound to addresses or to a time makes, rotates and revokes none, brings nobody in, does not say who signs people in, and
+does not rename, hand over or delete the organisation: whoever has stolen it would be free of both. Nor does any key of a
+service account.
 
 A role of an organisation's own (`of_role`) is made of the same scopes, each to look or to change, and asked by the same table. It
 opens no scope of its own: whoever has it makes keys for themselves, which do what the role and the key both allow (`both`).
@@ -117,6 +118,9 @@ keys that they made before they had it, and connecting their own account of sing
 asked of owners by the views."""
 NOT_WHEN_BOUND = ("api-keys", "access-keys", "members", "invitations", "service-accounts", "roles", "sso")
 """What a key that is bound to addresses or to a time does not change, and no key of a service account."""
+_ORGANISATION = "organisations/<id:organisation_id>"
+NOT_WHEN_BOUND_EITHER = (_ORGANISATION, f"{_ORGANISATION}/transfer", f"{_ORGANISATION}/deletion")
+"""The same, these addresses alone: what stands behind them else is for operators of the service."""
 _NEEDS_ANOTHER = "this needs an API key without limits"
 _NOT_IN_ROLE = "your role does not include this"
 _NEEDS_PERSON = "a person decides this: service accounts change no keys, no members and no service accounts"
@@ -167,7 +171,7 @@ class Limits:
     def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
         """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
         text = route.removeprefix(PREFIX)
-        if changes and any(_begins(text, each) for each in NOT_WHEN_BOUND):
+        if changes and (text in NOT_WHEN_BOUND_EITHER or any(_begins(text, each) for each in NOT_WHEN_BOUND)):
             if not self.is_of_person:
                 raise Forbidden(_NEEDS_PERSON, code="person_needed")
             if self.is_bound:

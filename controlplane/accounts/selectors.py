@@ -15,6 +15,7 @@ from controlplane.accounts.scopes import MESSAGES, NO_LIMITS, Limits, both, of_r
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import came_by, current
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Membership, Organisation, Role
 
 MOST_SHOWN = 100
@@ -136,7 +137,10 @@ class SigningCaller:
 
 
 def caller_in(*, user: User, organisation_id: str) -> Caller:
-    """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others."""
+    """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others.
+
+    One that is marked for deletion is found: the caller shows nothing but that (console/page.py).
+    """
     membership = (
         Membership.objects.filter(organisation_id=organisation_id, user=user)
         .select_related("organisation", "custom_role")
@@ -195,6 +199,8 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     if not is_from(key, address):
         use_refused(key, address, now)
         raise Forbidden(f"this API key may not be used from {address or 'there'}", code="address_not_allowed")
+    if not key.organisation.is_in_use:
+        raise Unauthenticated("the organisation of this API key is being deleted", code=in_use.DELETING)
     use_note(key, address, now)
     came_by(key.id)
     return caller
@@ -212,6 +218,7 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
             secret_id=secret_id,
             revoked_at__isnull=True,
             user__is_active=True,
+            organisation__deletion_asked_at__isnull=True,
         )
         .first()
     )

@@ -18,11 +18,14 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
-from controlplane.tenants.models import Membership, Organisation, Role
+from controlplane.tenants import in_use
+from controlplane.tenants.models import Membership, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
+
+    from controlplane.tenants.models import Organisation
 
 
 def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[User, bool]:
@@ -250,9 +253,10 @@ def owner_check(*, organisation: Organisation, user: User) -> None:
 def owner_lock(*, organisation: Organisation, user: User, with_key: ApiKey | None) -> None:
     """One change of an organisation's roles and service accounts at a time, by whoever owns it still. Raises Forbidden.
 
-    `with_key`: the API key that asks. Raises Unauthenticated where it was revoked meanwhile.
+    `with_key`: the API key that asks. Raises Unauthenticated where it was revoked meanwhile, Conflict where the organisation was
+    marked for deletion.
     """
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     owner_check(organisation=organisation, user=user)
     key_is_good(organisation, with_key)
 
@@ -320,6 +324,17 @@ def sso_keys_revoke(
     for key_id in pairs:
         access_key_revoke(organisation=organisation, actor=actor, key_id=key_id, clock=clock)
     return len(ended) + len(pairs)
+
+
+@transaction.atomic
+def organisation_keys_revoke(*, organisation: Organisation, actor: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """All API keys and access keys of an organisation, those of service accounts too."""
+    # Whoever makes a key has locked their membership: none is made meanwhile.
+    list(Membership.objects.select_for_update().filter(organisation=organisation).order_by("pk").values_list("pk"))
+    for key in ApiKey.objects.for_organisation(organisation).filter(revoked_at=None):
+        api_key_revoke(organisation=organisation, actor=actor, key_id=key.pk, clock=clock)
+    for pair in AccessKey.objects.for_organisation(organisation).filter(revoked_at=None):
+        access_key_revoke(organisation=organisation, actor=actor, key_id=pair.pk, clock=clock)
 
 
 @transaction.atomic

@@ -37,10 +37,12 @@ from controlplane.instances.spec import ELASTIC_TIMES
 from controlplane.instances.telling import owners_tell
 from controlplane.instances.validation import MOST_BANDWIDTH_MIB_PER_S
 from controlplane.metering.elastic import elastic_hours
-from controlplane.tenants.models import Organisation
+from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
 SET, OFF_BY_BUDGET, ON_AGAIN = "elastic.set", "elastic.off", "elastic.on"
@@ -222,7 +224,7 @@ def _check(instance: Instance, cap: float | None, budget: Decimal | None) -> Non
 
 def _check_currency(organisation: Organisation, clock: Clock) -> None:
     """Whether an amount that is set now will be of the currency that it was set in. Raises Conflict."""
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)  # until then nobody chooses a plan
+    in_use.locked(organisation)  # until then nobody chooses a plan
     following = currency_next(organisation=organisation, at=clock.now())
     if following is not None:
         other, at = following

@@ -75,6 +75,7 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_fresh, instance_get
 from controlplane.instances.services import instance_locked
 from controlplane.instances.telling import owners_tell
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def prices_of(organisation: Organisation, clock: Clock) -> MonthlyPrices:
 
 def _prices_to_pay(organisation: Organisation, clock: Clock) -> MonthlyPrices:
     """The same, and until this transaction ends nobody chooses a plan."""
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     return prices_of(organisation, clock)
 
 

@@ -19,7 +19,7 @@ from controlplane.clusters.models import PhysicalCluster
 from controlplane.core import audit, sums
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterFull, FieldProblem, Invalid, OrganisationCapReached, PriceUnconfirmed
-from controlplane.tenants.models import Organisation
+from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.admission.rules import Amounts, Exceeded
     from controlplane.billing.pricing.plans import Plan
     from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
 
 CAPS_SET = "organisation.caps"
 LEAST_OVERCOMMIT, MOST_OVERCOMMIT = 0.1, 10_000
@@ -41,11 +42,11 @@ def admit(
 ) -> None:
     """Whether an instance may have the sizes that its row has in this transaction. `before`: its sizes until now, if any.
 
-    Raises OrganisationCapReached, ClusterFull, PriceUnconfirmed, the first of them that applies; the transaction has to be
-    given up then.
+    Raises Conflict where the organisation was marked for deletion meanwhile, OrganisationCapReached, ClusterFull,
+    PriceUnconfirmed, the first of them that applies; the transaction has to be given up then.
     """
     cluster = PhysicalCluster.objects.select_for_update().get(pk=instance.cluster_id)
-    organisation = Organisation.objects.select_for_update(no_key=True).get(pk=instance.organisation_id)
+    organisation = in_use.locked(instance.organisation)
     after = {name: getattr(instance, name) for name in rules.SIZES}
     plan = selectors.plan_counted(organisation, clock=clock)
     now = selectors.counted(before, plan) if before else None
@@ -128,9 +129,10 @@ def caps_set(
     """An operator's word on what an organisation may have; None is the default again, what is not named stays.
 
     The price is in the currency of the plan, and counts in that one alone.
-    On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid.
+    On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid,
+    Conflict where the organisation is being deleted.
     """
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     if not caps:
         raise Invalid(f"nothing to change: give one or more of {', '.join(rules.ORGANISATION)}")
     problems = [

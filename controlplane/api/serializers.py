@@ -142,6 +142,13 @@ class UnconfirmedPriceSerializer(serializers.Serializer[Any]):
     in_advance = serializers.CharField(required=False, help_text="of all months that are paid in advance")
 
 
+class InTheWaySerializer(serializers.Serializer[Any]):
+    """Things of one kind that keep an organisation from being deleted."""
+
+    code = serializers.CharField(help_text="as /api/v1/organisations/{organisation_id}/deletion has it")
+    count = serializers.IntegerField(help_text="of these things")
+
+
 class ProblemSerializer(serializers.Serializer[Any]):
     """An error, as RFC 9457 has them: `code` is for programs, `detail` for people; `errors` says what is wrong with a field."""
 
@@ -156,3 +163,4 @@ class ProblemSerializer(serializers.Serializer[Any]):
     )
     exceeded = ExceededSerializer(many=True, required=False, help_text="of cluster_full and organisation_cap")
     price = UnconfirmedPriceSerializer(required=False, help_text="of price_unconfirmed")
+    obstacles = InTheWaySerializer(many=True, required=False, help_text="of organisation_in_use")

@@ -22,6 +22,7 @@ from controlplane.instances.models import Instance, InstanceState, SpecChange, S
 from controlplane.metering import finality
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.selectors import complete_to, completeness_by_cluster
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Organisation
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def plan_choose(
     shown. Raises Invalid, Conflict; PreconditionFailed where it is another one by now.
     """
     # Who pays in advance, or sets a budget of elastic bandwidth, holds this row too: of the two, one sees the other.
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     now = clock.now()
     state = plan_state(organisation=organisation, at=now)
     if seen is not None and seen != state.text:
@@ -116,7 +117,7 @@ def tax_set(
     detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
     if organisation is None:
         detail["of"] = EVERYBODY
-    for each in Organisation.objects.order_by("pk") if organisation is None else [organisation]:
+    for each in Organisation.objects.filter(deleted_at=None).order_by("pk") if organisation is None else [organisation]:
         audit.record(organisation=each, actor=actor, action="tax.set", target=row.name, detail=detail, clock=clock)
     return row
 

@@ -116,6 +116,15 @@ def adjusting_to_come(*, organisation: Organisation, month: Month, now: datetime
     return gone(month).filter(organisation=organisation).count()
 
 
+def unbilled(*, organisation: Organisation, now: datetime) -> list[Month]:
+    """Months of which an invoice of this organisation is not written yet, the running one among them; oldest first. One query."""
+    months = list(dict.fromkeys([*months_due(now), Month.of(now - CLOSE_AFTER), Month.of(now)]))
+    counts = Instance.objects.for_organisation(organisation).aggregate(
+        **{f"of_{number}": Count("pk", filter=_lacks(month)) for number, month in enumerate(months)}
+    )
+    return [month for month, count in zip(months, counts.values(), strict=True) if count]
+
+
 def uninvoiced_ever(cluster: str, now: datetime) -> int:
     """How many instances that are or were on a cluster lack an invoice, of the present month as of the last LOOK_BACK."""
     months = dict.fromkeys([*months_due(now), Month.of(now - CLOSE_AFTER), Month.of(now)])

@@ -25,10 +25,12 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid, LimitReached, NotFound
 from controlplane.core.text import name_problem
 from controlplane.instances.selectors import instance_get
-from controlplane.tenants.models import Organisation
+from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from controlplane.tenants.models import Organisation
 
 PERCENTS = ("actual_percents", "forecast_percents")
 DECIDED = ("amount", *PERCENTS)
@@ -50,9 +52,7 @@ def budget_create(
 ) -> Budget:
     """A new budget, in the currency of the present plan. Raises NotFound, Invalid, LimitReached."""
     instance = None if instance_id is None else instance_get(organisation=organisation, instance_id=instance_id)
-    Organisation.objects.select_for_update(no_key=True).get(
-        pk=organisation.pk
-    )  # so that they are counted by one at a time
+    in_use.locked(organisation)  # so that they are counted by one at a time
     if Budget.objects.for_organisation(organisation).count() >= MOST_BUDGETS:
         raise LimitReached(f"an organisation has at most {MOST_BUDGETS} budgets", code="too_many_budgets")
     members = {

@@ -57,6 +57,13 @@ INVITATIONS = Call("GET", "/invitations")
 INVITE = Call("POST", "/invitations")
 INVITATION_WITHDRAW = Call("DELETE", "/invitations/{invitation_id}")
 
+_ORGANISATION = "/organisations/{organisation_id}"
+ORGANISATION = Call("GET", _ORGANISATION)
+ORGANISATION_RENAME = Call("PATCH", _ORGANISATION)
+ORGANISATION_TRANSFER = Call("POST", f"{_ORGANISATION}/transfer")
+ORGANISATION_OBSTACLES = Call("GET", f"{_ORGANISATION}/deletion")
+ORGANISATION_DELETE = Call("POST", f"{_ORGANISATION}/deletion")
+
 SSO = Call("GET", "/sso")
 SSO_SET = Call("PUT", "/sso")
 SSO_CHANGE = Call("PATCH", "/sso")

@@ -25,6 +25,7 @@ _ADVICE = {
     "concurrent_change": "Load the page again and repeat the change.",
     "deletion_protected": "It stands in the instance's settings.",
     "instance_isolated": "Its page has the button.",
+    "organisation_deleting": "Its page says until when an owner can take that back.",
     "instance_deleting": "It can no longer be changed.",
     "instance_not_running": "Wait until it is running; its operation shows how far it is.",
     "bandwidth_used_up": "The instance's own clients share it; its quota page shows each broker's part and why clients waited.",

@@ -128,6 +128,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "credit_note_focus": ("bill credit-note-focus", "note"),
     "caps": ("caps",),
     "members": ("member list",),
+    "organisation_settings": ("organisation show",),
+    "organisation_deletion": ("organisation obstacles",),
     "organisation_sso": ("sso show",),
     "keys": ("key list",),
     "roles": ("role list",),

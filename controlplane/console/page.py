@@ -22,6 +22,7 @@ from controlplane.console.places import rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound
 from controlplane.core.origin import for_some_instances
 from controlplane.sso.selectors import entry_check
+from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,16 @@ def own_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     The view asks for itself who does anything else.
     """
     return _tenant_page(view, lambda _caller: True, "", is_own=True)
+
+
+def end_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The one page of an organisation that is marked for deletion: all members are shown that, whatever their role; owners act.
+
+    Of one that is in use it is a page as `owners_page` makes them.
+    """
+    return _tenant_page(
+        view, lambda caller: caller.may_manage, "only owners of the organisation decide this", is_end=True
+    )
 
 
 def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -86,8 +97,23 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(address)
 
 
+def to_end(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Where all pages of an organisation that is marked for deletion lead. Raises Conflict for what would change something."""
+    address = reverse("console:organisation_deletion", args=[caller.organisation.id])
+    if getattr(request, "htmx", False):
+        return HttpResponse(status=204, headers={"HX-Redirect": address})
+    if request.method not in SAFE:
+        in_use.check(caller.organisation)
+    return HttpResponseRedirect(address)
+
+
 def _tenant_page(
-    view: Callable[..., HttpResponse], may_change: Callable[[Caller], bool], refusal: str, *, is_own: bool = False
+    view: Callable[..., HttpResponse],
+    may_change: Callable[[Caller], bool],
+    refusal: str,
+    *,
+    is_own: bool = False,
+    is_end: bool = False,
 ) -> Callable[..., HttpResponse]:
     @never_cache
     @wraps(view)
@@ -98,15 +124,18 @@ def _tenant_page(
         changes = request.method not in SAFE
         route = request.resolver_match.route if request.resolver_match else ""
         caller = replace(caller, page=scope_of_page(route))
-        if not is_own:
+        is_over = not caller.organisation.is_in_use
+        if is_over and not is_end:
+            return to_end(request, caller)
+        if not (is_own or is_over):  # who is marked for deletion signs nobody in, and has one page
             entry_check(caller, is_by_sso=SSO in request.session)
         caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
-        if request.session.get(LAST_ORGANISATION) != organisation_id:
+        if not is_over and request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
         if caller.limits.instances is not None:
             for_some_instances()
-        if not is_own:
+        if not (is_own or is_over):
             caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
         if changes and not may_change(caller):
             raise Forbidden(refusal)

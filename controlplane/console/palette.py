@@ -45,6 +45,8 @@ PAGES = (
     ("members", "Members"),
     ("organisation_sso", "Single sign-on"),
     ("organisation_audit", "Audit log"),
+    ("organisation_settings", "Settings"),
+    ("organisation_deletion", "Deletion"),
 )
 INSTANCE_PAGES = (
     ("instance", "Overview"),

@@ -44,6 +44,8 @@ STANDS_FOR = (
     ("bills", "invoices"),
     ("new-budget", "budgets"),
     ("keys", "api-keys"),
+    ("settings", "organisations/<id:organisation_id>"),
+    ("deletion", "organisations/<id:organisation_id>/deletion"),
 )
 """Beginnings of addresses, without the organisation: the first that fits decides."""
 CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I))
@@ -70,6 +72,7 @@ MENU = (
     ("roles", "roles"),
     ("members", "members"),
     ("organisation_audit", "audit"),
+    ("organisation_settings", "settings"),
 )
 """What the menu leads to, in its order: name of a page, and its address."""
 OF_INSTANCE = (

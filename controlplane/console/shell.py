@@ -36,9 +36,11 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {"theme": theme_of(request), "themes": THEMES, "caller": caller}
     if caller is not None:
         context["org"] = caller.organisation
-        context["by_cli"] = _command(request)
+        context["by_cli"] = _command(request) if caller.organisation.is_in_use else None  # its keys are refused
         context["first_page"] = f"console:{first_page(caller.limits)}"
-        context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
+        context["menu_open"], context["tabs_open"] = frozenset(), frozenset()
+        if caller.organisation.is_in_use:
+            context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)

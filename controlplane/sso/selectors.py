@@ -30,9 +30,9 @@ def provider_get(organisation: Organisation) -> SsoProvider:
 
 
 def provider_in_force(organisation_id: str) -> SsoProvider | None:
-    """By what a stranger has typed; None: no such organisation, or none that signs in so."""
+    """By what a stranger has typed; None: no such organisation, or none that signs in so, as one that is being deleted."""
     rows = SsoProvider.objects.unscoped("whoever signs in is nobody yet").select_related("organisation")
-    return rows.filter(pk=organisation_id, is_on=True).first()
+    return rows.filter(pk=organisation_id, is_on=True, organisation__deletion_asked_at=None).first()
 
 
 def link_of(*, organisation: Organisation, user: User) -> SsoLink | None:

@@ -36,6 +36,7 @@ from controlplane.mail.letter import Letter
 from controlplane.sso import asking, oidc
 from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.sso.selectors import provider_of
+from controlplane.tenants import in_use
 from controlplane.tenants.models import Membership
 from controlplane.token_issuers import installed
 
@@ -120,7 +121,7 @@ def provider_set(
                 "created_at": clock.now(),
             },
         )
-        _sessions_end(organisation)
+        sessions_end(organisation)
         if held is not None and held.issuer != issuer:
             accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
         _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
@@ -149,7 +150,7 @@ def provider_switch(
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
     if row.is_on and is_on is False:
-        _sessions_end(organisation)
+        sessions_end(organisation)
         accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
@@ -252,6 +253,7 @@ def member_connect(
     `asked`: the provider as it was then. What was set meanwhile was not tested.
     """
     organisation = asked.organisation
+    in_use.check(organisation)
     now = clock.now()
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
@@ -354,7 +356,7 @@ def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYST
     return link
 
 
-def _sessions_end(organisation: Organisation) -> None:
+def sessions_end(organisation: Organisation) -> None:
     """For good, also where it is in force again soon: a session names the row that it came by, and these are new ones."""
     _members_hold(organisation)  # whoever is removed at this moment takes their link along, old or new
     rows = SsoLink.objects.for_organisation(organisation)

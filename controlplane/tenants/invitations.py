@@ -19,7 +19,8 @@ from django.db.models import F, Q
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
-from controlplane.tenants.models import Invitation, Organisation, Role
+from controlplane.tenants import in_use
+from controlplane.tenants.models import Invitation, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from controlplane.tenants.models import Membership
+    from controlplane.tenants.models import Membership, Organisation
     from controlplane.tenants.services import Person
 
 VALID_FOR = timedelta(days=7)
@@ -65,7 +66,7 @@ def invitation_create(
     token to the address and shows it to nobody. Raises Invalid beside `email`,
     Conflict where too many are open.
     """
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     email = email.strip().lower()
     if organisation.memberships.filter(user__email=email).exists():
         raise Invalid.field("email", f"{email} is a member already")
@@ -96,7 +97,7 @@ def invitation_withdraw(
     *, organisation: Organisation, actor: str, invitation_id: str, clock: Clock = SYSTEM_CLOCK
 ) -> Invitation:
     """End an invitation: its link leads nowhere from now on. Withdrawing twice is once. Raises NotFound, Conflict."""
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     invitation = Invitation.objects.for_organisation(organisation).filter(pk=invitation_id).first()
     if invitation is None:
         raise NotFound("no such invitation")
@@ -113,6 +114,11 @@ def invitations_end(
     """Whoever made them decides no more who belongs to the organisation."""
     made = Invitation.objects.for_organisation(organisation).filter(_OPEN, invited_by=membership.user)
     _withdraw(made, actor, clock.now())
+
+
+def invitations_end_all(*, organisation: Organisation, actor: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Nobody comes into it any more by a link of before."""
+    _withdraw(Invitation.objects.for_organisation(organisation).filter(_OPEN), actor, clock.now())
 
 
 def _withdraw(invitations: Iterable[Invitation], actor: str, now: datetime) -> None:
@@ -149,7 +155,7 @@ def invitation_use_by_id(*, organisation: Organisation, invitation_id: str, cloc
 
 def _used(clock: Clock, **which: object) -> Invitation:
     invitation = _found(clock, **which)
-    Organisation.objects.select_for_update(no_key=True).get(pk=invitation.organisation_id)
+    in_use.locked(invitation.organisation)
     invitation = _found(clock, **which)  # it may have ended before the lock was had
     invitation.accepted_at = clock.now()
     invitation.save(update_fields=["accepted_at"])

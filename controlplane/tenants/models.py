@@ -19,15 +19,48 @@ class Role(models.TextChoices):
 
 
 class Organisation(models.Model):
-    """A tenant: what instances, keys and bills belong to."""
+    """A tenant: what instances, keys and bills belong to.
+
+    Its end (controlplane/organisations): in use, marked for deletion until `deletes_at`, deleted. The row stays for the bills.
+    """
 
     id = models.CharField(primary_key=True, max_length=32)
-    name = models.CharField(max_length=128, unique=True)
+    name = models.CharField(max_length=128)
     created_at = models.DateTimeField()
     second_factor_demanded = models.BooleanField(default=False, db_default=False)  # of every member
+    deletion_asked_at = models.DateTimeField(null=True)  # since when nobody uses it; null: it is in use
+    deletes_at = models.DateTimeField(null=True)  # until when an owner can take that back
+    deletion_foretold_at = models.DateTimeField(null=True)  # when owners were told last that this is about to be over
+    deleted_at = models.DateTimeField(null=True)  # since when nothing is left but what bills and the audit log need
+
+    class Meta:
+        """The name of one that was deleted is free again. The clock asks for those that are marked."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(deleted_at__isnull=True), name="one_organisation_of_a_name"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(deletion_asked_at__isnull=True, deletes_at__isnull=True, deleted_at__isnull=True)
+                | models.Q(deletion_asked_at__isnull=False, deletes_at__isnull=False),
+                name="who_is_deleted_was_marked_before",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["deletes_at"],
+                condition=models.Q(deletes_at__isnull=False, deleted_at__isnull=True),
+                name="organisation_end",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anybody may do anything in it: it is neither marked for deletion nor deleted."""
+        return self.deletion_asked_at is None
 
 
 class CustomRole(models.Model):

@@ -11,6 +11,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, NotFound
 from controlplane.core.text import name_checked
+from controlplane.tenants import in_use
 from controlplane.tenants.invitations import invitations_end
 from controlplane.tenants.models import CustomRole, Membership, Organisation, Role
 
@@ -33,7 +34,7 @@ def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK
     """A new organisation with its first owner. Raises Invalid, AlreadyExists."""
     name = name_checked(name)
     taken = AlreadyExists(f"there is an organisation called {name}")
-    if Organisation.objects.filter(name=name).exists():
+    if Organisation.objects.filter(name=name, deleted_at=None).exists():
         raise taken
     organisation = Organisation(id=ids.organisation_id(random.SystemRandom()), name=name, created_at=clock.now())
     try:
@@ -44,6 +45,27 @@ def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK
     membership_set(organisation=organisation, user=owner, role=Role.OWNER)
     audit.record(organisation=organisation, actor=owner.email, action="organisation.create", target=organisation.id)
     return organisation
+
+
+@transaction.atomic
+def organisation_rename(*, organisation: Organisation, actor: str, name: str) -> Organisation:
+    """Another name, which no other organisation has. The caller has looked who asks. Raises Invalid, AlreadyExists, Conflict."""
+    name = name_checked(name)
+    row = in_use.locked(organisation)
+    if row.name == name:
+        return row
+    taken = AlreadyExists(f"there is an organisation called {name}")
+    if Organisation.objects.filter(name=name, deleted_at=None).exists():
+        raise taken
+    detail = audit.changed({"name": row.name}, {"name": name})
+    row.name = name
+    try:
+        with transaction.atomic():
+            row.save(update_fields=["name"])
+    except IntegrityError as error:  # taken by somebody else at the same moment
+        raise taken from error
+    audit.record(organisation=row, actor=actor, action="organisation.rename", target=row.id, detail=detail)
+    return row
 
 
 def membership_set(*, organisation: Organisation, user: Person, role: Role) -> Membership:
@@ -116,7 +138,7 @@ def second_factor_demand(*, organisation: Organisation, actor: Person, demanded:
 
 def _membership(organisation: Organisation, membership_id: int) -> Membership:
     # The lock on the organisation lets one change of its members happen at a time: the last two owners cannot both go.
-    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    in_use.locked(organisation)
     membership = organisation.memberships.filter(pk=membership_id).select_related("user").first()
     if membership is None:
         raise NotFound("no such member")
@@ -124,7 +146,7 @@ def _membership(organisation: Organisation, membership_id: int) -> Membership:
 
 
 def _keep_an_owner(organisation: Organisation, leaving: Membership) -> None:
-    others = organisation.memberships.filter(role=Role.OWNER).exclude(pk=leaving.pk)
+    others = organisation.memberships.filter(role=Role.OWNER, user__is_active=True).exclude(pk=leaving.pk)
     if leaving.role == Role.OWNER and not others.exists():
         raise Conflict("an organisation needs an owner: make someone else one first", code="last_owner")
 

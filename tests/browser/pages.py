@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .conftest import Console
 
+EMPTY_ORGANISATION, ORGANISATION_BEING_DELETED = "org-quietbarn000", "org-oldmill00000"
+"""Alice's, beside the one that all pages are of: world.py makes them."""
 MEMBER = "billing-1-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a01"
 
 
@@ -165,6 +167,10 @@ def tenants(console: Console) -> dict[str, str]:
         "service-account": f"{org}/service-accounts/svc-000000000001",
         "members": f"{org}/members",
         "sso": f"{org}/sso",
+        "organisation-settings": f"{org}/settings",
+        "organisation-deletion": f"{org}/deletion",
+        "organisation-deletion-typed": f"/{EMPTY_ORGANISATION}/deletion",
+        "organisation-being-deleted": f"/{ORGANISATION_BEING_DELETED}/deletion",
         "audit-log": f"{org}/audit",
         "audit-log-verify": f"{org}/audit/verify",
         "audit-log-none-fits": f"{org}/audit?q=nothing-at-all",

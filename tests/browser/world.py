@@ -31,6 +31,8 @@ from tests.controlplane.sso.provider import Provider
 from tests.support.smtp import MailServer
 from tests.support.webhooks import WebhookServer
 
+from .pages import EMPTY_ORGANISATION, ORGANISATION_BEING_DELETED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -258,12 +260,13 @@ def prepare(world: World) -> None:
     from controlplane.schemas.decoding import Format, Part, Schema
     from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
-    from controlplane.tenants.models import Role
+    from controlplane.tenants.models import Organisation, Role
     from controlplane.throttle_rules.services import throttle_rule_create
     from controlplane.topics import services as topics
     from tests.controlplane.identity.rows import sign_up_row
     from tests.controlplane.rows import custom_role_row, service_account_row
 
+    now = datetime.now(UTC)
     people = {
         name: User.objects.create_user(f"{name.lower()}@example.com", PASSWORD, name=f"{name} Example")
         for name in ("Alice", "Bob", "Charlie")
@@ -271,6 +274,11 @@ def prepare(world: World) -> None:
     accounts.admin_ensure(email="admin@example.com", password=PASSWORD)
     harbour = tenants.organisation_create(name=ORGANISATION, owner=people["Alice"])
     tenants.organisation_create(name="Orchard Cooperative", owner=people["Alice"])
+    for key, name, marked in ((EMPTY_ORGANISATION, "Quiet Barn", None), (ORGANISATION_BEING_DELETED, "Old Mill", now)):
+        beside = Organisation(id=key, name=name, created_at=now, deletion_asked_at=marked)
+        beside.deletes_at = None if marked is None else marked + timedelta(days=7)
+        beside.save(force_insert=True)
+        tenants.membership_set(organisation=beside, user=people["Alice"], role=Role.OWNER)
     tenants.organisation_create(name="Charlie's", owner=people["Charlie"])
     tenants.membership_set(organisation=harbour, user=people["Bob"], role=Role.MEMBER)
     made = []

@@ -39,6 +39,7 @@ from .budgets.rows import budget_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .loads.rows import kept_table_row, load_row
+from .organisations.rows import emptied
 from .rows import custom_role_row, service_account_row
 from .sso.rows import provider_row
 from .test_instances_api import problem
@@ -49,6 +50,8 @@ OF_WHAT_IS_PAID = (
     ("post", "instances/<id:instance_id>/prepaid/renew"),
 )
 METHODS = ("get", "post", "put", "patch", "delete")
+DELETION = ("post", "organisations/<id:organisation_id>/deletion")
+"""Refused while there is anything: `organisations.rows.emptied`."""
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 # What each endpoint takes from its owner, so that nothing but the id is wrong.
 AUTHORITY = Authority()
@@ -64,6 +67,9 @@ BODIES = {
     ("post", "instances/<id:instance_id>/prepaid/renew"): {"months": 1, "ends_at": SOON},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
+    ("patch", "organisations/<id:organisation_id>"): {"name": "mine"},
+    ("post", "organisations/<id:organisation_id>/transfer"): {"member_id": 987654321, "step_down_to": "member"},
+    ("post", "organisations/<id:organisation_id>/deletion"): {"name": "alice's"},
     ("patch", "organisations/<id:organisation_id>/caps"): {"instances": 40, "reason": "more"},
     ("post", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"): {
         "amount": "1.00",
@@ -284,6 +290,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing |= {"<id:budget_id>": "bud-" + "0" * 12, "<id:load_id>": "load-" + "0" * 12}
     missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     missing |= {"<id:change_id>": "chg-" + "0" * 12}
+    missing |= {"<id:organisation_id>": "org-" + "0" * 12}
     missing |= {"<int:membership_id>": "987654320", "<id:invitation_id>": "join-" + "0" * 12}
 
     def everything():
@@ -319,6 +326,8 @@ def test_its_owner_changes_it(alice, theirs, admin, flow_master, method, text):
         alice.api.post(address(text.replace("/stop", "/runs"), theirs), {})
     if text.endswith("/restore"):
         Instance.objects.unscoped("a test").update(state="isolated")
+    if (method, text) == DELETION:
+        emptied(alice.organisation)
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     body = BODIES.get((method, text))
     if (method, text) in OF_WHAT_IS_PAID:

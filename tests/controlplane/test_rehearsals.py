@@ -21,9 +21,11 @@ from controlplane.kafka.group_door import Member
 
 from .conftest import run_to_the_end
 from .fakes import FakeTree
+from .organisations.rows import emptied
 from .test_foreign_ids import (
     ACL,
     BODIES,
+    DELETION,
     OF_WHAT_IS_PAID,
     OPERATORS,
     PREFIX,
@@ -46,6 +48,10 @@ WITHOUT = {
         "put",
         "instances/<id:instance_id>/users/<name:user>/password",
     ): "passwords could be guessed by it, and nobody would see it",
+    (
+        "patch",
+        "organisations/<id:organisation_id>",
+    ): "names of other organisations could be found out by it, and no change would be left that somebody sees",
 }
 """Calls that cannot be asked what they would do, and why not."""
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
@@ -88,6 +94,8 @@ def prepared(alice, theirs, admin, flow_master, method, text):  # noqa: F811
         alice.api.post(address(text.replace("/stop", "/runs"), theirs), {})
     if text.endswith("/restore"):
         Instance.objects.unscoped("a test").update(state="isolated")
+    if (method, text) == DELETION:
+        emptied(alice.organisation)
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     body = BODIES.get((method, text))
     if (method, text) in OF_WHAT_IS_PAID:

@@ -208,6 +208,7 @@ def lists(alice, first, rule_id):
     """Everything that REST answers to GET, a list with its largest page too."""
     ids = {
         "<id:instance_id>": first,
+        "<id:organisation_id>": alice.organisation.id,
         "<str:topic>": "topic-007",
         "<int:partition>": "0",
         "<int:offset>": "0",

@@ -143,6 +143,8 @@ RULED = {
     "email": "an address, without quotation marks, of nobody who is a member",
     "role": "the organisation keeps an owner; one of role and custom_role",
     "custom_role": "no null character",
+    "step_down_to": "left out beside custom_role",
+    "member_id": "of somebody else than the caller",
     "kind": "a place that operators have set",
     "bucket": "the name of one",
     "path": "a folder in a bucket",

@@ -37,14 +37,14 @@ def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     session = of(ctx)
     one, own = role_typed(role, names=get_args(Role))
     body = said(role=one, custom_role=own)
-    session.change(ops.MEMBER_ROLE, body=body, membership_id=_id(session, member))
+    session.change(ops.MEMBER_ROLE, body=body, membership_id=membership_id_of(session, member))
 
 
 @app.add("remove", rehearses=True)
 def remove(ctx: typer.Context, member: Member, yes: Yes = False) -> None:
     """Take a member out. Their keys of this organisation are revoked for good."""
     session = of(ctx)
-    membership_id = _id(session, member)
+    membership_id = membership_id_of(session, member)
     session.confirm(f"This takes {member} out, and revokes their keys of this organisation.", member, yes=yes)
     session.change(ops.MEMBER_REMOVE, done=f"{member} is no member any more.", membership_id=membership_id)
 
@@ -76,7 +76,7 @@ def withdraw(
     of(ctx).change(ops.INVITATION_WITHDRAW, done=f"{invitation} is withdrawn.", invitation_id=invitation)
 
 
-def _id(session: Session, member: str) -> str:
+def membership_id_of(session: Session, member: str) -> str:
     """Of who was named by id or address. Raises Missing."""
     if member.isascii() and member.isdigit():
         return member

@@ -205,6 +205,39 @@ class OrganisationForm(ConsoleForm):
     name = forms.CharField(label="Name", max_length=128, help_text="Such as your company or a team of it.")
 
 
+class TransferForm(ConsoleForm):
+    """Who is to be an owner of the organisation, and what the person who asks is then."""
+
+    refusals: ClassVar = {
+        "already_owner": "email",
+        "member_cannot_act": "email",
+        "not_found": "email",
+        "member_id": "email",
+    }
+
+    email = AddressField(
+        label="Address of the member",
+        help_text="They belong to the organisation already.",
+        widget=forms.EmailInput(_EMAIL | {"autocomplete": "off"}),
+    )
+    step_down = forms.ChoiceField(
+        label="What you are afterwards",
+        choices=[("", "An owner, as before"), *ROLE_CHOICES],
+        required=False,
+    )
+
+    def __init__(self, *args: Any, own_roles: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["step_down"].choices = [*self.fields["step_down"].choices, *own_roles]
+
+    def wanted(self) -> dict[str, str]:
+        """What `ownership_transfer` takes of stepping down."""
+        said = self.cleaned_data["step_down"]
+        if not said:
+            return {}
+        return {"custom_role" if said.startswith(custom_roles.PREFIX) else "step_down_to": said}
+
+
 class JoinForm(ConsoleForm):
     """A person whose address an invitation says."""
 

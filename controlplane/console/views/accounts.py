@@ -47,7 +47,10 @@ def home(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
     mine = organisation_list(user=request.user)
-    last = mine.filter(pk=request.session.get(LAST_ORGANISATION)).first() or mine.first()
+    last = mine.filter(pk=request.session.get(LAST_ORGANISATION)).first()
+    last = last or mine.filter(deletion_asked_at=None).first() or mine.first()
+    if last is not None and not last.is_in_use:
+        return redirect("console:organisation_deletion", last.id)
     if last is not None:
         caller = caller_in(user=request.user, organisation_id=last.id)
         return redirect(f"console:{first_page(caller.limits)}", last.id)

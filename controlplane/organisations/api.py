@@ -1,0 +1,126 @@
+"""REST of an organisation: its name, its owners and its end.
+
+Keys of an organisation that is marked for deletion are refused, so that taking it back is done in the console.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.member_serializers import OrganisationMemberSerializer
+from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
+from controlplane.api import dry_runs
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid, NotFound
+from controlplane.organisations import deletion, ownership
+from controlplane.organisations.obstacles import obstacles
+from controlplane.organisations.serializers import (
+    ObstaclesSerializer,
+    OrganisationDeletionSerializer,
+    OrganisationDetailSerializer,
+    OrganisationRenameSerializer,
+    OwnershipTransferSerializer,
+)
+from controlplane.tenants.operators import organisation_any
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from controlplane.accounts.selectors import Caller
+
+TAGS = ["organisation"]
+
+
+class OrganisationApi(APIView):
+    """/api/v1/organisations/{organisation_id}."""
+
+    permission_classes = (OwnerPermission,)
+
+    @extend_schema(responses=OrganisationDetailSerializer, tags=TAGS)
+    def get(self, request: Request, organisation_id: str) -> Response:
+        """The organisation that the key is of; to operators of the service any, deleted ones too."""
+        if not caller_of(request).is_operator:
+            _own(request, organisation_id)
+        return Response(OrganisationDetailSerializer(organisation_any(organisation_id)).data)
+
+    @extend_schema(request=OrganisationRenameSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
+    def patch(self, request: Request, organisation_id: str) -> Response:
+        """Rename it; owners decide. Its id stays, and invoices of before show the new name from then on."""
+        caller = _own(request, organisation_id)
+        body = OrganisationRenameSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        if "name" not in body.validated_data:
+            raise Invalid.field("name", "nothing to change: give it")
+        row = ownership.organisation_rename(
+            organisation=caller.organisation, by=caller.person, with_key=caller.key, **body.validated_data
+        )
+        return Response(OrganisationDetailSerializer(row).data)
+
+
+class OwnershipTransferApi(APIView):
+    """/api/v1/organisations/{organisation_id}/transfer."""
+
+    permission_classes = (OwnerPermission,)
+
+    @extend_schema(request=OwnershipTransferSerializer, responses=OrganisationMemberSerializer, tags=TAGS)
+    def post(self, request: Request, organisation_id: str) -> Response:
+        """Make another member owner, and step down in the same act if that is said; both are told by e-mail.
+
+        Answers the member who is an owner now.
+        """
+        caller = _own(request, organisation_id)
+        body = OwnershipTransferSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        wanted = dict(body.validated_data)
+        owner = ownership.ownership_transfer(
+            organisation=caller.organisation,
+            by=caller.person,
+            membership_id=wanted.pop("member_id"),
+            with_key=caller.key,
+            **wanted,
+        )
+        return Response(OrganisationMemberSerializer(owner, context={"may_manage": True}).data)
+
+
+class OrganisationDeletionApi(APIView):
+    """/api/v1/organisations/{organisation_id}/deletion."""
+
+    permission_classes = (OwnersAlonePermission,)
+
+    @extend_schema(responses=ObstaclesSerializer, tags=TAGS)
+    def get(self, request: Request, organisation_id: str) -> Response:
+        """What keeps it from being deleted. For owners."""
+        caller = _own(request, organisation_id)
+        found = obstacles(organisation=caller.organisation, now=SYSTEM_CLOCK.now())
+        return Response(ObstaclesSerializer({"items": found}).data)
+
+    @extend_schema(request=OrganisationDeletionSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=dry_runs.item(OrganisationApi))
+    def post(self, request: Request, organisation_id: str) -> Response:
+        """Delete it, in 7 days: from now on nobody uses it, and its API keys, this one too, are refused.
+
+        Until then an owner takes it back in the console. Refused with each reason while something is in the way. Afterwards
+        members, keys, roles, service accounts and settings are gone; invoices and the audit log are kept.
+        """
+        caller = _own(request, organisation_id)
+        body = OrganisationDeletionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = deletion.organisation_delete(
+            organisation=caller.organisation,
+            by=caller.person,
+            confirmation=body.validated_data["name"],
+            with_key=caller.key,
+        )
+        return Response(OrganisationDetailSerializer(row).data)
+
+
+def _own(request: Request, organisation_id: str) -> Caller:
+    """Who asks about their own organisation. Raises NotFound for any other, whether there is one or not."""
+    caller = caller_of(request)
+    if organisation_id != caller.organisation.id:
+        raise NotFound(f"no organisation {organisation_id}")
+    return caller
