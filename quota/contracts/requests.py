@@ -1,4 +1,4 @@
-"""What became of an instance's requests in ten seconds: how many, with which errors, how long they took. Pure.
+"""What became of an instance's requests in ten seconds: how many, with which errors, how long they took; what flowed. Pure.
 
 Brokers count in *windows*: ten seconds that begin at a multiple of ten since 1970, by the broker's own clock. A window that is
 over is told once, as one text, and never changes; what is added up of it is exact, in whatever order it is done.
@@ -24,7 +24,11 @@ rule a tenth: `percentile_us` interpolates. Sums are exact.
 
 The text is JSON, an array of seven for each API by Kafka's name; a histogram is ``[sum in us, first bucket, count, count, …]``::
 
-    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}]}
+    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}], "_carried": [5000, 0, 1]}
+
+`_carried` is what was carried meanwhile, as the flow reports have it but to the byte: bytes produced and consumed on the wire,
+paid for and not refused, and of how many windows that is the sum. Brokers of an earlier release leave it out: then the third
+number is smaller than that of the windows that were added up, and what was carried is not known.
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ BUCKETS = len(BOUNDS_US) + 1
 MOST_TEXT = 128 * 2**10
 """Bytes of a window's text. All APIs of a tenant with something in all their buckets are less than half of it."""
 _MOST = 2**53
+_CARRIED = "_carried"
 _HISTOGRAMS = ("at_once", *PHASES)
 
 
@@ -189,6 +194,9 @@ class RequestCounts:
     """Of one instance over some time: by API, as Kafka's metrics call it (``Produce``, ``ListOffsets``)."""
 
     apis: dict[str, ApiCounts] = field(default_factory=dict)
+    produced_bytes: int = 0
+    consumed_bytes: int = 0
+    carried_windows: int = 0  # of which these are the sums
 
     @property
     def requests(self) -> int:
@@ -214,10 +222,19 @@ class RequestCounts:
             if name not in self.apis:
                 self.apis[name] = ApiCounts()
             self.apis[name].add(api)
+        self._carry(other.produced_bytes, other.consumed_bytes, other.carried_windows)
+
+    def _carry(self, produced: int, consumed: int, windows: int) -> None:
+        self.produced_bytes += produced
+        self.consumed_bytes += consumed
+        self.carried_windows += windows
 
     def add_text(self, text: str) -> None:
         """What a text of `to_text` has, unchecked: of rows of our own, of which a page adds up thousands."""
         for name, row in orjson.loads(text).items():
+            if name == _CARRIED:
+                self._carry(*row)
+                continue
             api = self.apis.get(name)
             if api is None:
                 api = self.apis[name] = ApiCounts()
@@ -230,7 +247,10 @@ class RequestCounts:
 
     def to_text(self) -> str:
         """See the file's text."""
-        return orjson.dumps({name: api.to_row() for name, api in sorted(self.apis.items())}).decode()
+        rows = {name: api.to_row() for name, api in sorted(self.apis.items())}
+        if self.carried_windows:
+            rows[_CARRIED] = [self.produced_bytes, self.consumed_bytes, self.carried_windows]
+        return orjson.dumps(rows).decode()
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -240,6 +260,10 @@ class RequestCounts:
         try:
             found = cls()
             for name, row in orjson.loads(text).items():
+                if name == _CARRIED:
+                    produced, consumed, windows = map(_checked, row)
+                    found._carry(produced, consumed, windows)
+                    continue
                 _check_name(name)
                 found.apis[name] = ApiCounts.from_row(row)
         except ContractError:
@@ -297,6 +321,11 @@ def _as_many(histograms: Sequence[Any]) -> Iterator[Sequence[Any]]:
 def _check(number: object) -> None:
     if type(number) is not int or not 0 <= number <= _MOST:
         raise ContractError(f"requests: {number!r} must be a whole number of 0 or more")
+
+
+def _checked(number: int) -> int:
+    _check(number)
+    return number
 
 
 def _check_name(name: str) -> None:

@@ -131,3 +131,29 @@ def test_what_is_no_window_is_refused(text):
 def test_windows_of_a_report_are_read_back_as_they_were_written():
     windows = {"ins-k3v9x2qa": {1_740_830_400: "{}", 1_740_830_410: "{}"}}
     assert windows_of(documents_of(windows)) == windows
+
+
+def test_what_was_carried_is_told_and_added_up_with_the_number_of_its_windows():
+    one = RequestCounts(produced_bytes=5000, consumed_bytes=7, carried_windows=1)
+    one.apis["Produce"] = ApiCounts(unanswered=2)
+    assert RequestCounts.from_text(one.to_text()) == one
+    total = RequestCounts.joined([one.to_text(), one.to_text()])
+    total.add_text(one.to_text())
+    assert (total.produced_bytes, total.consumed_bytes, total.carried_windows) == (15_000, 21, 3)
+    assert total.requests == 6
+    assert list(total.apis) == ["Produce"]
+
+
+def test_a_text_of_an_earlier_release_says_nothing_of_it():
+    old = RequestCounts({"Fetch": ApiCounts(unanswered=1)})
+    assert "_carried" not in old.to_text()
+    new = RequestCounts(produced_bytes=5, carried_windows=1)
+    assert RequestCounts.joined([old.to_text(), new.to_text()]).carried_windows == 1
+
+
+@pytest.mark.parametrize(
+    "row", ["[1, 2]", "[1, 2, 3, 4]", "[-1, 0, 1]", "[1.5, 0, 1]", "{}", "7", '["5", 0, 1]', "[true, 0, 1]"]
+)
+def test_what_is_no_sum_of_bytes_is_refused(row):
+    with pytest.raises(ContractError):
+        RequestCounts.from_text(f'{{"_carried": {row}}}')
