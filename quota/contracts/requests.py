@@ -24,11 +24,14 @@ rule a tenth: `percentile_us` interpolates. Sums are exact.
 
 The text is JSON, an array of seven for each API by Kafka's name; a histogram is ``[sum in us, first bucket, count, count, …]``::
 
-    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}], "_carried": [5000, 0, 1]}
+    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}],
+     "_carried": [0, [5000, 0], [], [1, 0], [], [], {}]}
 
 `_carried` is what was carried meanwhile, as the flow reports have it but to the byte: bytes produced and consumed on the wire,
-paid for and not refused, and of how many windows that is the sum. Brokers of an earlier release leave it out: then the third
-number is smaller than that of the windows that were added up, and what was carried is not known.
+paid for and not refused, and of how many windows that is the sum, each the sum of a histogram of nothing. So a reader of an
+earlier release takes it for an API without requests, and goes on. Brokers of an earlier release leave it out: then the third
+number is smaller than that of the windows that were added up, and what was carried is not known. Names that begin with an
+underscore are of no API: which of them a reader does not know, it leaves out.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ BUCKETS = len(BOUNDS_US) + 1
 MOST_TEXT = 128 * 2**10
 """Bytes of a window's text. All APIs of a tenant with something in all their buckets are less than half of it."""
 _MOST = 2**53
+_NO_API = "_"
 _CARRIED = "_carried"
 _HISTOGRAMS = ("at_once", *PHASES)
 
@@ -232,8 +236,9 @@ class RequestCounts:
     def add_text(self, text: str) -> None:
         """What a text of `to_text` has, unchecked: of rows of our own, of which a page adds up thousands."""
         for name, row in orjson.loads(text).items():
-            if name == _CARRIED:
-                self._carry(*row)
+            if name[0] == _NO_API:
+                if name == _CARRIED:
+                    self._carry(*(each[0] if each else 0 for each in row[1:4]))
                 continue
             api = self.apis.get(name)
             if api is None:
@@ -249,7 +254,8 @@ class RequestCounts:
         """See the file's text."""
         rows = {name: api.to_row() for name, api in sorted(self.apis.items())}
         if self.carried_windows:
-            rows[_CARRIED] = [self.produced_bytes, self.consumed_bytes, self.carried_windows]
+            sums = (self.produced_bytes, self.consumed_bytes, self.carried_windows)
+            rows[_CARRIED] = [0, *([each, 0] if each else [] for each in sums), [], [], {}]
         return orjson.dumps(rows).decode()
 
     @classmethod
@@ -260,12 +266,12 @@ class RequestCounts:
         try:
             found = cls()
             for name, row in orjson.loads(text).items():
-                if name == _CARRIED:
-                    produced, consumed, windows = map(_checked, row)
-                    found._carry(produced, consumed, windows)
-                    continue
                 _check_name(name)
-                found.apis[name] = ApiCounts.from_row(row)
+                if name == _CARRIED:
+                    sums = ApiCounts.from_row(row)
+                    found._carry(sums.at_once.sum_us, sums.total.sum_us, sums.local.sum_us)
+                elif name[0] != _NO_API:
+                    found.apis[name] = ApiCounts.from_row(row)
         except ContractError:
             raise
         except (ValueError, TypeError, AttributeError) as error:  # orjson's own error is a ValueError
@@ -321,11 +327,6 @@ def _as_many(histograms: Sequence[Any]) -> Iterator[Sequence[Any]]:
 def _check(number: object) -> None:
     if type(number) is not int or not 0 <= number <= _MOST:
         raise ContractError(f"requests: {number!r} must be a whole number of 0 or more")
-
-
-def _checked(number: int) -> int:
-    _check(number)
-    return number
 
 
 def _check_name(name: str) -> None:

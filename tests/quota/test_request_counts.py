@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import pytest
@@ -151,9 +152,39 @@ def test_a_text_of_an_earlier_release_says_nothing_of_it():
     assert RequestCounts.joined([old.to_text(), new.to_text()]).carried_windows == 1
 
 
+def test_a_reader_of_an_earlier_release_takes_it_for_an_api_without_requests():
+    """It reads rows of APIs as this one does, and knows no other names: it must neither stop nor lose the rest."""
+    new = RequestCounts(produced_bytes=5000, consumed_bytes=7, carried_windows=1)
+    row = json.loads(new.to_text())["_carried"]
+    taken = ApiCounts.from_row(row)
+    assert (taken.requests, taken.errors) == (0, {})
+    assert all(taken.times(phase).count == 0 for phase in PHASES)
+    for histogram in row[1:6]:
+        if histogram:
+            Histogram().add_row(histogram)  # as rows of our own are added, unchecked
+    added = ApiCounts()
+    added.add(taken)
+    kept = json.dumps({"_carried": added.to_row()})  # what it writes down of it
+    for counts in (RequestCounts.from_text(kept), added_unchecked(kept)):
+        assert counts == RequestCounts(), "what was carried is not known"
+
+
+def test_what_a_later_release_tells_beside_apis_is_left_out_and_stops_nobody():
+    later = '{"Fetch": [1, [], [], [], [], [], {}], "_later": {"anything": [1]}}'
+    for counts in (RequestCounts.from_text(later), added_unchecked(later)):
+        assert (list(counts.apis), counts.requests) == (["Fetch"], 1)
+
+
+def added_unchecked(text):
+    counts = RequestCounts()
+    counts.add_text(text)
+    return counts
+
+
 @pytest.mark.parametrize(
-    "row", ["[1, 2]", "[1, 2, 3, 4]", "[-1, 0, 1]", "[1.5, 0, 1]", "{}", "7", '["5", 0, 1]', "[true, 0, 1]"]
-)
+    "row", ["[5000, 0, 1]", "[1, 2]", "[1, 2, 3, 4]", "[-1, 0, 1]", "[1.5, 0, 1]", "{}", "7", '["5", 0, 1]', "[true, 0, 1]",
+            "[0, [-1, 0], [], [], [], [], {}]", "[0, [1.5, 0], [], [], [], [], {}]", "[0, [true, 0], [], [], [], [], {}]"]
+)  # fmt: skip
 def test_what_is_no_sum_of_bytes_is_refused(row):
     with pytest.raises(ContractError):
         RequestCounts.from_text(f'{{"_carried": {row}}}')

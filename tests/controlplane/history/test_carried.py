@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -106,3 +107,19 @@ def test_prometheus_has_counters_of_them():
     assert 'sluice_consumed_bytes_total{instance_id="ins-k3v9x2qa"} 10\n' in text
     assert "# TYPE sluice_produced_bytes_total counter\n" in text
     assert "bytes_total" not in exposition("ins-k3v9x2qa", {}, [], is_known=False, requests=WITHOUT)
+
+
+def test_a_window_with_what_a_later_release_tells_is_taken_like_the_others(instance):
+    later = json.loads(carried(500).to_text()) | {"_later": [1, {"anything": 2}]}
+    texts = [carried(1000, 7).to_text(), json.dumps(later)]
+    assert sampling._sum(instance.id, texts) == carried(1500, 7, requests=2).to_text()
+
+
+def test_what_a_control_plane_of_an_earlier_release_has_added_up_is_sampled(instance, sampled, at_noon):
+    """It takes what was carried for an API without requests, and writes down no more of it than its name."""
+    move(at_noon, NOON + 90)
+    keep_requests(instance, {NOON: carried(50 * MIB), NOON + 10: carried(5 * MIB)}, known_to=NOON + 20)
+    row = RequestSample.objects.get(at=NOON)
+    row.counts = json.dumps(json.loads(WITHOUT.to_text()) | {"_carried": [0, [], [], [], [], [], {}]})
+    row.save()
+    assert produced(instance, at_noon)[0][:2] == [MIB, MIB // 2]
