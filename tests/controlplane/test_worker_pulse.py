@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,12 +17,14 @@ from controlplane.alarms import rules as alarms
 from controlplane.core import pulse
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import WorkerPulse
+from controlplane.core.pulse import BUSY_AT_MOST_S, Busy
 from controlplane.core.tasks import worker_pulse
 from controlplane.health import rules, services
 from controlplane.health.models import HealthReason
 from controlplane.health.selectors import health_get, health_remembered
 from tests.controlplane.console.conftest import at_alice, at_staff, text_of  # noqa: F401  # fixtures
 from tests.controlplane.health.test_observing import codes, shown, well  # noqa: F401  # likewise
+from tests.support.waiting import wait_for
 
 from .fakes import ManualClock
 
@@ -128,3 +134,120 @@ def test_prometheus_is_told_of_every_part(client, tmp_path, settings, db, monkey
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
     text = client.get("/metrics", headers={"Authorization": "Bearer token"}).content.decode()
     assert 'sluice_part_up{part="database"} 1\nsluice_part_up{part="worker"} 0\n' in text
+
+
+# --- A worker that is busy ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    """Each time that somebody says that a worker is there, by the thread that says it."""
+    said = []
+    monkeypatch.setattr(pulse, "pulse_note", lambda: said.append(threading.current_thread().name))
+    return said
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    made = Busy()
+    monkeypatch.setattr(pulse, "BUSY", made)
+    yield made
+    made.stop()
+
+
+def test_a_process_says_that_a_worker_is_there_while_it_runs_a_task_and_not_when_it_rests(busy, noted):
+    thread = busy.watch(0.02)
+    busy.begun("one")
+    busy.begun("two")
+    wait_for(lambda: len(noted) >= 3, 10, "a pulse")
+    busy.ended("one")
+    assert busy.is_busy()
+    busy.ended("two")
+    busy.ended("two")
+    assert not busy.is_busy()
+    busy.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+    count = len(noted)
+    assert set(noted) == {"pulse of a busy worker"}
+    resting = Busy()
+    thread = resting.watch(0.01)
+    thread.join(0.2)
+    resting.stop()
+    thread.join(10)
+    assert len(noted) == count
+
+
+def test_a_task_that_may_never_end_is_no_sign_of_life(busy, monkeypatch):
+    now_s = [1000.0]
+    monkeypatch.setattr(pulse, "monotonic", lambda: now_s[0])
+    busy.begun("hangs")
+    now_s[0] += BUSY_AT_MOST_S - 1
+    assert busy.is_busy()
+    now_s[0] += 1
+    assert not busy.is_busy()
+    busy.begun("another")
+    assert busy.is_busy()
+
+
+def test_a_database_that_is_away_is_told_again(busy, monkeypatch, caplog):
+    said = []
+
+    def refuse_once():
+        said.append(1)
+        if len(said) == 1:
+            raise OSError("no such host")
+
+    monkeypatch.setattr(pulse, "pulse_note", refuse_once)
+    busy.begun("one")
+    with caplog.at_level(logging.WARNING):
+        busy._note()
+        busy._note()
+    assert len(said) == 2
+    assert caplog.text.count("does not take the pulse of a busy worker: no such host") == 1
+
+
+WORKER = """
+import os, time
+import controlplane.celery
+import django
+django.setup()
+from celery.signals import worker_ready
+from controlplane.celery import app
+from controlplane.core import pulse
+
+def say(line):
+    os.write(1, line.encode() + b"\\n")
+
+pulse.pulse_note = lambda: say("pulse")
+
+@app.task(name="slow")
+def slow():
+    say("begun")
+    time.sleep(6)
+    say("over")
+
+@worker_ready.connect(weak=False)
+def send(**_said):
+    slow.apply_async()
+
+app.conf.broker_url = "memory://"
+app.worker_main(["worker", "--pool=prefork", "--concurrency=1", "--without-mingle", "--without-gossip", "--without-heartbeat"])
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(90)
+def test_the_only_process_of_a_worker_says_that_it_is_there_while_a_slow_task_runs():
+    """No message reaches it meanwhile: neither beat nor Redis is there."""
+    with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True, bufsize=1) as worker:
+        assert worker.stdout is not None
+        told = []
+        for line in worker.stdout:
+            if line.strip() in ("begun", "pulse", "over"):
+                told.append(line.strip())
+            if told[-1:] == ["over"]:
+                break
+        worker.terminate()
+        worker.stdout.read()
+    assert told.count("pulse") >= 2
