@@ -159,9 +159,9 @@ def test_a_reader_of_an_earlier_release_takes_it_for_an_api_without_requests():
     taken = ApiCounts.from_row(row)
     assert (taken.requests, taken.errors) == (0, {})
     assert all(taken.times(phase).count == 0 for phase in PHASES)
-    for histogram in row[1:6]:
-        if histogram:
-            Histogram().add_row(histogram)  # as rows of our own are added, unchecked
+    for each in row[1:6]:
+        if each:
+            Histogram().add_row(each)  # as rows of our own are added, unchecked
     added = ApiCounts()
     added.add(taken)
     kept = json.dumps({"_carried": added.to_row()})  # what it writes down of it
