@@ -161,7 +161,7 @@ RULED_AS_A_WHOLE = {
 }
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
-QUICK, LONG = 6, 250
+QUICK, LONG = 2, 250
 
 
 @pytest.fixture

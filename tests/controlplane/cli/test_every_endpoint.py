@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -58,9 +59,15 @@ UNTYPED = {
 PAGING = {"cursor"}
 
 
+@cache
+def document():
+    """The schema as it is published; read once, which takes seconds."""
+    return yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+
+
 def published():
     """Operations of tenants: id, call, the names of members and query parameters."""
-    schema = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+    schema = document()
     components = schema["components"]["schemas"]
     for path, item in schema["paths"].items():
         for method in METHODS & set(item):
@@ -150,8 +157,7 @@ def test_every_member_and_parameter_can_be_typed(name):
 
 
 def enums(name):
-    components = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())["components"]["schemas"]
-    return set(components[name]["enum"])
+    return set(document()["components"]["schemas"][name]["enum"])
 
 
 def words(annotation):

@@ -146,10 +146,8 @@ def test_every_sealed_column_has_a_migration_that_seals_its_rows():
         for operation in module.Migration.operations
         if hasattr(operation, "field")
     }
-    younger = {
-        "loads.load.secret_key",
-        "sso.ssoprovider.client_secret",
-    }  # their tables were made when there were keys already
+    # Their tables were made when there were keys already.
+    younger = {"loads.load.secret_key", "sso.ssoprovider.client_secret"}
     assert sealed | younger == {
         column.label.replace(column.model.__name__, column.model._meta.model_name) for column in rotation.columns()
     }

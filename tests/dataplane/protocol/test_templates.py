@@ -43,7 +43,7 @@ from tests.support.random_messages import random_message
 
 PHYSICAL = ClusterNames()
 FETCH, PRODUCE = APIS[ApiKey.FETCH], APIS[ApiKey.PRODUCE]
-SEVERAL = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+SEVERAL = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 EDGES = (1, 126, 127, 16_382, 16_383, 2**21 - 2, 2**21 - 1, 2**21)
 """Sizes of records about those where their varint grows."""
