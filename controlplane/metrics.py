@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
+from controlplane import probes
 from controlplane.admission.metrics import clusters_text
 from controlplane.api import rates
 from controlplane.billing.metrics import billing_text
@@ -44,5 +45,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
-    rest = loads_text(now) + clusters_text() + rebalancing_text() + rates.metrics_text()
+    rest = loads_text(now) + clusters_text() + rebalancing_text() + rates.metrics_text() + probes.metrics_text()
     return HttpResponse(usage + jobs + bills + rest, content_type=CONTENT_TYPE)

@@ -3,13 +3,15 @@
 =================  ====================================================================================================
 /health/live       it answers. Nothing else is asked: a process that is restarted because a database is away helps nobody
 /health/ready      200 where the database answers, 503 where it does not. ``status`` is ``degraded`` where the cache or
-                   the ZooKeeper of some cluster is away: pages and REST still serve, and taking every process out would
-                   serve nobody. Who wants to hear of that by the status asks with ``?strict=1``
+                   the ZooKeeper of some cluster is away, or no worker was heard for some seconds: pages and REST still
+                   serve, and taking every process out would serve nobody. Who wants to hear of that by the status asks
+                   with ``?strict=1``
 /health            whether the database answers, as releases before have said it (`api/operations.py`)
 =================  ====================================================================================================
 
 Each is asked on a thread of its own for `WITHIN_S` at most, all at the same time, and by one thread at once: what hangs is not
-asked again until it ends. An answer is good for `KEPT_S`, so that who asks often opens no more connections.
+asked again until it ends. An answer is good for `KEPT_S`, so that who asks often opens no more connections. Prometheus has
+the same of each at /metrics (`metrics_text`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from django.views.decorators.http import require_safe
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.models import ClusterState, PhysicalCluster
+from controlplane.core import pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +42,10 @@ LOG = logging.getLogger(__name__)
 WITHIN_S = 2.0
 KEPT_S = 1.0
 NOT_STORED = {"Cache-Control": "no-store"}
+
+
+class WorkersAway(Exception):  # noqa: N818  # what a probe has found, not an error to show
+    """No worker was heard for a while."""
 
 
 @dataclass(slots=True)
@@ -113,8 +120,31 @@ def _clusters() -> list[str]:
         connection.close()
 
 
+def _worker() -> None:
+    try:
+        since = pulse.away_since()
+    finally:
+        connections["default"].close()  # this thread's own
+    if since is not None:
+        raise WorkersAway(f"none was heard since {since:%H:%M:%S}")
+
+
 DATABASE = Probe("database", _database)
-PROBES = (DATABASE, Probe("cache", _cache), Probe("zookeeper", _zookeeper))
+PROBES = (DATABASE, Probe("cache", _cache), Probe("zookeeper", _zookeeper), Probe("worker", _worker))
+
+
+def _well() -> dict[str, bool]:
+    """By name, whether each answers within `WITHIN_S`."""
+    asked = [(probe, probe.begin()) for probe in PROBES]
+    for _, each in asked:
+        each.is_done.wait(max(0.0, each.began_s + WITHIN_S - time.monotonic()))
+    return {probe.name: each.is_well for probe, each in asked}
+
+
+def metrics_text() -> str:
+    """Lines of /metrics: 1 for what answers, 0 for what is away."""
+    lines = [f'sluice_part_up{{part="{name}"}} {int(is_well)}' for name, is_well in _well().items()]
+    return "\n".join(["# TYPE sluice_part_up gauge", *lines]) + "\n"
 
 
 @require_safe
@@ -127,10 +157,7 @@ def live(request: HttpRequest) -> JsonResponse:
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """/health/ready."""
-    asked = [(probe, probe.begin()) for probe in PROBES]
-    for _, each in asked:
-        each.is_done.wait(max(0.0, each.began_s + WITHIN_S - time.monotonic()))
-    well = {probe.name: each.is_well for probe, each in asked}
+    well = _well()
     status = "ok" if all(well.values()) else "degraded" if well[DATABASE.name] else "unavailable"
     is_refused = status == "unavailable" or (status == "degraded" and request.GET.get("strict") == "1")
     told = {name: "ok" if is_well else "away" for name, is_well in well.items()}

@@ -147,7 +147,7 @@ LOGIN_URL = "console:sign_in"
 # What all web processes must know of each other, and may forget: attempts to sign in.
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "controlplane.core.caching.CarefulRedisCache",
         "LOCATION": ENVIRONMENT.redis_url,
         "KEY_PREFIX": "sluice",
         "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
@@ -254,6 +254,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(ENVIRONMENT.stack_dir / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     # Each message expires before the next two are due, so that a worker that was away does not find a heap of them.
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
+    "say that a worker is there": {"task": "core.pulse", "schedule": 2.0, "options": {"expires": 4}},
     "seal the audit trail": {"task": "core.audit_seal", "schedule": 10.0, "options": {"expires": 20}},
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},

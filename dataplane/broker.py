@@ -213,7 +213,11 @@ class Broker:
             failed_logins=self._failed_logins,
             refused_in_transactions=lambda: self.transactions.refusals + self.groups.refusals,
         )
-        self.request_windows = RequestWindows(self.registry.all, doors.clock.now_ms)
+        self.request_windows = RequestWindows(
+            self.registry.all,
+            doors.clock.now_ms,
+            lambda name: self.agent.carried_bytes(name, doors.clock.monotonic()),
+        )
         self.master = MasterFollower(
             doors,
             self.agent,

@@ -112,7 +112,7 @@ def _read(
     clock: Clock,
 ) -> dict[str, Reading]:
     figures = figures_get(instances, flows_get, clock=clock)
-    healths = health_get(instances, figures=figures, observed=observed, clock=clock)
+    healths = health_get(instances, figures=figures, observed=observed, by_worker=True, clock=clock)
     now_s, names = int(clock.now().timestamp()), [instance.pk for instance in instances]
     latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S, with_requests=True)
     ours = [each for each in groups if each[0] in latest]

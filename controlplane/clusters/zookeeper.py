@@ -1,7 +1,8 @@
 """The door to ZooKeeper: the one module of the control plane that imports kazoo.
 
 `Tree` is what the rest asks of it: a tree of small documents with a version each, and writes that happen all or not at
-all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. `tree(address)` gives
+all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. Patience belongs to the
+connection and not to the call: a page asks ten times, and is not to wait ten times for what is away. `tree(address)` gives
 this process's connection to a cluster, made at the first call and made anew after a fork: a connection shared by two
 processes would answer one with what the other asked. In a dry run it is one whose writes nobody else ever sees.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 3.0
+SILENT_TIMEOUT_S = 0.3  # while an answer is owed to somebody who has given up waiting for it
 CONNECT_TIMEOUT_S = 4.0  # for a process's first call
-RECONNECT_TIMEOUT_S = 1.0  # for a connection that was lost: a page must not wait long for what is away
+RECONNECT_TIMEOUT_S = 1.0  # from the moment a connection was lost: who asks later is told at once
 
 
 class VersionMismatch(Exception):  # noqa: N818  # an outcome its caller expects, not an error to show
@@ -118,18 +122,22 @@ class KazooTree:
         retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=2, ignore_expire=True)
         self._client = Client(hosts, access, timeout=6.0, connection_retry=retry)
         self._connected = threading.Event()
+        self._lost_s = time.monotonic()  # since when there is no connection
+        self._owed: Any = None  # the answer that was waited for in vain
         self._client.add_listener(self._state_changed)
         self._client.start_async()
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:
+            self._owed = None
             self._connected.set()
-        else:
+        elif self._connected.is_set():  # it is told twice: of the connection, and of the session
+            self._lost_s = time.monotonic()
             self._connected.clear()
 
     def wait_connected(self, timeout_s: float) -> None:
-        """Raises ClusterUnavailable if there is no connection by then."""
-        if not self._connected.wait(timeout_s):
+        """Raises ClusterUnavailable if there has been no connection for so long; at once, if that is so already."""
+        if not self._connected.wait(max(0.0, self._lost_s + timeout_s - time.monotonic())):
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer")
 
     def close(self) -> None:
@@ -137,11 +145,18 @@ class KazooTree:
         self._client.stop()
         self._client.close()
 
-    def _ask(self, result: Any) -> Any:
-        """The answer to an asynchronous call, bounded."""
+    def _ask(self, result: Any, timeout_s: float = TIMEOUT_S) -> Any:
+        """The answer to an asynchronous call, bounded.
+
+        Answers come in their order: while one is owed, the next does not come sooner.
+        """
+        owed = self._owed
         try:
-            return result.get(timeout=TIMEOUT_S)
-        except (KazooTimeoutError, exceptions.ConnectionLoss, exceptions.SessionExpiredError) as error:
+            return result.get(timeout=timeout_s if owed is None or owed.ready() else SILENT_TIMEOUT_S)
+        except KazooTimeoutError as error:
+            self._owed = result if owed is None or owed.ready() else owed
+            raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
+        except (exceptions.ConnectionLoss, exceptions.SessionExpiredError) as error:
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
         except exceptions.ConnectionClosedError as error:
             raise ClusterUnavailable("the connection to ZooKeeper is closed") from error
@@ -155,7 +170,7 @@ class KazooTree:
 
     def _node(self, result: Any) -> tuple[bytes, int] | None:
         try:
-            data, stat = self._ask(result)
+            data, stat = self._ask(result, READ_TIMEOUT_S)
         except exceptions.NoNodeError:
             return None
         return data, stat.version
@@ -167,7 +182,7 @@ class KazooTree:
     def children(self, path: str) -> list[str]:
         self.wait_connected(RECONNECT_TIMEOUT_S)
         try:
-            return sorted(self._ask(self._client.get_children_async(path)))
+            return sorted(self._ask(self._client.get_children_async(path), READ_TIMEOUT_S))
         except exceptions.NoNodeError:
             return []
 
@@ -175,8 +190,8 @@ class KazooTree:
         """See Tree. Synced first: another server of the ensemble may be behind what a broker has shown already."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
         try:
-            self._ask(self._client.sync_async(path))
-            stat = self._ask(self._client.exists_async(path))
+            self._ask(self._client.sync_async(path), READ_TIMEOUT_S)
+            stat = self._ask(self._client.exists_async(path), READ_TIMEOUT_S)
         except exceptions.NoNodeError:
             return None
         return None if stat is None else (stat.czxid, stat.cversion, stat.pzxid)

@@ -12,7 +12,8 @@ whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to
 sealed          secrets in rows: what cannot be opened is an answer, and a line for operators
 checks          what this installation must have before it starts
-kept            what is kept in the cache, which may be away
+kept caching    what is kept in the cache, which may be away; the cache in Redis, which is not asked again while it is away
+pulse           whether a worker is there
 logs            what is not worth a line
 portions        a long list in parts (pure)
 sums            what tells of an organisation as a whole is left out for whoever is for some instances alone

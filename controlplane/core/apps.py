@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import celeryd_init
+from celery.signals import celeryd_init, task_postrun, task_prerun, worker_process_init
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 
@@ -20,6 +20,7 @@ class CoreConfig(AppConfig):
 
         checks.install()
         celeryd_init.connect(_worker_starts, dispatch_uid="sluice encryption keys")
+        worker_process_init.connect(_process_starts, dispatch_uid="sluice pulse")
 
 
 def _worker_starts(**_said: Any) -> None:
@@ -30,3 +31,24 @@ def _worker_starts(**_said: Any) -> None:
         installed.demand()
     except ImproperlyConfigured as problem:
         raise SystemExit(f"sluice: {problem}") from None
+
+
+def _process_starts(**_said: Any) -> None:
+    """Of a worker, after its fork: from now on it says that it is busy. No other process asks for that."""
+    from controlplane.core.pulse import BUSY  # noqa: PLC0415  # likewise
+
+    task_prerun.connect(_task_begins, dispatch_uid="sluice pulse")
+    task_postrun.connect(_task_ends, dispatch_uid="sluice pulse")
+    BUSY.watch()
+
+
+def _task_begins(task_id: str, **_said: Any) -> None:
+    from controlplane.core.pulse import BUSY  # noqa: PLC0415  # likewise
+
+    BUSY.begun(task_id)
+
+
+def _task_ends(task_id: str, **_said: Any) -> None:
+    from controlplane.core.pulse import BUSY  # noqa: PLC0415  # likewise
+
+    BUSY.ended(task_id)

@@ -31,6 +31,15 @@ def keep(key: str, value: object, timeout_s: int, log: Logger, problem: str) -> 
         log.warning("%s: %s", problem, error)
 
 
+def is_away() -> bool:
+    """Whether the cache is away, and so Redis, which is Celery's as well."""
+    try:
+        cache.get("health")
+    except AWAY:
+        return True
+    return False
+
+
 def counted(key: str, timeout_s: int, log: Logger, problem: str) -> int | None:
     """One more within so many seconds: how many there are. None: the cache is away, which is logged as `problem`.
 

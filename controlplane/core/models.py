@@ -1,4 +1,4 @@
-"""Rows of the core: long operations, the audit trail and the end of its chain.
+"""Rows of the core: long operations, the audit trail and the end of its chain, the pulse of workers.
 
 An operation's steps are stored with it, so that what was promised at its start is what is shown at its end, even when
 the code has changed in between.
@@ -134,3 +134,13 @@ class AuditChain(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organisation_id} to {self.number}"
+
+
+class WorkerPulse(models.Model):
+    """When a worker was heard last (`pulse`): one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"a worker was heard at {self.seen_at:%Y-%m-%d %H:%M:%S}"

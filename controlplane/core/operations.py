@@ -26,7 +26,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from controlplane.core import audit, ids
+from controlplane.core import audit, ids, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import LimitReached, OperationFailed, SluiceError
 from controlplane.core.models import Operation, OperationState, StepState
@@ -142,6 +142,9 @@ def wake(operation_ids: Sequence[str]) -> None:
     """Send wake-ups. A broker that is away is no error: beat offers the same operations again."""
     from controlplane.core.tasks import operation_run  # noqa: PLC0415  # tasks import this module
 
+    if kept.is_away():  # asked there, it says so within a second; a message would take five
+        LOG.warning("no wake-up for operations: Redis does not answer")
+        return
     for operation_id in operation_ids:
         try:
             operation_run.apply_async(args=[operation_id], expires=10, retry=False)

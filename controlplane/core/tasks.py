@@ -1,9 +1,9 @@
-"""Celery's edge of operations and of the audit trail: all tasks only look into the database."""
+"""Celery's edge of operations, of the audit trail and of the pulse: all tasks only look into the database."""
 
 from __future__ import annotations
 
 from controlplane.celery import app
-from controlplane.core import audit_sealing, operations
+from controlplane.core import audit_sealing, operations, pulse
 
 OFFER_AT_MOST = 100
 
@@ -24,3 +24,9 @@ def operation_run(operation_id: str) -> None:
 def audit_seal() -> None:
     """Chain entries of the audit trail whose process died before it did. Beat calls it every 10 s."""
     audit_sealing.extend_all()
+
+
+@app.task(name="core.pulse")
+def worker_pulse() -> None:
+    """A worker is there. Beat calls it every 2 s."""
+    pulse.pulse_note()

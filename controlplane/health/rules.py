@@ -13,6 +13,7 @@ change_not_in_force           degraded  what was changed last cannot be brought 
 flow_unknown                  degraded  no flow master answers: the first, fourth and fifth cannot be known
 cluster_unknown               degraded  ZooKeeper does not answer: whether routes are served cannot be known
 metering_behind               degraded  usage is counted and does not arrive; nothing is lost
+work_waits                    degraded  no worker is there: what is asked for is not begun
 ============================  ========  ==============================================================================
 
 What cannot be known is a reason of its own, never taken for good. The order of the table is that of the reasons.
@@ -56,6 +57,9 @@ CODES = (
     "cluster_unknown",
     "metering_behind",
 )
+UNWATCHED = ("work_waits",)
+"""What no alarm can watch: workers judge alarms."""
+EVERY_CODE = (*CODES, *UNWATCHED)
 OF_FLOW = ("storage_full", "partitions_without_leader", "storage_nearly_full", "partitions_under_replicated")
 """What only the flow master knows."""
 
@@ -92,6 +96,7 @@ class Facts:
     throttled_under_limit_ms: int = 0  # lately
     change_problem: str = ""  # why the last change is not in force
     metering_problem: str = ""  # why usage does not arrive
+    workers_are_away: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,15 @@ class Health:
         return replace(self, reasons=tuple(dated))
 
 
+WORK_WAITS = Reason(
+    "work_waits",
+    HealthState.DEGRADED,
+    "Changes wait",
+    "Nothing is done in the background now. What is asked for is written down, and begins when the service's workers are back; "
+    "figures of the past, alarms and mails wait as well. Producing and consuming go on",
+)
+
+
 def health_of(facts: Facts) -> Health:
     """Every reason that these facts give, by the table above."""
     return health_with(list(_reasons(facts)))
@@ -132,7 +146,9 @@ def health_with(reasons: Sequence[Reason]) -> Health:
     if not reasons:
         return Health(HealthState.HEALTHY)
     is_critical = any(reason.state is HealthState.CRITICAL for reason in reasons)
-    ordered = sorted(reasons, key=lambda reason: (reason.state is not HealthState.CRITICAL, CODES.index(reason.code)))
+    ordered = sorted(
+        reasons, key=lambda reason: (reason.state is not HealthState.CRITICAL, EVERY_CODE.index(reason.code))
+    )
     return Health(HealthState.CRITICAL if is_critical else HealthState.DEGRADED, tuple(ordered))
 
 
@@ -173,6 +189,8 @@ def _reasons(facts: Facts) -> Iterator[Reason]:
             "Usage is behind",
             f"{facts.metering_problem}. Nothing is lost: what is used is counted, and appears when the meter has caught up",
         )
+    if facts.workers_are_away:
+        yield WORK_WAITS
 
 
 def _storage(flow: Flow, limit_bytes: int) -> Iterator[Reason]:

@@ -1,4 +1,4 @@
-"""Observing instances: a question to each cluster's master, a look at its ZooKeeper, and three at the database.
+"""Observing instances: a question to each cluster's master, a look at its ZooKeeper, and four at the database.
 
 That is so however many instances there are. The caller has the rows from a selector within an organisation, or is an
 operator. Only instances that run have a health: of the others, their state says what there is to say.
@@ -6,15 +6,18 @@ operator. Only instances that run have a health: of the others, their state says
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.clusters.services import cluster_observe
+from controlplane.core import pulse
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.models import HealthReason
 from controlplane.health.rules import (
     OF_FLOW,
+    WORK_WAITS,
     Facts,
     Flow,
     Health,
@@ -50,12 +53,13 @@ def health_get(
     *,
     figures: Figures | None = None,
     observed: Mapping[int, ObservedCluster | None] | None = None,
+    by_worker: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Health]:
     """The health of those that run, by id, as it is now.
 
     `figures` are what the masters say, and `observed` what ZooKeeper shows of each cluster, by its row's id, where the
-    caller has asked already; a cluster that it shows None of does not answer.
+    caller has asked already; a cluster that it shows None of does not answer. `by_worker`: who asks is one, so that one is there.
     """
     running = [instance for instance in instances if instance.state == InstanceState.RUNNING]
     if not running:
@@ -67,6 +71,7 @@ def health_get(
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
     metering_problems = {cluster.pk: _metering_problem(cluster.name) for cluster, _ in instances_by_cluster(running)}
+    away_since = None if by_worker else pulse.away_since(clock=clock)
     stored: dict[str, list[HealthReason]] = {name: [] for name in names}
     for row in HealthReason.objects.filter(instance__in=names):
         stored[row.instance].append(row)
@@ -83,11 +88,15 @@ def health_get(
             throttled_under_limit_ms=throttled.get(instance.id, 0),
             change_problem=instance.problem.rstrip("."),
             metering_problem=metering_problems[instance.cluster_id],
+            workers_are_away=away_since is not None,
         )
         health, before = health_of(facts), stored[instance.id]
         if is_learning:  # it says 0 of what it has not heard yet: what was the matter stays until it knows
             health = health_with([*health.reasons, *(_reason(row) for row in before if row.code in OF_FLOW)])
-        healths[instance.id] = health.known_since({row.code: row.since for row in before}, now)
+        moments = {row.code: row.since for row in before}
+        if away_since is not None:  # no worker has written it down
+            moments[WORK_WAITS.code] = away_since
+        healths[instance.id] = health.known_since(moments, now)
     return healths
 
 
@@ -95,8 +104,11 @@ def health_remembered(instance: Instance) -> Health | None:
     """As it was when the instance was last looked at, some seconds ago: for pages that ask nobody else about it."""
     if instance.state != InstanceState.RUNNING:
         return None
-    rows = HealthReason.objects.filter(instance=instance.id)
-    return health_with([_reason(row) for row in rows])
+    reasons = [_reason(row) for row in HealthReason.objects.filter(instance=instance.id)]
+    away_since = pulse.away_since()
+    if away_since is not None:  # what workers have written down is no longer looked after
+        reasons.append(replace(WORK_WAITS, since=away_since))
+    return health_with(reasons)
 
 
 def _reason(row: HealthReason) -> Reason:

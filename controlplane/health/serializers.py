@@ -6,13 +6,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.health.rules import CODES, HEALTH_STATES
+from controlplane.health.rules import EVERY_CODE, HEALTH_STATES
 
 
 class HealthReasonSerializer(serializers.Serializer[Any]):
     """One thing that is the matter."""
 
-    code = serializers.ChoiceField(choices=list(CODES))
+    code = serializers.ChoiceField(choices=list(EVERY_CODE))
     state = serializers.ChoiceField(choices=HEALTH_STATES)
     title = serializers.CharField(help_text="a few words")
     detail = serializers.CharField(help_text="a sentence, with figures and what to do")

@@ -39,7 +39,7 @@ def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for some in portions(names, AT_ONCE):
         part = list(rows.filter(pk__in=some).select_related("cluster"))
-        _keep(health_get(part, observed=observed, clock=clock), clock.now())
+        _keep(health_get(part, observed=observed, by_worker=True, clock=clock), clock.now())
     HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
     HealthSpell.objects.filter(ended_at=None).exclude(instance__in=rows.values("pk")).update(ended_at=clock.now())
 

@@ -1,8 +1,9 @@
 """An instance's figures of now in Prometheus' text format, version 0.0.4, for a tenant's own Prometheus. Pure.
 
 Metrics are gauges: what REST answers of the newest step of the history that is known (docs/subsystems/history.md has the table).
-What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``. Requests are counters and
-histograms, of all brokers since the instance began: Prometheus makes rates and percentiles of them, over times of its own.
+What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``. Requests, and bytes that
+were carried, are counters and histograms, of all brokers since the instance began: Prometheus makes rates and percentiles of
+them, over times of its own.
 
 Names follow Prometheus' own rules: base units in the name, ``sluice_`` before it, and the instance's id as the label
 ``instance_id`` (``instance`` is the label that Prometheus sets itself, to the address that it has scraped).
@@ -58,6 +59,10 @@ def _gauge_of(name: str) -> Gauge:
 
 GAUGES: Mapping[str, Gauge] = {name: _gauge_of(name) for name in METRICS if name not in COUNTED}
 """By the metric's name in the history."""
+CARRIED = (
+    (Gauge(f"{PREFIX}produced_bytes_total", "Bytes that were produced, on the wire."), "produced_bytes"),
+    (Gauge(f"{PREFIX}consumed_bytes_total", "Bytes that were consumed, on the wire."), "consumed_bytes"),
+)
 REQUESTS = Gauge(f"{PREFIX}requests_total", "Requests that were answered, by Kafka's name of the API.")
 ERRORS = Gauge(
     f"{PREFIX}request_errors_total", "Error codes that were answered, by API; of a request one for each partition."
@@ -123,6 +128,9 @@ def _family(gauge: Gauge, samples: Iterable[tuple[str, float]], kind: str = "gau
 
 
 def _of_requests(instance_id: str, requests: RequestCounts) -> Iterator[str]:
+    if requests.carried_windows:
+        for gauge, name in CARRIED:
+            yield from _family(gauge, [(_labels(instance_id=instance_id), getattr(requests, name))], "counter")
     apis = sorted(requests.apis.items())
     counts = [(_labels(instance_id=instance_id, api=name), api.requests) for name, api in apis]
     yield from _family(REQUESTS, counts, "counter")

@@ -5,7 +5,7 @@ A metric is of one of four kinds, which says what a step of time has of it:
 =========  =================================  ==========================================================================
 kind       in a step                          why
 =========  =================================  ==========================================================================
-measured   average and maximum                it changes all the time
+measured   average and maximum                it changes all the time; the average of what flows is exact (`CARRIED`)
 set        the last value                     limits and allocations are decided; an average of two is none of them
 waited     average and maximum, in ms/s       throttled time, from the intervals of the flight recorder, not from samples
 counted    the rate, or a percentile of all   requests, which brokers count one by one: a maximum of percentiles is none
@@ -111,5 +111,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
 MEASURED = tuple(metric.name for metric in _ALL if metric.kind is Kind.MEASURED)
 SET = tuple(metric.name for metric in _ALL if metric.kind is Kind.SET)
 COUNTED = tuple(metric.name for metric in _ALL if metric.kind is Kind.COUNTED)
+CARRIED = tuple(f"{direction}_bytes_per_s" for direction in DIRECTIONS)
+"""Measured, and counted as requests are: where that is known, the average of a step is exact."""
 WAITED = {f"{direction}_throttled_ms_per_s": direction for direction in DIRECTIONS}
 """By the direction that had to wait."""

@@ -10,9 +10,9 @@ from django.db import connection
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
-from controlplane.history.metrics import METRICS, Kind, Metric
+from controlplane.history.metrics import CARRIED, METRICS, Kind, Metric
 from controlplane.history.models import Hour, Minute, Sample
-from controlplane.history.requests.figures import values_of
+from controlplane.history.requests.figures import carried_of, values_of
 from controlplane.history.requests.reading import Counted, counted
 from controlplane.history.resolutions import (
     HOURS,
@@ -104,7 +104,7 @@ def history_get(
     rows = rows_by_step(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instances=[instance.pk]))
-    if any(metric.kind is Kind.COUNTED for metric in metrics):
+    if any(metric.kind is Kind.COUNTED or metric.name in CARRIED for metric in metrics):
         _add_requests(rows, counted(instance, plan), plan)
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics])
@@ -138,7 +138,9 @@ def _add_requests(rows: dict[int, dict[str, Any]], found: Counted, plan: Plan) -
     for at in plan.moments:
         seconds = found.seconds(at, plan.step_s, int(rows.get(at, {}).get("samples", 0)))
         if seconds:
-            rows.setdefault(at, {})["requests"] = values_of(found.of(at), seconds)
+            row = rows.setdefault(at, {})
+            row["requests"] = values_of(found.of(at), seconds)
+            row["carried"] = carried_of(found.of(at), found.windows.get(at, 0), seconds)
 
 
 def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], known_to: int) -> Series:
@@ -151,6 +153,9 @@ def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], k
             value, most = _waited(metric, plan, row, at, known_to)
         elif metric.kind is Kind.COUNTED:
             value = row.get("requests", {}).get(metric.name)
+        elif metric.name in row.get("carried", {}):  # counted to the byte, where samples are of one second in ten
+            value = row["carried"][metric.name]
+            most = max(value, row.get(f"{metric.name}_max", value))
         elif "samples" not in row:
             pass  # a gap
         elif metric.kind is Kind.SET:

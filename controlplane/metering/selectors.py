@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 SECONDS_PER_HOUR = 3600
-SILENT_AFTER_S = 60
+SILENT_AFTER_S = 7
+"""Signs of life come every two seconds (pipeline/signs.py): within ten it is said that none does."""
 STALLED_AFTER_S = 120
 """A full batch takes a minute at most; while there is nothing to read Spark says so every ten seconds."""
 TOLD_WITHIN = timedelta(minutes=10)

@@ -4,7 +4,8 @@ With the first report after a window's end, what every instance has counted is t
 then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
 them: the first report of a connection begins to tell all that is kept, the others go on. No report has more than `MOST_TOLD`
 texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the loop is long;
-instances at rest cost one look each in ten seconds.
+instances at rest cost one look each in ten seconds. What flowed meanwhile is told with it: the difference of two sums of
+the agent's, so that all windows together have every byte once.
 
 The oldest is told first, so each report can say up to where nothing is missing: nobody takes a window before all brokers have
 told all of it, however long that takes after a connection was lost.
@@ -18,7 +19,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from quota.contracts.requests import MOST_TEXT, WINDOW_S, Told
+from quota.agent.agent import NOTHING_CARRIED, Carried
+from quota.contracts.requests import MOST_TEXT, WINDOW_S, RequestCounts, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,10 +39,16 @@ _MS = 1000
 
 
 class RequestWindows:
-    """Of one broker. `now_ms` is the wall's clock."""
+    """Of one broker. `now_ms` is the wall's clock; `carried`: what has flowed of an instance, by its id; None: not counted."""
 
-    def __init__(self, instances: Callable[[], Iterable[Instance]], now_ms: Callable[[], int]) -> None:
-        self._instances, self._now_ms = instances, now_ms
+    def __init__(
+        self,
+        instances: Callable[[], Iterable[Instance]],
+        now_ms: Callable[[], int],
+        carried: Callable[[str], Carried] | None = None,
+    ) -> None:
+        self._instances, self._now_ms, self._carried = instances, now_ms, carried
+        self._carried_before: dict[str, Carried] = {}
         self._begins = self._present()
         self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
         self._untold: deque[tuple[int, str]] = deque()  # in the order of windows
@@ -74,18 +82,37 @@ class RequestWindows:
         if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
             self._forget_untold()
         taken = 0
+        before, self._carried_before = self._carried_before, {}
         for looked_at, instance in enumerate(list(self._instances()), 1):
-            counts = instance.figures.take()
+            name = instance.spec.id
+            counts = self._with_carried(name, instance.figures.take(), before.get(name, NOTHING_CARRIED))
             if counts is not None:
                 text = counts.to_text()
                 if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
-                    texts[instance.spec.id] = text
-                    self._untold.append((begins, instance.spec.id))
+                    texts[name] = text
+                    self._untold.append((begins, name))
                 taken += 1
                 if not taken % _TAKEN_PER_STEP:
                     yield
             elif not looked_at % _LOOKED_AT_PER_STEP:
                 yield
+
+    def _with_carried(self, name: str, counts: RequestCounts | None, before: Carried) -> RequestCounts | None:
+        """With the bytes since it was asked last. What was refused after it was paid for makes a sum smaller for a moment."""
+        if self._carried is None:
+            return counts
+        number, produced, consumed = self._carried(name)
+        was_produced, was_consumed = before[1:] if number == before.number else (0, 0)
+        produced, consumed = max(produced, was_produced), max(consumed, was_consumed)
+        if produced or consumed:
+            self._carried_before[name] = Carried(number, produced, consumed)
+        if counts is None:
+            if (produced, consumed) == (was_produced, was_consumed):
+                return None
+            counts = RequestCounts()  # of what waits for an answer, or was paid for later
+        counts.produced_bytes, counts.consumed_bytes = produced - was_produced, consumed - was_consumed
+        counts.carried_windows = 1
+        return counts
 
     def _forget_untold(self) -> None:
         """Of windows that are not kept."""

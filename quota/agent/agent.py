@@ -73,6 +73,17 @@ class InstanceFacts(NamedTuple):
     transactions: tuple[int, int] = (0, 0)  # that are open, and transactional ids: those that this broker coordinates
 
 
+class Carried(NamedTuple):
+    """What has flowed of an instance: it grows for as long as the number stays the same."""
+
+    number: int  # another one for each time that the instance came
+    produced_bytes: int
+    consumed_bytes: int
+
+
+NOTHING_CARRIED = Carried(0, 0, 0)
+
+
 class _Direction:
     """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
 
@@ -149,14 +160,23 @@ class _Direction:
         self._throttled_s = throttled_s
         return flow
 
+    def carried_bytes(self, now: float) -> int:
+        """What has flowed since the direction was configured, as `flow` has it of a period."""
+        bucket = self.bucket
+        if self._settled and bucket.charged_bytes == self._charged:
+            return self._paid - self._left_out
+        fresh, refused = self._fresh(bucket.paid_bytes(now))
+        return self._paid + fresh - self._left_out - refused
+
 
 class _Instance:
     """Both directions of one instance and what they share."""
 
-    __slots__ = ("all_leaders", "directions", "fence_moved", "leaders", "storage_used_bytes")
+    __slots__ = ("all_leaders", "directions", "fence_moved", "leaders", "number", "storage_used_bytes")
 
-    def __init__(self, directions: dict[str, _Direction]) -> None:
+    def __init__(self, directions: dict[str, _Direction], number: int) -> None:
         self.directions = directions
+        self.number = number
         self.leaders = 0
         self.all_leaders = 0
         self.storage_used_bytes = 0
@@ -175,6 +195,7 @@ class Agent:
         self._boot = boot
         self._period_s = period_ms / 1000
         self._instances: dict[str, _Instance] = {}
+        self._came = 0  # instances that were configured so far, each time that they came
         self._sequence = 0
         self._reported_at = now
         self._ticks = deque([now])  # the moments of the last period, and one before
@@ -211,7 +232,8 @@ class Agent:
                 name: _Direction(limit, TokenBucket(limit, now, self._throttling_started))
                 for name, limit in limits.items()
             }
-            entry = self._instances[instance] = _Instance(directions)
+            self._came += 1
+            entry = self._instances[instance] = _Instance(directions, self._came)
         for name, limit in limits.items():
             entry.directions[name].limit = limit
             entry.directions[name].cap = limit if elastic is None or limit is None else max(limit, elastic)
@@ -254,6 +276,14 @@ class Agent:
         """The rate in force in bytes/s: None = unlimited (or not configured), 0 = blocked."""
         bucket = self.bucket(instance, direction)
         return bucket.rate if bucket else None
+
+    def carried_bytes(self, instance: str, now: float) -> Carried:
+        """Since the instance was configured; of one that is not, nothing."""
+        entry = self._instances.get(instance)
+        if entry is None:
+            return NOTHING_CARRIED
+        directions = entry.directions
+        return Carried(entry.number, directions["produce"].carried_bytes(now), directions["consume"].carried_bytes(now))
 
     def blocked(self, instance: str, direction: str = "produce") -> str | None:
         """Why this direction is refused altogether ("storage"), or None."""

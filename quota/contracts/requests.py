@@ -1,4 +1,4 @@
-"""What became of an instance's requests in ten seconds: how many, with which errors, how long they took. Pure.
+"""What became of an instance's requests in ten seconds: how many, with which errors, how long they took; what flowed. Pure.
 
 Brokers count in *windows*: ten seconds that begin at a multiple of ten since 1970, by the broker's own clock. A window that is
 over is told once, as one text, and never changes; what is added up of it is exact, in whatever order it is done.
@@ -24,7 +24,14 @@ rule a tenth: `percentile_us` interpolates. Sums are exact.
 
 The text is JSON, an array of seven for each API by Kafka's name; a histogram is ``[sum in us, first bucket, count, count, …]``::
 
-    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}]}
+    {"Produce": [unanswered, at_once, total, local, remote, throttle, {"NOT_LEADER_OR_FOLLOWER": 3}],
+     "_carried": [0, [5000, 0], [], [1, 0], [], [], {}]}
+
+`_carried` is what was carried meanwhile, as the flow reports have it but to the byte: bytes produced and consumed on the wire,
+paid for and not refused, and of how many windows that is the sum, each the sum of a histogram of nothing. So a reader of an
+earlier release takes it for an API without requests, and goes on. Brokers of an earlier release leave it out: then the third
+number is smaller than that of the windows that were added up, and what was carried is not known. Names that begin with an
+underscore are of no API: which of them a reader does not know, it leaves out.
 """
 
 from __future__ import annotations
@@ -52,6 +59,8 @@ BUCKETS = len(BOUNDS_US) + 1
 MOST_TEXT = 128 * 2**10
 """Bytes of a window's text. All APIs of a tenant with something in all their buckets are less than half of it."""
 _MOST = 2**53
+_NO_API = "_"
+_CARRIED = "_carried"
 _HISTOGRAMS = ("at_once", *PHASES)
 
 
@@ -189,6 +198,9 @@ class RequestCounts:
     """Of one instance over some time: by API, as Kafka's metrics call it (``Produce``, ``ListOffsets``)."""
 
     apis: dict[str, ApiCounts] = field(default_factory=dict)
+    produced_bytes: int = 0
+    consumed_bytes: int = 0
+    carried_windows: int = 0  # of which these are the sums
 
     @property
     def requests(self) -> int:
@@ -214,10 +226,20 @@ class RequestCounts:
             if name not in self.apis:
                 self.apis[name] = ApiCounts()
             self.apis[name].add(api)
+        self._carry(other.produced_bytes, other.consumed_bytes, other.carried_windows)
+
+    def _carry(self, produced: int, consumed: int, windows: int) -> None:
+        self.produced_bytes += produced
+        self.consumed_bytes += consumed
+        self.carried_windows += windows
 
     def add_text(self, text: str) -> None:
         """What a text of `to_text` has, unchecked: of rows of our own, of which a page adds up thousands."""
         for name, row in orjson.loads(text).items():
+            if name[0] == _NO_API:
+                if name == _CARRIED:
+                    self._carry(*(each[0] if each else 0 for each in row[1:4]))
+                continue
             api = self.apis.get(name)
             if api is None:
                 api = self.apis[name] = ApiCounts()
@@ -230,7 +252,11 @@ class RequestCounts:
 
     def to_text(self) -> str:
         """See the file's text."""
-        return orjson.dumps({name: api.to_row() for name, api in sorted(self.apis.items())}).decode()
+        rows = {name: api.to_row() for name, api in sorted(self.apis.items())}
+        if self.carried_windows:
+            sums = (self.produced_bytes, self.consumed_bytes, self.carried_windows)
+            rows[_CARRIED] = [0, *([each, 0] if each else [] for each in sums), [], [], {}]
+        return orjson.dumps(rows).decode()
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -241,7 +267,11 @@ class RequestCounts:
             found = cls()
             for name, row in orjson.loads(text).items():
                 _check_name(name)
-                found.apis[name] = ApiCounts.from_row(row)
+                if name == _CARRIED:
+                    sums = ApiCounts.from_row(row)
+                    found._carry(sums.at_once.sum_us, sums.total.sum_us, sums.local.sum_us)
+                elif name[0] != _NO_API:
+                    found.apis[name] = ApiCounts.from_row(row)
         except ContractError:
             raise
         except (ValueError, TypeError, AttributeError) as error:  # orjson's own error is a ValueError

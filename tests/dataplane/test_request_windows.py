@@ -10,6 +10,7 @@ from dataplane.flow import windows as module
 from dataplane.flow.windows import KEPT, RequestWindows
 from dataplane.protocol.api import ApiKey
 from dataplane.tenancy.request_figures import RequestFigures
+from quota.agent.agent import NOTHING_CARRIED, Carried
 from quota.contracts.requests import RequestCounts
 from quota.steps import run_through
 
@@ -215,3 +216,58 @@ def test_an_instance_that_is_gone_is_told_of_as_long_as_its_windows_are_kept(wor
     run_through(world.windows.report_steps(is_whole=False))
     world.instances.clear()
     assert world.told(is_whole=True) == {"ins-0": {0: 1}}
+
+
+class Flows:
+    """What the agent says was carried, by instance id."""
+
+    def __init__(self, world):
+        self.now = {}
+        world.windows = RequestWindows(
+            lambda: world.instances, lambda: world.now_s * 1000, lambda name: self.now.get(name, NOTHING_CARRIED)
+        )
+        self._world = world
+
+    def told(self, seconds):
+        """Bytes produced and consumed of the first instance, in a window that is over then; None: nothing is told of it."""
+        self._world.now_s = NOON + seconds
+        found, _ = run_through(self._world.windows.report_steps(is_whole=False))
+        texts = found.get("ins-0", {})
+        assert len(texts) <= 1
+        counts = [RequestCounts.from_text(text) for text in texts.values()]
+        return (counts[0].produced_bytes, counts[0].consumed_bytes, counts[0].carried_windows) if counts else None
+
+
+def test_windows_have_every_byte_once_with_requests_or_without(world):
+    flows = Flows(world)
+    flows.now["ins-0"] = Carried(1, 1000, 0)
+    world.ask()
+    assert flows.told(10) == (1000, 0, 1)
+    flows.now["ins-0"] = Carried(1, 1500, 70)  # no answer left in these ten seconds
+    assert flows.told(20) == (500, 70, 1)
+    assert flows.told(30) is None
+    world.ask()
+    assert flows.told(40) == (0, 0, 1)
+    flows.now["ins-0"] = Carried(1, 1600, 70)
+    assert flows.told(50) == (100, 0, 1)
+
+
+def test_a_sum_that_gets_smaller_for_a_moment_is_not_counted_twice(world):
+    """Its request was paid for, and then refused."""
+    flows = Flows(world)
+    flows.now["ins-0"] = Carried(1, 1000, 0)
+    assert flows.told(10) == (1000, 0, 1)
+    flows.now["ins-0"] = Carried(1, 900, 0)
+    assert flows.told(20) is None
+    flows.now["ins-0"] = Carried(1, 1100, 0)
+    assert flows.told(30) == (100, 0, 1)
+
+
+def test_an_instance_that_was_away_in_between_begins_at_nothing(world):
+    flows = Flows(world)
+    flows.now["ins-0"] = Carried(1, 1000, 5)
+    assert flows.told(10) == (1000, 5, 1)
+    flows.now["ins-0"] = Carried(2, 1200, 0)
+    assert flows.told(20) == (1200, 0, 1)
+    del flows.now["ins-0"]
+    assert flows.told(30) is None

@@ -6,16 +6,21 @@ import os
 import signal
 import socket
 import time
+import urllib.request
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import encode_request
+from dataplane.protocol.schema import message_info
 from tests.demo.stack import first_address
+from tests.integration import asks
 from tests.integration.clients import consumer, create_topic, produce, read_all, take
 from tests.integration.whole_stack import Api, WholeStack
 from tests.support.ports import free_block
 from tests.support.waiting import promised, wait_for
-from tests.support.wire import answers
+from tests.support.wire import Wire, answers
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -303,3 +308,105 @@ def read_time(tenant, offset) -> float:
         reader.assign([TopicPartition("orders", 0, offset)])
         (message,) = take(reader, 1)
         return message.timestamp()[1] / 1000
+
+
+class Counting:
+    """A client that counts what it produces and consumes, on one connection to the leader of a topic's only partition."""
+
+    def __init__(self, api: Api, bought) -> None:
+        self.leader = api.call("GET", f"/instances/{bought.id}/topics/counted")["partition_details"][0]["leader"]
+        host, port = bought.bootstrap.split(",")[self.leader - 1].split(":")
+        self._wire = Wire((host, int(port)))
+        self._offset = 0
+        self.requests = self.produced_bytes = self.consumed_bytes = 0
+
+    def go_on(self, size: int) -> None:
+        """One batch there, and back again."""
+        request = asks.produce("counted", asks.batch(os.urandom(size)))
+        sent = self._exchange(request, 9)
+        self.produced_bytes += sent[0]
+        answer = self._exchange(asks.fetch("counted", self._offset), 12)
+        self.consumed_bytes += answer[1]
+        self._offset += 1
+
+    def _exchange(self, request, version: int) -> tuple[int, int]:
+        """Bytes of the request, and of its answer."""
+        api = APIS[ApiKey(message_info(type(request)).api_key)]
+        frame = encode_request(api, version, self.requests, "counting", request)
+        self._wire.socket.sendall(frame)
+        self.requests += 1
+        return len(frame), len(self._wire.frame()) + 4
+
+    def close(self) -> None:
+        self._wire.socket.close()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("step_s", "busy_s", "before_s"), [(10, 15, 0), pytest.param(60, 58, 7200, marks=pytest.mark.long)]
+)
+def test_history_and_prometheus_say_what_a_client_has_counted(stack, step_s, busy_s, before_s):
+    """To 1 %, and as good as to the byte, since brokers count what passes.
+
+    Minutes are asked for with hours before them, which samples do not reach: then they are the rows that are kept for 15 days.
+    """
+    api = stack.api()
+    bought = api.running("counted", bandwidth_mib_per_s=8)
+    api.topic(bought, "counted", 1)
+    wait_for(lambda: replicas_of(api, bought, "counted") == 3, 60, "the topic's replicas")
+    if before_s:
+        time.sleep(60 - time.time() % 60)  # of a whole minute
+    began = int(time.time()) // step_s * step_s
+    client = Counting(api, bought)
+    until = time.monotonic() + busy_s
+    while time.monotonic() < until:  # in bursts, which samples of one second in ten would miss or multiply
+        for _ in range(20):
+            client.go_on(32 * 1024)
+        time.sleep(1.3)
+    client.close()
+    ended = int(time.time()) // step_s * step_s + step_s
+    wanted = {
+        "produce_bytes_per_s": client.produced_bytes,
+        "consume_bytes_per_s": client.consumed_bytes,
+        "requests_per_s": client.requests,
+    }
+
+    def told() -> dict[str, float] | None:
+        """None: not all of it is known yet."""
+        span = f"from={utc(began - before_s)}&to={utc(ended)}&step={step_s}"
+        items = api.call("GET", f"/instances/{bought.id}/history?{span}&metrics={','.join(wanted)}")["items"]
+        if len(items) < (ended - began + before_s) // step_s or None in items[-1].values():
+            return None
+        return {name: sum(item[name] or 0 for item in items) * step_s for name in wanted}
+
+    wait_for(lambda: told() is not None, 180, "the last step to be known")
+    found = told()
+    off = {name: round(found[name] / value - 1, 4) for name, value in wanted.items()}
+    print(f"history in steps of {step_s} s is off by {off}")
+    assert max(map(abs, off.values())) <= 0.01
+    lines = dict(line.rsplit(" ", 1) for line in scraped(api, bought).splitlines() if not line.startswith("#"))
+    own = f'{{instance_id="{bought.id}"}}'
+    counters = {
+        f"sluice_produced_bytes_total{own}": client.produced_bytes,
+        f"sluice_consumed_bytes_total{own}": client.consumed_bytes,
+        f'sluice_requests_total{{instance_id="{bought.id}",api="Produce"}}': client.requests / 2,
+        f'sluice_requests_total{{instance_id="{bought.id}",api="Fetch"}}': client.requests / 2,
+    }
+    for name, value in counters.items():
+        assert float(lines[name]) == pytest.approx(value, rel=0.01), name
+
+
+def utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+
+
+def replicas_of(api: Api, bought, topic: str) -> int:
+    found = api.call("GET", f"/instances/{bought.id}/topics/{topic}")
+    return sum(len(partition["isr"]) for partition in found["partition_details"])
+
+
+def scraped(api: Api, bought) -> str:
+    address = f"{api.url}/instances/{bought.id}/prometheus"
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {api.key}"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.read().decode()

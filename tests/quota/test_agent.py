@@ -204,3 +204,23 @@ def test_a_rate_is_never_zero_just_because_leaders_are_not_known_yet(leaders):
     agent = new_agent()
     agent.set_leaders(INSTANCE, *leaders, 0.0)
     assert 0 < agent.rate(INSTANCE, "produce") <= 3000
+
+
+def test_what_was_carried_grows_with_what_is_paid_for_and_begins_anew_with_the_instance():
+    agent = new_agent()
+    produce = agent.bucket(INSTANCE, "produce")
+    assert agent.carried_bytes(INSTANCE, 0.0)[1:] == (0, 0)
+    produce.charge(3300, 0.0)  # 300 at once, the rest at 3,000 a second
+    assert agent.carried_bytes(INSTANCE, 0.5)[1:] == (1800, 0)
+    agent.tick(0.6)
+    agent.bucket(INSTANCE, "consume").charge(500, 0.6)
+    assert agent.carried_bytes(INSTANCE, 5.0)[1:] == (3300, 500)
+    agent.tick(6.0)
+    produce.charge(100, 6.0)
+    produce.refused_bytes += 100  # the storage is full: it is no flow
+    number, *carried = agent.carried_bytes(INSTANCE, 7.0)
+    assert carried == [3300, 500]
+    agent.remove(INSTANCE)
+    assert agent.carried_bytes(INSTANCE, 8.0) == (0, 0, 0)
+    agent.configure(INSTANCE, 3000, 6000, 8.0)
+    assert agent.carried_bytes(INSTANCE, 9.0) == (number + 1, 0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import pytest
@@ -131,3 +132,59 @@ def test_what_is_no_window_is_refused(text):
 def test_windows_of_a_report_are_read_back_as_they_were_written():
     windows = {"ins-k3v9x2qa": {1_740_830_400: "{}", 1_740_830_410: "{}"}}
     assert windows_of(documents_of(windows)) == windows
+
+
+def test_what_was_carried_is_told_and_added_up_with_the_number_of_its_windows():
+    one = RequestCounts(produced_bytes=5000, consumed_bytes=7, carried_windows=1)
+    one.apis["Produce"] = ApiCounts(unanswered=2)
+    assert RequestCounts.from_text(one.to_text()) == one
+    total = RequestCounts.joined([one.to_text(), one.to_text()])
+    total.add_text(one.to_text())
+    assert (total.produced_bytes, total.consumed_bytes, total.carried_windows) == (15_000, 21, 3)
+    assert total.requests == 6
+    assert list(total.apis) == ["Produce"]
+
+
+def test_a_text_of_an_earlier_release_says_nothing_of_it():
+    old = RequestCounts({"Fetch": ApiCounts(unanswered=1)})
+    assert "_carried" not in old.to_text()
+    new = RequestCounts(produced_bytes=5, carried_windows=1)
+    assert RequestCounts.joined([old.to_text(), new.to_text()]).carried_windows == 1
+
+
+def test_a_reader_of_an_earlier_release_takes_it_for_an_api_without_requests():
+    """It reads rows of APIs as this one does, and knows no other names: it must neither stop nor lose the rest."""
+    new = RequestCounts(produced_bytes=5000, consumed_bytes=7, carried_windows=1)
+    row = json.loads(new.to_text())["_carried"]
+    taken = ApiCounts.from_row(row)
+    assert (taken.requests, taken.errors) == (0, {})
+    assert all(taken.times(phase).count == 0 for phase in PHASES)
+    for each in row[1:6]:
+        if each:
+            Histogram().add_row(each)  # as rows of our own are added, unchecked
+    added = ApiCounts()
+    added.add(taken)
+    kept = json.dumps({"_carried": added.to_row()})  # what it writes down of it
+    for counts in (RequestCounts.from_text(kept), added_unchecked(kept)):
+        assert counts == RequestCounts(), "what was carried is not known"
+
+
+def test_what_a_later_release_tells_beside_apis_is_left_out_and_stops_nobody():
+    later = '{"Fetch": [1, [], [], [], [], [], {}], "_later": {"anything": [1]}}'
+    for counts in (RequestCounts.from_text(later), added_unchecked(later)):
+        assert (list(counts.apis), counts.requests) == (["Fetch"], 1)
+
+
+def added_unchecked(text):
+    counts = RequestCounts()
+    counts.add_text(text)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "row", ["[5000, 0, 1]", "[1, 2]", "[1, 2, 3, 4]", "[-1, 0, 1]", "[1.5, 0, 1]", "{}", "7", '["5", 0, 1]', "[true, 0, 1]",
+            "[0, [-1, 0], [], [], [], [], {}]", "[0, [1.5, 0], [], [], [], [], {}]", "[0, [true, 0], [], [], [], [], {}]"]
+)  # fmt: skip
+def test_what_is_no_sum_of_bytes_is_refused(row):
+    with pytest.raises(ContractError):
+        RequestCounts.from_text(f'{{"_carried": {row}}}')

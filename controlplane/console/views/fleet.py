@@ -24,6 +24,7 @@ from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
+from controlplane.core import kept, pulse
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.health.selectors import health_get
@@ -62,6 +63,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "journals": journals_with_problems(),
         "unread": journals_unread(SYSTEM_CLOCK.now()),
         "meter": metering.status(),
+        "workers_away_since": pulse.away_since(),
+        "cache_is_away": kept.is_away(),
         "losses": metering.losses_open(),
         **_brokers(),
     }

@@ -103,7 +103,8 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
             form.refuse(error)
         else:
             messages.success(request, f"Topic {wanted['name']} is ready.")
-            return redirect("console:topic", caller.organisation.id, instance.id, wanted["name"])
+            page = "console:topic_message_new" if request.POST.get("then") == "message" else "console:topic"
+            return redirect(page, caller.organisation.id, instance.id, wanted["name"])
     context = {"instance": instance, "tab": "topics", "form": form}
     return render(request, "console/topic_new.html", context, status=422 if form.errors else 200)
 

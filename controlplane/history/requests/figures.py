@@ -22,6 +22,14 @@ US = 1000
 PLACES = 3
 
 
+def carried_of(counts: RequestCounts, windows: int, seconds: float) -> dict[str, int]:
+    """What flowed a second, to the byte, by the metrics' names; nothing where it is not known of all of these windows."""
+    if counts.carried_windows != windows:
+        return {}
+    produced, consumed = counts.produced_bytes, counts.consumed_bytes
+    return {"produce_bytes_per_s": round(produced / seconds), "consume_bytes_per_s": round(consumed / seconds)}
+
+
 def values_of(counts: RequestCounts, seconds: float) -> dict[str, float | None]:
     """By the metrics' names. Of what did not happen there is no latency: None."""
     found: dict[str, float | None] = {

@@ -215,6 +215,10 @@ def _sum(name: str, texts: Iterable[str]) -> str | None:
     found = RequestCounts()
     for counts in known:
         found.add(counts)
+    is_carried_known = len(known) == found.carried_windows  # all brokers say it
+    found.carried_windows = int(is_carried_known)
+    if not is_carried_known:
+        found.produced_bytes = found.consumed_bytes = 0
     return found.to_text() if known else None
 
 

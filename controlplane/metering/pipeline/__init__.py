@@ -16,6 +16,7 @@
     progress_table  the rows that say so
     statements  what brokers say of whole hours, and what follows (pure)
     source      Kafka's side: the stream, and what the topic is now
+    signs       that the job's process is there, every two seconds
     listener    what Spark says of the query while it runs
     session     the options of its Spark; Java, jars and the JVM are `controlplane.spark`'s
     settings    the environment, typed

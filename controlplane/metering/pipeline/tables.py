@@ -251,6 +251,10 @@ class Database:
             (self.cluster, now_ms, now_ms, problem, started),
         )
 
+    def still_there(self, cursor: Any, *, now_ms: int) -> None:
+        """Say that the job's process is there, and nothing else. Before its first sign of life there is nothing to add to."""
+        self.run(cursor, f"UPDATE {STATUS_TABLE} SET seen_at_ms = ? WHERE cluster = ?", (now_ms, self.cluster))  # noqa: S608
+
     def _dialect(self, statement: str) -> str:
         return statement if self._is_sqlite else statement.replace("?", "%s")
 

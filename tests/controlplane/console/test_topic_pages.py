@@ -71,6 +71,17 @@ def test_a_name_that_is_taken_is_said_beside_it(at_alice, topics):
     assert problem_beside(page, "name").startswith("There is a topic orders.")
 
 
+def test_whoever_wants_to_send_a_message_is_led_there_from_the_instances_page(at_alice, at_viewer, instance):
+    new = f"instances/{instance.id}/new-topic"
+    assert at_alice.address(new) in at_alice.get(f"instances/{instance.id}").content.decode()
+    assert at_alice.address(new) not in at_viewer.get(f"instances/{instance.id}").content.decode()
+    answer = at_alice.post(new, TOPIC | {"then": "message"})
+    assert answer["Location"] == at_alice.address(f"instances/{instance.id}/topics/orders/messages/new")
+    text = text_of(at_alice.get(f"instances/{instance.id}/topics/orders/messages/new"))
+    assert "Topic orders is ready." in text
+    assert "Send a message to orders" in text
+
+
 def test_replicas_that_are_behind_are_marked(at_alice, topics, admin):
     (name,) = admin.topics
     layout = admin.topics[name]

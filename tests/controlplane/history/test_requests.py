@@ -124,7 +124,7 @@ def test_of_two_workers_one_counts(told, at_noon, monkeypatch, instance):
     assert totals_of(instance.id).requests == 6
 
 
-@pytest.mark.parametrize("text", ["{", '{"Produce": [1]}', 7, None])
+@pytest.mark.parametrize("text", ["{", '{"Produce": [1]}', '{"_carried": [5000, 0, 1]}', 7, None])
 def test_what_nobody_understands_is_left_out_and_the_rest_is_kept(told, at_noon, text, caplog):
     told |= {NOON: counts_of(3).to_text(), NOON + 10: text}
     with caplog.at_level(logging.WARNING):

@@ -31,7 +31,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from controlplane.env import Environment
 from controlplane.java import JavaNotFoundError
-from controlplane.metering.pipeline import progress_table, runs, session, source, transforms
+from controlplane.metering.pipeline import progress_table, runs, session, signs, source, transforms
 from controlplane.metering.pipeline.listener import Listener
 from controlplane.metering.pipeline.positions import Looks, TopicState, reaching_back, starting
 from controlplane.metering.pipeline.raw_table import RawTable
@@ -350,7 +350,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     settings = Settings.read(os.environ)
-    with submitted.told_to_end():
+    with submitted.told_to_end(), signs.given(settings):
         return _work(settings)
 
 
