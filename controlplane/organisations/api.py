@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts import touching
 from controlplane.accounts.member_serializers import OrganisationMemberSerializer
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
 from controlplane.api import dry_runs
@@ -26,13 +27,48 @@ from controlplane.organisations.serializers import (
     OwnershipTransferSerializer,
 )
 from controlplane.tenants.operators import organisation_any
+from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from rest_framework.request import Request
 
     from controlplane.accounts.selectors import Caller
 
 TAGS = ["organisation"]
+
+
+def _hands(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[str, Any]:
+    """Both whom a transfer concerns, as the list of members has them. Raises NotFound."""
+    caller = caller_of(request)
+    rows = member_list(organisation=caller.organisation)
+    shown = {"may_manage": caller.may_manage}
+    return {
+        name: dict(OrganisationMemberSerializer(row, context=shown).data)
+        for name, row in (
+            ("owner", rows.filter(pk=_transfer_asked(request)["member_id"]).first()),
+            ("yourself", rows.get(user=caller.person)),
+        )
+        if row is not None
+    }
+
+
+def _handed(request: Request, _ids: Mapping[str, Any]) -> touching.Touched:
+    """The new owner's keys; of who steps down also what they have invited."""
+    caller, asked = caller_of(request), _transfer_asked(request)
+    new = touching.by_another_role(caller=caller, membership_id=asked.pop("member_id"), stays_owner=True)
+    if not asked:
+        return new
+    own = member_list(organisation=caller.organisation).get(user=caller.person)
+    return (*new, *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False))
+
+
+def _transfer_asked(request: Request) -> dict[str, Any]:
+    body = OwnershipTransferSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
 
 
 class OrganisationApi(APIView):
@@ -67,15 +103,14 @@ class OwnershipTransferApi(APIView):
     permission_classes = (OwnerPermission,)
 
     @extend_schema(request=OwnershipTransferSerializer, responses=OrganisationMemberSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=_hands, touches=_handed)
     def post(self, request: Request, organisation_id: str) -> Response:
         """Make another member owner, and step down in the same act if that is said; both are told by e-mail.
 
         Answers the member who is an owner now.
         """
         caller = _own(request, organisation_id)
-        body = OwnershipTransferSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        wanted = dict(body.validated_data)
+        wanted = _transfer_asked(request)
         owner = ownership.ownership_transfer(
             organisation=caller.organisation,
             by=caller.person,

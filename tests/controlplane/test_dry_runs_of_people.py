@@ -252,3 +252,25 @@ def test_of_many_who_are_touched_fifty_are_named_and_all_are_counted(alice, dry)
         accounts.api_key_create(organisation=alice.organisation, user=user, name=f"k{number}")
     (of_keys,) = dry(alice.api.delete, f"{MEMBERS}/{row.pk}")["affected"]
     assert (of_keys["count"], len(of_keys["names"])) == (51, 50)
+
+
+# --- the organisation ------------------------------------------------------------------------------------------------------
+
+
+def test_handing_over_says_what_both_would_be_whose_keys_it_concerns_and_mails_nobody(alice, bob, dry, mails):
+    at = f"/api/v1/organisations/{alice.organisation.id}/transfer"
+    owner = {"member_id": membership(bob).pk}
+    beside = dry(alice.api.post, at, owner)
+    assert beside["changes"] == {"owner.role": ["member", "owner"]}
+    assert list(touched(beside)) == ["api_keys"]
+    assert touched(beside)["api_keys"][0] == keys_of(bob)
+    down = dry(alice.api.post, at, {**owner, "step_down_to": "viewer"})
+    assert down["changes"] == {"owner.role": ["member", "owner"], "yourself.role": ["owner", "viewer"]}
+    assert [each["names"] for each in down["affected"]] == [keys_of(bob), keys_of(alice)]
+    assert mails() == []
+
+
+def test_what_a_transfer_refuses_is_refused_in_its_dry_run(alice, charlie):
+    at = f"/api/v1/organisations/{alice.organisation.id}/transfer{DRY}"
+    problem(alice.api.post(at, {"member_id": membership(charlie).pk}), 404, "not_found")
+    problem(alice.api.post(at, {"member_id": membership(alice).pk}), 400, "validation_failed")

@@ -32,7 +32,7 @@ def rename(
     session.change(ops.ORGANISATION_RENAME, body={"name": name}, organisation_id=_own(session)["id"])
 
 
-@app.add("transfer")
+@app.add("transfer", rehearses=True)
 def transfer(
     ctx: typer.Context,
     member: Member,
