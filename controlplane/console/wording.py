@@ -125,7 +125,7 @@ def fitting(parts: Sequence[str], text: str) -> dict[str, str] | None:
 NAMES = (
     # States and kinds as models keep them, with and without a capital where pages show both.
     *"creating running failed deleting deleted removed closed succeeded pending waiting done planning proposed paused".split(),
-    *"isolated restoring begun refused".split(),
+    *"isolated restoring begun refused critical OK".split(),
     *"cancelling cancelled expired asked moving skipped sent stopped healthy degraded unhealthy unknown starting behind".split(),
     *"queued over silent active late owner member viewer Owner Member Viewer Planning Proposed Running Paused Cancelling".split(),
     *"Cancelled Failed Done Succeeded Expired Waiting Asked Moving Skipped Sent Email Webhook email webhook alarm test".split(),

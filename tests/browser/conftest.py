@@ -6,6 +6,7 @@ fails the test that opened it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .words import CHINESE, ENGLISH, Words
 from .world import PASSWORD
 
 if TYPE_CHECKING:
@@ -36,6 +38,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+SCHEMES = ("light", "dark")
+LANGUAGES = (ENGLISH, CHINESE)
+IN_ENGLISH = Words(ENGLISH)
+OFTEN = {("desktop", "light", ENGLISH), ("phone", "dark", CHINESE)}
+"""The looks in which `make test` tells stories: each screen, scheme and language once. The others are `long`."""
 STARTS_WITHIN_S, TAKEN_WITHIN_S = 120, 60
 PATIENCE_MS = 30_000
 """For whatever a page is to show or do: where others want the cores, one that comes again every 10 s may take twice as long."""
@@ -73,6 +81,41 @@ class Console:
 
     def address(self, path: str) -> str:
         return f"{self.url}/{self.organisation}/{path}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How somebody sees the console."""
+
+    screen: str
+    scheme: str
+    words: Words
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of a browser's context."""
+        return {"viewport": SCREENS[self.screen], "color_scheme": self.scheme}
+
+    @property
+    def name(self) -> str:
+        """As a part of names that a story makes: no other look has it."""
+        return f"{self.screen}-{self.scheme}-{self.words.language}"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(look, id=" ".join(look), marks=[] if look in OFTEN else [pytest.mark.long])
+        for look in itertools.product(SCREENS, SCHEMES, LANGUAGES)
+    ]
+)
+def look(request) -> Look:
+    screen, scheme, language = request.param
+    return Look(screen, scheme, Words(language))
+
+
+def fits(page: Page) -> bool:
+    """Nothing is wider than the screen."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
 @pytest.fixture(scope="session")
@@ -114,8 +157,13 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
     """New pages, each of a person of its own; what they complain about fails the test."""
     contexts, complaints = [], []
 
-    def opened(person: str | None = None, **options) -> Page:
+    def opened(person: str | None = None, *, look: Look | None = None, **options) -> Page:
+        words = IN_ENGLISH
+        if look is not None:
+            options, words = {**look.options, **options}, look.words
         context = chromium.new_context(base_url=console.url, **options)
+        if words.language != ENGLISH:
+            context.add_cookies([{"name": "language", "value": words.language, "url": console.url}])
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
@@ -129,7 +177,7 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
             ),
         )
         if person:
-            sign_in(page, person)
+            sign_in(page, person, words)
         return page
 
     yield opened
@@ -167,9 +215,9 @@ def in_chinese(page: Page, console: Console) -> Page:
     return page
 
 
-def sign_in(page: Page, person: str) -> None:
+def sign_in(page: Page, person: str, words: Words = IN_ENGLISH) -> None:
     page.goto("/sign-in")
-    page.get_by_label("Email").fill(f"{person}@example.com")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label(words("Email")).fill(f"{person}@example.com")
+    page.get_by_label(words("Password")).fill(PASSWORD)
+    page.get_by_role("button", name=words("Sign in"), exact=True).click()
     page.wait_for_url(lambda url: "/sign-in" not in url)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import pytest
 
 from . import pages
-
-SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
-
+from .conftest import SCREENS
 
 # Tables, opened where they are folded, of which a column begins beyond the edge of what is around them.
 HIDDEN_COLUMNS = """() => {

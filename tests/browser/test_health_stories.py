@@ -7,8 +7,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from .conftest import SCREENS, fits
+from .test_accessibility import violations
+
 pytestmark = pytest.mark.timeout(180)
-SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -41,24 +43,29 @@ def test_a_broker_that_stops_turns_red_and_comes_back(open_page, console, screen
     expect(notice).to_have_count(0)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_storage_fills_up_and_is_enlarged(open_page, console, screen):
+def test_storage_fills_up_and_is_enlarged(open_page, console, look):
+    words = look.words
     pages = {}
     for name, path in (("list", "instances"), ("overview", ""), ("quota", "/quota")):
-        pages[name] = open_page("alice", viewport=SCREENS[screen])
+        pages[name] = open_page("alice", look=look)
         pages[name].goto(
             console.address(f"instances/{console.instances['clickstream']}{path}" if name != "list" else path)
         )
-        expect(pages[name].get_by_text("Healthy").first).to_be_visible()
+        expect(pages[name].get_by_text(words("healthy")).first).to_be_visible()
     console.switch("storage-full", on=True)
     for page in pages.values():
-        expect(page.get_by_text("Critical").first).to_be_visible()
-        expect(page.get_by_text(re.compile("Storage is full")).first).to_be_visible()
-        expect(page.get_by_text("Running")).to_have_count(0)
+        expect(page.get_by_text(words("critical")).first).to_be_visible()
+        expect(page.get_by_text(words("Storage is full")).first).to_be_visible()
+        expect(page.get_by_text(words("Running"))).to_have_count(0)
     overview = pages["overview"]
-    expect(overview.locator("#health").get_by_text("6 partitions are under-replicated")).to_be_visible()
-    overview.get_by_role("link", name="Change its size").click()
-    expect(overview.get_by_role("heading", name="Name and size")).to_be_visible()
+    expect(
+        overview.locator("#health").get_by_text(words("{number} partitions are under-replicated", number=6))
+    ).to_be_visible()
+    overview.get_by_role("link", name=words("Change its size")).click()
+    expect(overview.get_by_role("heading", name=words("Name and size"))).to_be_visible()
+    found = violations(overview, "settings of a full instance")
     console.switch("storage-full", on=False)
-    expect(pages["quota"].locator("#health").get_by_text("Storage is full")).to_have_count(0)
-    expect(pages["quota"].locator("#state").get_by_text("Healthy")).to_be_visible()
+    expect(pages["quota"].locator("#health").get_by_text(words("Storage is full"))).to_have_count(0)
+    expect(pages["quota"].locator("#state").get_by_text(words("healthy"))).to_be_visible()
+    assert all(map(fits, pages.values()))
+    assert found == []

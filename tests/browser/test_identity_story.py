@@ -9,8 +9,8 @@ import pyotp
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import taken
-from .test_accessibility import SCREENS, violations
+from .conftest import SCREENS, taken
+from .test_accessibility import violations
 
 pytestmark = pytest.mark.timeout(240)
 PASSWORD, NEW = "water over the wheel", "a mill without a river"

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from controlplane.billing.pricing.rating import Month
 
 from . import pages
-from .conftest import in_chinese
-from .test_accessibility import HIDDEN_COLUMNS, OF_TEXTS, SCREENS, violations
+from .conftest import SCREENS, in_chinese
+from .test_accessibility import HIDDEN_COLUMNS, OF_TEXTS, violations
 from .world import PASSWORD
 
 pytestmark = pytest.mark.timeout(300)

@@ -8,57 +8,47 @@ import uuid
 import pytest
 from playwright.sync_api import expect
 
-from .test_accessibility import SCREENS, violations
+from .conftest import fits
+from .test_accessibility import violations
 from .world import ORGANISATION, PASSWORD
 
 pytestmark = pytest.mark.timeout(180)
-LOOKS = [("desktop", "light"), ("phone", "dark")]
-"""Each screen, each scheme, once."""
 COUNTING = """addEventListener("click", (event) => {
   if (event.isTrusted) sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
 }, true);"""
 MOST_CLICKS = 6
 
 
-def fits(page) -> bool:
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-
-
-@pytest.fixture(params=LOOKS, ids=" ".join)
-def look(request):
-    screen, scheme = request.param
-    return {"viewport": SCREENS[screen], "color_scheme": scheme}
-
-
-def account(page) -> str:
+def account(page, words) -> str:
     """A new person with an organisation; its name."""
     name = f"Quay {uuid.uuid4().hex[:6]}"
     page.goto("/sign-up")
-    page.get_by_label("Email").fill(f"{name.replace(' ', '').lower()}@example.com")
-    page.get_by_label("Organisation").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Create account").click()
-    expect(page.get_by_role("heading", name="No instance yet")).to_be_visible()
+    page.get_by_label(words("Email")).fill(f"{name.replace(' ', '').lower()}@example.com")
+    page.get_by_label(words("Organisation")).fill(name)
+    page.get_by_label(words("Password")).fill(PASSWORD)
+    page.get_by_role("button", name=words("Create account")).click()
+    expect(page.get_by_role("heading", name=words("No instance yet"))).to_be_visible()
     return name
 
 
 def test_from_the_form_of_an_account_to_the_first_message_in_six_clicks(open_page, look):
-    page = open_page(**look)
+    words = look.words
+    page = open_page(look=look)
     page.add_init_script(COUNTING)
-    account(page)
-    page.get_by_role("link", name="Create your first instance").click()
-    page.get_by_label("Name", exact=True).fill("grain")
-    page.get_by_label("Who may connect").fill("10.0.0.0/8")
-    page.get_by_role("button", name="Create instance").click()
-    page.get_by_role("link", name="New topic").click()
-    page.get_by_label("Name", exact=True).fill("harvest")
+    account(page, words)
+    page.get_by_role("link", name=words("Create your first instance")).click()
+    page.get_by_label(words("Name"), exact=True).fill("grain")
+    page.get_by_label(words("Who may connect")).fill("10.0.0.0/8")
+    page.get_by_role("button", name=words("Create instance")).click()
+    page.get_by_role("link", name=words("New topic")).click()
+    page.get_by_label(words("Name"), exact=True).fill("harvest")
     found = violations(page, "a first topic")
-    page.get_by_role("button", name="Create and send a message").click()
-    expect(page.get_by_text("Topic harvest is ready.")).to_be_visible()
-    page.get_by_label("Value", exact=True).fill("the first sack")
+    page.get_by_role("button", name=words("Create and send a message")).click()
+    expect(page.get_by_text(words("Topic {wanted} is ready.", wanted="harvest"))).to_be_visible()
+    page.get_by_label(words("Value"), exact=True).fill("the first sack")
     found += violations(page, "a first message")
-    page.get_by_role("button", name="Send it").click()
-    expect(page.get_by_text("The message is at offset 0")).to_be_visible()
+    page.get_by_role("button", name=words("Send it")).click()
+    expect(page.get_by_text(words.says("The message is at offset"))).to_be_visible()
     expect(page.get_by_text("the first sack")).to_be_visible()
     assert 1 <= int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     assert fits(page)
@@ -66,48 +56,55 @@ def test_from_the_form_of_an_account_to_the_first_message_in_six_clicks(open_pag
 
 
 def test_whoever_was_throttled_buys_more(open_page, console, look):
-    page = open_page("alice", **look)
+    words = look.words
+    page = open_page("alice", look=look)
     page.goto(console.address(f"instances/{console.instances['orders']}/quota"))
-    expect(page.get_by_text(re.compile(r"waited \d+\.\d s on broker 2")).first).to_be_visible()
+    expect(page.get_by_text(words.says("on broker {broker} while")).first).to_be_visible()
     found = violations(page, "who was throttled")
-    page.get_by_role("link", name="Settings").click()
-    field = page.get_by_role("spinbutton", name="Bandwidth")
+    settings = page.locator("main").get_by_role(
+        "link", name=words("Settings")
+    )  # the menu has those of the organisation
+    settings.click()
+    field = page.get_by_role("spinbutton", name=words("Bandwidth"))
     before = int(field.input_value())
-    price = page.get_by_label("Price")
+    price = page.get_by_label(words("Price"))
     was = price.inner_text()
     field.fill(str(before + 10))
     expect(price).not_to_have_text(was)
     found += violations(page, "a larger size")
-    page.get_by_role("button", name="Save changes").click()
+    page.get_by_role("button", name=words("Save changes")).click()
     expect(page.get_by_text(f"{before + 10} MiB/s").first).to_be_visible()
     assert fits(page)
-    page.get_by_role("link", name="Settings").click()  # as it was, for whoever comes next
-    page.get_by_role("spinbutton", name="Bandwidth").fill(str(before))
-    page.get_by_role("button", name="Save changes").click()
+    page.get_by_role("navigation", name="orders").get_by_role(
+        "link", name=words("Settings")
+    ).click()  # as it was, for whoever comes next
+    page.get_by_role("spinbutton", name=words("Bandwidth")).fill(str(before))
+    page.get_by_role("button", name=words("Save changes")).click()
     expect(page.get_by_text(f"{before} MiB/s").first).to_be_visible()
     assert found == []
 
 
 def test_a_colleague_is_invited_and_removed(open_page, console, look):
-    page, bob = open_page(**look), open_page("bob", **look)
-    organisation = account(page)
+    words = look.words
+    page, bob = open_page(look=look), open_page("bob", look=look)
+    organisation = account(page, words)
     page.goto("/".join(page.url.split("/")[:4]) + "/members")
-    page.get_by_label("Email").fill("bob@example.com")
-    page.get_by_label("Role", exact=True).select_option("member")
-    page.get_by_role("button", name="Create invitation").click()
+    page.get_by_label(words("Email")).fill("bob@example.com")
+    page.get_by_label(words("Role"), exact=True).select_option("member")
+    page.get_by_role("button", name=words("Create invitation")).click()
     link = page.locator("#new-link").inner_text()
     found = violations(page, "an invitation")
     bob.goto(link)
-    bob.get_by_role("button", name=f"Join {organisation}").click()
-    expect(bob.get_by_text(f"You are a member of {organisation} now.")).to_be_visible()
+    bob.get_by_role("button", name=words("Join %(name)s", name=organisation)).click()
+    expect(bob.get_by_text(words("You are a member of {name} now.", name=organisation))).to_be_visible()
     theirs = bob.url
 
     page.reload()
     row = page.get_by_role("row").filter(has_text="bob@example.com")
-    row.get_by_text("Remove…").click()
-    expect(row.get_by_text("Their API keys of this organisation end too.")).to_be_visible()
+    row.get_by_text(words("Remove…")).click()
+    expect(row.get_by_text(words("Their API keys of this organisation end too."))).to_be_visible()
     found += violations(page, "whether to remove somebody")
-    row.get_by_role("button", name="Remove bob@example.com").click()
+    row.get_by_role("button", name=f"{words('Remove')} bob@example.com").click()
     expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_have_count(0)
     assert fits(page)
     answer = bob.goto(theirs)
@@ -119,20 +116,21 @@ def test_a_colleague_is_invited_and_removed(open_page, console, look):
 
 
 def test_a_key_is_rotated_and_both_secrets_are_good_meanwhile(open_page, look):
-    page = open_page(**look)
-    organisation = account(page)
+    words = look.words
+    page = open_page(look=look)
+    organisation = account(page, words)
     page.goto("/".join(page.url.split("/")[:4]) + "/keys")
-    page.get_by_label("Name", exact=True).fill("pipeline")
-    page.get_by_role("button", name="Create key").click()
+    page.get_by_label(words("Name"), exact=True).fill("pipeline")
+    page.get_by_role("button", name=words("Create key")).click()
     expect(page.locator("#new-key")).to_have_text(re.compile("^slc_"))
     first = page.locator("#new-key").inner_text()
 
     row = page.get_by_role("row").filter(has_text="pipeline")
-    row.get_by_text("Rotate…").click()
+    row.get_by_text(words("Rotate…")).click()
     found = violations(page, "whether to rotate a key")
-    row.get_by_label("The present secret is good as well").select_option(index=1)
-    row.get_by_role("button", name="Make another secret").click()
-    expect(page.get_by_role("heading", name="The new secret of pipeline")).to_be_visible()
+    row.get_by_label(words("The present secret is good as well")).select_option(index=1)
+    row.get_by_role("button", name=words("Make another secret")).click()
+    expect(page.get_by_role("heading", name=words("The new secret of %(name)s", name="pipeline"))).to_be_visible()
     second = page.locator("#new-key").inner_text()
     assert second != first
     found += violations(page, "the new secret of a key")
@@ -146,5 +144,5 @@ def test_a_key_is_rotated_and_both_secrets_are_good_meanwhile(open_page, look):
     assert [name_by(first), name_by(second)] == [organisation, organisation]
     page.reload()
     assert second not in page.content()
-    expect(page.get_by_text("two secrets are good until")).to_be_visible()
+    expect(page.get_by_text(words.says("two secrets are good until"))).to_be_visible()
     assert found == []

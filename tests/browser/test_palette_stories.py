@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .test_accessibility import SCREENS, violations
+from .conftest import SCREENS
+from .test_accessibility import violations
 
 pytestmark = pytest.mark.timeout(120)
 

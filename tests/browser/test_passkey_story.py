@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from .test_accessibility import SCREENS, violations
+from .conftest import SCREENS
+from .test_accessibility import violations
 from .world import PASSWORD
 
 pytestmark = pytest.mark.timeout(240)

@@ -9,7 +9,8 @@ from playwright.sync_api import expect
 
 from tests.controlplane.sso.provider import CLIENT, SECRET
 
-from .test_accessibility import SCREENS, violations
+from .conftest import SCREENS
+from .test_accessibility import violations
 from .test_identity_story import PASSWORD, link
 
 pytestmark = pytest.mark.timeout(300)

@@ -101,11 +101,12 @@ def test_from_signing_up_to_deleting(open_page, console):
     expect(page.get_by_text("Topic harvest was deleted.")).to_be_visible()
 
     # Access, size, bill.
+    settings = page.locator("main").get_by_role("link", name="Settings")  # the menu has those of the organisation
     page.get_by_role("link", name="Access", exact=True).click()
     page.get_by_label("Addresses and blocks").fill("0.0.0.0/0\n::/0")
     page.get_by_role("button", name="Save whitelist").click()
     expect(page.get_by_text("The whitelist was changed.")).to_be_visible()
-    page.get_by_role("link", name="Settings").click()
+    settings.click()
     page.get_by_label("Name", exact=True).fill("flour")
     page.get_by_role("spinbutton", name="Bandwidth").fill("40")
     page.get_by_role("button", name="Save changes").click()
@@ -116,7 +117,7 @@ def test_from_signing_up_to_deleting(open_page, console):
     expect(page.get_by_role("row", name=of_an_hour)).to_be_visible()
 
     # The end.
-    page.get_by_role("link", name="Settings").click()
+    settings.click()
     page.get_by_role("link", name="Delete…").click()
     page.get_by_label("Type “flour” to confirm").fill("grain")
     page.get_by_role("button", name="Delete this instance").click()
@@ -128,16 +129,16 @@ def test_from_signing_up_to_deleting(open_page, console):
     page.get_by_role("button", name="Restore").click()
     expect(page.get_by_role("heading", name="Connect")).to_be_visible()
     expect(page.locator("#bootstrap")).to_have_text(bootstrap)
-    page.get_by_role("link", name="Settings").click()
+    settings.click()
     page.get_by_label("Deletion protection").check()
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", name="Connect")).to_be_visible()
-    page.get_by_role("link", name="Settings").click()
+    settings.click()
     expect(page.get_by_role("link", name="Delete…")).to_be_hidden()
     page.get_by_label("Deletion protection").uncheck()
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", name="Connect")).to_be_visible()
-    page.get_by_role("link", name="Settings").click()
+    settings.click()
     page.get_by_role("link", name="Delete…").click()
     page.get_by_label("Type “flour” to confirm").fill("flour")
     page.get_by_label("Delete its data at once, for good").check()
