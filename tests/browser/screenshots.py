@@ -1,11 +1,13 @@
 """``pytest tests/browser/screenshots.py``: every page as a picture into var/screenshots, to be looked at by people.
 
-Not collected by a run of all tests: a picture asserts nothing.
+Not collected by a run of all tests: a picture asserts nothing. ``-k readme`` makes the one that is committed,
+docs/console.png.
 """
 
 from __future__ import annotations
 
 import pytest
+from PIL import Image
 
 from . import pages
 from .conftest import ROOT, in_chinese
@@ -35,3 +37,18 @@ def test_every_page_as_a_picture(console, open_page, look):
             page.goto(address)
             page.wait_for_timeout(9000 if name == "instance" else 300)
             page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+
+README_SIZE = {"width": 1280, "height": 810}
+README_COLOURS = 64
+"""Enough for a page without photographs, and a fifth of the bytes."""
+
+
+def test_the_picture_of_the_readme(console, open_page, tmp_path):
+    page = open_page("alice", viewport=README_SIZE, color_scheme="light")
+    page.goto(pages.tenants(console)["instance-quota"])
+    page.wait_for_timeout(9000)
+    page.screenshot(path=tmp_path / "page.png")
+    with Image.open(tmp_path / "page.png") as picture:
+        few = picture.convert("RGB").quantize(README_COLOURS, dither=Image.Dither.NONE)
+        few.save(ROOT / "docs" / "console.png", optimize=True)
