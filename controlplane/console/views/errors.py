@@ -8,6 +8,7 @@ from django.shortcuts import render
 
 from controlplane.api import problems
 from controlplane.console.advice import said
+from controlplane.console.page import SSO
 from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def error_page(request: HttpRequest, error: SluiceError, *, explanation: str | N
         "status": error.http_status,
         "code": error.code,
         "retriable": error.retriable and request.method == "GET",
+        "is_by_sso": SSO in getattr(request, "session", {}),  # there is none where a request is not even routed
     }
     return render(request, "console/error.html", context, status=error.http_status)
 
