@@ -43,11 +43,17 @@ SIGN_UP = "sign-up"
 @require_safe
 @never_cache
 def home(request: HttpRequest) -> HttpResponse:
-    """/: strangers learn what this is, people come to where they last were."""
+    """/: strangers learn what this is, people come to where they last were.
+
+    `?organisation=`: to that one of theirs, as the menu leads there; which of its pages is open, their role says.
+    """
     if not request.user.is_authenticated:
         return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
     mine = organisation_list(user=request.user)
-    last = mine.filter(pk=request.session.get(LAST_ORGANISATION)).first() or mine.first()
+    wanted = request.GET.get("organisation") or request.session.get(LAST_ORGANISATION, "")
+    last = (
+        mine.filter(pk=wanted.replace("\0", "")).first() or mine.first()
+    )  # PostgreSQL is asked for no text with such a sign
     if last is not None:
         caller = caller_in(user=request.user, organisation_id=last.id)
         return redirect(f"console:{first_page(caller.limits)}", last.id)
