@@ -32,7 +32,7 @@ def error_page(request: HttpRequest, error: SluiceError, *, explanation: str | N
         "status": error.http_status,
         "code": error.code,
         "retriable": error.retriable and request.method == "GET",
-        "is_by_sso": SSO in getattr(request, "session", {}),  # there is none where a request is not even routed
+        "is_by_sso": error.code == "second_factor_needed" and SSO in request.session,  # others touch no session
     }
     return render(request, "console/error.html", context, status=error.http_status)
 
