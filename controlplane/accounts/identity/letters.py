@@ -89,8 +89,8 @@ def proofs_used_up() -> Letter:
         "Somebody may be guessing your password",
         "In sessions that the provider of one of your organisations has begun in your name, a wrong password or code of your"
         " Sluice account was typed 20 times today. Until midnight (UTC) none is looked at in such sessions. You sign in by your"
-        " password as ever.\n\nIf it was not you, choose another password that you have nowhere else, look which organisations you"
-        " belong to, and tell the operators of the service.\n",
+        " password as ever.\n\nIf it was not you, choose another password that you have nowhere else, look which organisations"
+        " you belong to, and tell the operators of the service.\n",
     )
 
 
