@@ -1,5 +1,6 @@
 """How often someone may try to sign in: counted by account and by address, in the cache that all web processes share.
 
+Of a person's proofs in sessions that organisations' providers have begun 20 are wrong in a day (`by_provider_begin`).
 Of signing up and of what sends mails, by address: 20 in 15 minutes (`asked`).
 
 ============ ======== ==================================================================================
@@ -40,6 +41,9 @@ MOST: Mapping[str, int] = {"account": 10, "address": 50}
 SIGN_IN, CODE, PROOF, PROOF_BY_SSO = "sign-in", "code", "proof", "proof-sso"
 """What is tried: each has its own count. Proofs in a session that an organisation's provider has begun are counted apart, for
 each organisation: whom it signs in as somebody is not to use up the tries of that person elsewhere."""
+MOST_BY_PROVIDERS, DAY_S = 20, 24 * 60 * 60
+"""Wrong proofs of one person in a day, in the sessions of all providers together: each organisation's own count begins anew every
+quarter of an hour, and its provider signs in as whom it likes. Elsewhere the person shows that it is them as ever."""
 MOST_ASKED = 20
 SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""
@@ -75,6 +79,31 @@ def attempt_succeeded(
         return
 
 
+def by_provider_begin(*, email: str, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Count a proof in a session that any provider has begun: how many there are today. Raises TooManyAttempts.
+
+    0: the cache is away.
+    """
+    now_s = int(clock.now().timestamp())
+    found = _counted(_by_provider(email, now_s), DAY_S)
+    if found > MOST_BY_PROVIDERS:
+        LOG.warning("%s refused: too many in a day in sessions of providers", PROOF_BY_SSO)
+        raise TooManyAttempts(DAY_S - now_s % DAY_S)
+    return found
+
+
+def by_provider_succeeded(*, email: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """It was right, and is not counted. Those before it are: what the person does well gives nobody more tries."""
+    try:
+        cache.decr(_by_provider(email, int(clock.now().timestamp())))
+    except (*kept.AWAY, ValueError):  # ValueError: the day has ended meanwhile
+        return
+
+
+def _by_provider(email: str, now_s: int) -> str:
+    return _key(PROOF_BY_SSO, "day", email.strip().lower(), now_s, DAY_S)
+
+
 def _keys(what: str, email: str, address: str, browser: str, now_s: int) -> dict[str, str]:
     """Hashed: an email may hold what a cache's key must not, and a cache needs no list of people."""
     account = email.strip().lower()
@@ -82,8 +111,8 @@ def _keys(what: str, email: str, address: str, browser: str, now_s: int) -> dict
     return {kind: _key(what, kind, name, now_s) for kind, name in named.items()}
 
 
-def _key(what: str, kind: str, name: str, now_s: int) -> str:
-    return f"{what}:{kind}:{now_s // WINDOW_S}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+def _key(what: str, kind: str, name: str, now_s: int, window_s: int = WINDOW_S) -> str:
+    return f"{what}:{kind}:{now_s // window_s}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
 
 
 def _network(address: str) -> str:
@@ -96,5 +125,5 @@ def _network(address: str) -> str:
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-def _counted(key: str) -> int:
-    return kept.counted(key, WINDOW_S, LOG, "sign-in attempts are not counted") or 0
+def _counted(key: str, window_s: int = WINDOW_S) -> int:
+    return kept.counted(key, window_s, LOG, "sign-in attempts are not counted") or 0

@@ -107,6 +107,14 @@ def is_proof(invitation: Invitation) -> bool:
     return invitation.is_mailed or not outbox.is_on()
 
 
+def may_join_by_provider(invitation: Invitation) -> bool:
+    """Whether an account that is made without a password can be given one: by a mail to the address alone.
+
+    Where none is sent, whoever has joined so would be out for good with the organisation's provider.
+    """
+    return invitation.is_mailed and outbox.is_on()
+
+
 @transaction.atomic
 def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK) -> tuple[User, Organisation]:
     """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid, Forbidden."""
@@ -126,7 +134,8 @@ def join_by_provider(
     """A new person without a password, in the organisation of the invitation, by the organisation's own provider.
 
     `address`: what that provider says of them, and has verified. Whoever is here has had the link of the invitation in their
-    browser: the address alone is what any provider says. Raises NotFound, Forbidden, Conflict where there is an account.
+    browser: the address alone is what any provider says. Raises NotFound, Forbidden (of a link that was not mailed, too), and
+    Conflict where there is an account.
     """
     invitation = invitations.invitation_use_by_id(organisation=organisation, invitation_id=invitation_id, clock=clock)
     if address is None or address != invitation.email:
@@ -134,8 +143,11 @@ def join_by_provider(
             "the provider does not say that you have the address which was invited, and that it was verified",
             code="sso_other_address",
         )
-    if not is_proof(invitation):
-        raise Forbidden("sign up by the link that is mailed to the address", code="address_not_confirmed")
+    if not may_join_by_provider(invitation):
+        raise Forbidden(
+            "by a link that was not mailed to you nobody joins by a provider: choose a password on the page of the invitation",
+            code="address_not_confirmed",
+        )
     user = accounts.user_invited(email=invitation.email, is_verified=invitation.is_mailed, clock=clock)
     return tenants.member_add(
         organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)

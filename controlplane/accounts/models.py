@@ -363,3 +363,7 @@ class AccessKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.secret_id})"
+
+    def is_asleep_at(self, now: datetime) -> bool:
+        """As of an API key: whether its person would have to sign in by the provider before anything is signed with it again."""
+        return self.sso_until is not None and self.sso_until <= now

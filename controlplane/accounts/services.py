@@ -11,8 +11,9 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from controlplane.accounts import access_keys, key_rules, keys
+from controlplane.accounts.identity import links, second_factor
 from controlplane.accounts.identity.trail import record_everywhere
-from controlplane.accounts.models import AccessKey, ApiKey, User
+from controlplane.accounts.models import AccessKey, ApiKey, LinkPurpose, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
@@ -103,16 +104,31 @@ def password_checked(password: str, user: User) -> None:
         ) from error
 
 
+@transaction.atomic
 def admin_ensure(*, email: str, password: str) -> tuple[User, bool]:
-    """An operator with this password, whatever it was before; True beside it if made now."""
+    """An operator with this password, whatever it was before; True beside it if made now.
+
+    Who becomes one leaves keys, second factors and mailed links behind: they were made for an account that reached its own
+    organisations, some in sessions of those organisations' providers, and an operator's reach all.
+    """
     user = User.objects.filter(email=email.lower()).first()
     if user is None:
         return User.objects.create_superuser(email, password), True
     if not (user.is_superuser and user.check_password(password)):
+        is_promoted = not user.is_staff
         user.is_staff = user.is_superuser = user.is_active = True
-        user.set_password(password)
+        user.set_password(password)  # sessions end with it
         user.save()
+        if is_promoted:
+            _left_behind(user)
     return user, False
+
+
+def _left_behind(user: User, clock: Clock = SYSTEM_CLOCK) -> None:
+    keys_revoke(user=user, clock=clock)
+    links.links_end(user=user, purposes=tuple(LinkPurpose), now=clock.now())
+    if user.second_factor_at is not None:
+        second_factor.second_factor_remove(user=user, actor="system", reason="operator of the service from now on")
 
 
 def api_key_exists(*, organisation: Organisation, user: User, name: str) -> bool:
@@ -226,19 +242,23 @@ def api_key_rotate(
         owner_check(
             organisation=organisation, user=user
         )  # before the key is locked, as whoever deletes the account does
+        key_is_good(organisation, by)
     elif key.user_id != user.pk:
         raise Forbidden("a key is rotated by the person whose key it is; owners may revoke it")
-    # After the lock: whoever revokes all keys of an owner misses no secret that one of them was asking for.
-    key_is_good(organisation, by)
+    else:
+        _keys_may_be_made(organisation, user, by)
+    # Looked at after a lock: whoever revokes keys of this person misses no secret that one of them was asking for.
     key = rows.select_for_update().get()
     key_rules.rotation_check(key, overlap, now)
     new = keys.generate(random.SystemRandom(), key.prefix)
     key.previous_digest, key.previous_until = (key.digest, now + overlap) if overlap else ("", None)
     key.digest = new.digest
-    if key.service_account_id is None:
-        key.sso_until = _sso_until(by, sso_until) or key.sso_until
+    detail: dict[str, Any] = {"previous_until": key.previous_until.isoformat() if key.previous_until else None}
+    until = _sso_until(by, sso_until) if key.service_account_id is None else None
+    if until is not None:
+        detail |= {"single_sign_on": True} if key.sso_until is None else {}
+        key.sso_until = until
     key.save(update_fields=["digest", "previous_digest", "previous_until", "sso_until"])
-    detail = {"previous_until": key.previous_until.isoformat() if key.previous_until else None}
     audit.record(organisation=organisation, actor=user.email, action="api_key.rotate", target=key.id, detail=detail)
     return key, new.text
 
@@ -364,7 +384,8 @@ def access_key_create(
         created_at=clock.now(),
     )
     key.save(force_insert=True)
-    audit.record(organisation=organisation, actor=user.email, action="access_key.create", target=key.id)
+    detail = {} if key.sso_until is None else {"single_sign_on": True}
+    audit.record(organisation=organisation, actor=user.email, action="access_key.create", target=key.id, detail=detail)
     return key, access_keys.secret_of(installed[0], key.secret_id)
 
 

@@ -17,18 +17,20 @@ from django.views.decorators.debug import sensitive_post_parameters
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import passkeys
 from controlplane.accounts.identity.engine import BEGUN
-from controlplane.accounts.identity.proving import proof_check
+from controlplane.accounts.identity.proving import proof_check, proofs_used_up
 from controlplane.console import challenges, passkey_tries
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import ProofForm
 from controlplane.console.page import SSO
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError, TooManyAttempts
+from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.models import User
 
 VALID_FOR = timedelta(minutes=15)
 PROVED = "proved_at"  # in the session
@@ -89,6 +91,7 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
         "form": form,
         "carried": carried,
         "has_passkeys": bool(passkeys.passkey_list(user=request.user)),
+        "has_no_password": SSO in request.session and not _has_a_text(request.user),
         "passkey_problem": passkey_problem,
     }
     page = render(request, "console/proof.html", context, status=status)
@@ -97,9 +100,22 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
     return page
 
 
+def _has_a_text(user: User) -> bool:
+    """Whether there is anything to type: who has joined by an organisation's provider has chosen no password at first."""
+    return user.has_usable_password() or user.second_factor_at is not None
+
+
 def _check(request: HttpRequest, text: str) -> None:
     """Tries are counted: a session that was left open is no way to the password."""
-    counted = passkey_tries.proof_counted(request)
+    counted, email = passkey_tries.proof_counted(request), request.user.email
     attempts.attempt_begin(**counted)
-    proof_check(user=request.user, text=text, only_in=passkey_tries.proof_told_in(request))
+    by_provider = attempts.by_provider_begin(email=email) if SSO in request.session else 0
+    try:
+        proof_check(user=request.user, text=text, only_in=passkey_tries.proof_told_in(request))
+    except Invalid:
+        if by_provider >= attempts.MOST_BY_PROVIDERS:
+            proofs_used_up(user=request.user)
+        raise
     attempts.attempt_succeeded(**counted)
+    if by_provider:
+        attempts.by_provider_succeeded(email=email)

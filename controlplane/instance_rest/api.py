@@ -100,7 +100,7 @@ class InstanceNamesApi(APIView):
         caller = caller_of(request)
         rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
         instances, following = pagination.rows_page(request, rows)
-        return Response(pagination.body(InstanceNameSerializer(instances, many=True).data, following))
+        return Response(pagination.body(list(InstanceNameSerializer(instances, many=True).data), following))
 
 
 class InstancesApi(APIView):

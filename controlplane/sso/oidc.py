@@ -67,7 +67,11 @@ def endpoints_of(data: bytes, *, issuer: str) -> Endpoints:
     if not all(isinstance(each, str) and each for each in found):
         raise ProviderProblem("its document lacks authorization_endpoint, token_endpoint or jwks_uri")
     authorization, token, keys = map(str, found)
-    if not authorization.isascii() or not authorization.isprintable() or urlsplit(authorization).fragment:
+    try:
+        is_url = authorization.isascii() and authorization.isprintable() and not urlsplit(authorization).fragment
+    except ValueError:  # such as https://[
+        is_url = False
+    if not is_url:
         raise ProviderProblem("its authorization_endpoint is no URL")
     return Endpoints(authorization, token, keys)
 

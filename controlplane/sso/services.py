@@ -35,9 +35,9 @@ from controlplane.mail import outbox
 from controlplane.mail.letter import Letter
 from controlplane.sso import asking, oidc
 from controlplane.sso.models import SsoLink, SsoProvider
-from controlplane.sso.selectors import provider_of
+from controlplane.sso.selectors import gets_in_without, provider_of
 from controlplane.tenants import in_use
-from controlplane.tenants.models import Membership
+from controlplane.tenants.models import Membership, Role
 from controlplane.token_issuers import installed
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def member_connect(
 ) -> SsoLink:
     """This member is that subject from now on, and no other. An owner's is the test. Raises NotFound, Forbidden, Conflict.
 
-    `asked`: the provider as it was then. What was set meanwhile was not tested.
+    `asked`: the provider as it was then. What was set meanwhile was not tested. Where single sign-on is required, whoever gets in
+    by it alone does not replace their connection: it would be by a password, as connecting always is.
     """
     organisation = asked.organisation
     in_use.check(organisation)
@@ -265,6 +266,8 @@ def member_connect(
         raise Forbidden("operators of the service do not sign in by an organisation's provider", code="sso_operator")
     before = SsoLink.objects.for_organisation(organisation).filter(membership=membership)
     is_another = before.exclude(issuer=provider.issuer, subject=subject).exists()
+    if before.filter(issuer=provider.issuer).exclude(subject=subject).exists():
+        _replacing_check(provider, membership, user)
     before.delete()
     if is_another:
         accounts.sso_keys_revoke(organisation=organisation, actor=user.email, user=user, clock=clock)
@@ -296,6 +299,15 @@ def invited_join(*, asked: SsoProvider, begun: Begun, identity: Identity, clock:
     link = _linked(provider, membership, identity.subject, clock.now())
     _connected(organisation, user, identity.subject, clock)
     return link
+
+
+def _replacing_check(provider: SsoProvider, membership: Membership, user: User) -> None:
+    """Under the lock of both: of two connections that were begun before there was any, the first stands. Raises Forbidden."""
+    is_in = membership.role == Role.OWNER and gets_in_without(user, provider)
+    if provider.is_required and not is_in:
+        raise Forbidden(
+            f"{provider.organisation.name} requires its members to sign in by {provider.label}", code="sso_needed"
+        )
 
 
 def _linked(provider: SsoProvider, membership: Membership, subject: str, now: datetime) -> SsoLink:

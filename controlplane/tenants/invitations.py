@@ -145,18 +145,17 @@ def _found(clock: Clock, **which: object) -> Invitation:
 
 def invitation_use(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """As `invitation_find`, and it is used up: of two at once, one. Within the caller's transaction."""
-    return _used(clock, digest=_digest(token))
+    return _used(invitation_find(token=token, clock=clock), clock)
 
 
 def invitation_use_by_id(*, organisation: Organisation, invitation_id: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """The same of one of this organisation, whose link somebody has opened before. Raises NotFound."""
-    return _used(clock, organisation=organisation, pk=invitation_id)
+    return _used(_found(clock, organisation=organisation, pk=invitation_id), clock)
 
 
-def _used(clock: Clock, **which: object) -> Invitation:
-    invitation = _found(clock, **which)
+def _used(invitation: Invitation, clock: Clock) -> Invitation:
     in_use.locked(invitation.organisation)
-    invitation = _found(clock, **which)  # it may have ended before the lock was had
+    invitation = _found(clock, pk=invitation.pk)  # it may have ended before the lock was had
     invitation.accepted_at = clock.now()
     invitation.save(update_fields=["accepted_at"])
     return invitation

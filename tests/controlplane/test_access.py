@@ -8,8 +8,11 @@ import pytest
 
 from controlplane.accounts import keys
 from controlplane.accounts import services as accounts
+from controlplane.accounts.identity import links
 from controlplane.accounts.joining import demo_tenant_ensure
-from controlplane.accounts.models import ApiKey, User
+from controlplane.accounts.models import ApiKey, LinkPurpose, MailedLink, SecondFactor, User
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.sealed import sealed
 from controlplane.tenants.models import Membership
 
 from .conftest import WANTED, client_of
@@ -158,3 +161,23 @@ def test_the_admin_gets_the_password_given_last(db):
     assert (again.pk, made) == (admin.pk, False)
     assert again.check_password("second password")
     assert again.is_superuser
+
+
+def test_who_becomes_an_operator_leaves_keys_factors_and_links_behind(alice, charlie):
+    """Keys of an operator act everywhere, and whoever had the account before must not sign in as one."""
+    now = SYSTEM_CLOCK.now()
+    User.objects.filter(pk=alice.user.pk).update(second_factor_at=now)
+    secret = sealed(SecondFactor, "secret", b"x", user_id=alice.user.pk)
+    SecondFactor.objects.create(user=alice.user, secret=secret, last_step=1)
+    links.link_make(user=alice.user, purpose=LinkPurpose.RESET, address=alice.user.email, now=now)
+    admin, made = accounts.admin_ensure(email="Alice@example.com", password="a password of ours")
+    assert (admin.pk, made, admin.is_staff, admin.second_factor_at) == (alice.user.pk, False, True, None)
+    assert client_of(alice.key).get("/api/v1/me").status_code == 401
+    assert client_of(charlie.key).get("/api/v1/me").status_code == 200
+    assert not SecondFactor.objects.filter(user=admin).exists()
+    assert not MailedLink.objects.filter(user=admin, used_at=None).exists()
+    _, text = accounts.api_key_create(organisation=alice.organisation, user=admin, name="an operator's")
+    User.objects.filter(pk=admin.pk).update(second_factor_at=now)
+    accounts.admin_ensure(email="alice@example.com", password="another password of ours")
+    assert client_of(text).get("/api/v1/me").status_code == 200, "who is one already keeps theirs"
+    assert User.objects.get(pk=admin.pk).second_factor_at is not None

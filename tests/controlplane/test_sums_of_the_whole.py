@@ -164,6 +164,11 @@ def test_nor_does_the_console(kept, alice, limited, at_limited, instance, flow_m
     answer = at_limited.get(address)
     assert answer.status_code == 200, text_of(answer)
     assert [each for each in SECRETS if each in answer.content.decode()] == []
+    owner = Client()
+    owner.force_login(alice.user)
+    whole = owner.get(address).content.decode()
+    is_told = any(each in whole for each in SECRETS)
+    assert is_told == (path != "instances"), "there is something to hide; the list has no such sentence for anybody"
 
 
 def test_owners_read_the_whole_on_the_page(kept, alice, instance, flow_master):

@@ -62,7 +62,8 @@ def _answer(note: DoorNote, now: datetime) -> None:
 
 def _send_reset(user: User, origin: Origin, now: datetime) -> None:
     lately = MailedLink.objects.filter(user=user, purpose=LinkPurpose.RESET, created_at__gt=now - timedelta(hours=1))
-    if not (outbox.is_on() and user.has_usable_password()) or lately.count() >= RESETS_AN_HOUR:
+    # Also where there is no password yet, as of whoever has joined by an organisation's provider: they have no other way to one.
+    if not outbox.is_on() or lately.count() >= RESETS_AN_HOUR:
         return
     link = links.link_make(user=user, purpose=LinkPurpose.RESET, address=user.email, now=now)
     links.letter_write(letter=letters.password_reset(link=link), address=user.email, now=now)

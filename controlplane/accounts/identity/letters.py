@@ -83,6 +83,17 @@ def password_changed() -> Letter:
     )
 
 
+def proofs_used_up() -> Letter:
+    """To an account whose password somebody may be guessing in sessions of an organisation's provider."""
+    return Letter(
+        "Somebody may be guessing your password",
+        "In sessions that the provider of one of your organisations has begun in your name, a wrong password or code of your"
+        " Sluice account was typed 20 times today. Until midnight (UTC) none is looked at in such sessions. You sign in by your"
+        " password as ever.\n\nIf it was not you, choose another password that you have nowhere else, look which organisations"
+        " you belong to, and tell the operators of the service.\n",
+    )
+
+
 def second_factor(*, is_on: bool) -> Letter:
     """To an account that signs in in another way from now on."""
     now = "asks for a code when you sign in" if is_on else "asks for no code any more when you sign in"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.accounts.identity import second_factor
+from controlplane.accounts.identity import letters, links, second_factor
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
+from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from controlplane.accounts.models import User
@@ -33,6 +34,12 @@ def proof_failed(user: User, *, only_in: Organisation | None = None) -> None:
         record_everywhere(user, "account.proof_failed")
     else:
         audit.record(organisation=only_in, actor=user.email, action="account.proof_failed", target=user.email)
+
+
+def proofs_used_up(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
+    """The person is told by mail that somebody guesses in sessions of providers: those who run one read its audit log alone."""
+    if outbox.is_on():
+        links.letter_write(letter=letters.proofs_used_up(), address=user.email, now=clock.now())
 
 
 def _is_code(user: User, text: str, clock: Clock) -> bool:

@@ -43,12 +43,16 @@ SIGN_UP = "sign-up"
 @require_safe
 @never_cache
 def home(request: HttpRequest) -> HttpResponse:
-    """/: strangers learn what this is, people come to where they last were."""
+    """/: strangers learn what this is, people come to where they last were.
+
+    `?organisation=`: to that one of theirs, as the menu leads there; which of its pages is open, their role says.
+    """
     if not request.user.is_authenticated:
         return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
     mine = organisation_list(user=request.user)
-    last = mine.filter(pk=request.session.get(LAST_ORGANISATION)).first()
-    last = last or mine.filter(deletion_asked_at=None).first() or mine.first()
+    wanted = request.GET.get("organisation") or request.session.get(LAST_ORGANISATION, "")
+    wanted = wanted.replace("\0", "")  # PostgreSQL is asked for no text with such a sign
+    last = mine.filter(pk=wanted).first() or mine.filter(deletion_asked_at=None).first() or mine.first()
     if last is not None and not last.is_in_use:
         return redirect("console:organisation_deletion", last.id)
     if last is not None:

@@ -8,6 +8,7 @@ from django.shortcuts import render
 
 from controlplane.api import problems
 from controlplane.console.advice import said
+from controlplane.console.page import SSO
 from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def error_page(request: HttpRequest, error: SluiceError, *, explanation: str | N
         "status": error.http_status,
         "code": error.code,
         "retriable": error.retriable and request.method == "GET",
+        "is_by_sso": error.code == "second_factor_needed" and SSO in request.session,  # others touch no session
     }
     return render(request, "console/error.html", context, status=error.http_status)
 

@@ -113,7 +113,7 @@ def _page(
     request: HttpRequest, invitation: Invitation, form: JoinForm | NameForm | None, status: int, sent_to: str = ""
 ) -> HttpResponse:
     context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form, "sent_to": sent_to}
-    if form is not None and joining.is_proof(invitation):
+    if form is not None and joining.may_join_by_provider(invitation):
         context["provider"] = provider_in_force(invitation.organisation_id)
     return render(request, "console/invitation.html", context, status=status)
 

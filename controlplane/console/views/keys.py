@@ -108,7 +108,7 @@ def access_revoke(request: HttpRequest, caller: Caller, access_key_id: str) -> H
 def _page(
     request: HttpRequest, caller: Caller, form: ApiKeyForm, *, text: str | None, rotated: ApiKey | None = None
 ) -> HttpResponse:
-    rows = selectors.api_keys_of(caller)
+    rows, now = selectors.api_keys_of(caller), SYSTEM_CLOCK.now()
     found = listing(request, rows.order_by(F("revoked_at").asc(nulls_first=True), "-created_at"), size=50)
     context = {
         "form": form,
@@ -116,7 +116,9 @@ def _page(
         "text": text,
         "rotated": rotated,
         "listing": found,
-        "access_keys": selectors.access_keys_standing(caller),
+        "access_keys": [
+            {"key": key, "is_asleep": key.is_asleep_at(now)} for key in selectors.access_keys_standing(caller)
+        ],
         "shown": [row_of(key, caller) for key in found.page.object_list],
         "origin": request.build_absolute_uri("/").rstrip("/"),
     }

@@ -1,1 +1,1 @@
-"""`manage.py second_factor_off`."""
+"""`manage.py sso_release`."""

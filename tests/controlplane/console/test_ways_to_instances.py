@@ -146,6 +146,35 @@ def test_each_place_is_a_page_of_the_console():
         assert known[name] == f"instances/<id:instance_id>{rest}"
 
 
+def test_the_switcher_leads_to_a_page_that_is_open_in_each_organisation(alice, bob, at_bob, charlie):
+    given_to(alice, bob, role_of(alice, scopes={"topics": "look"}))
+    own = tenants.organisation_create(name="Bob's own", owner=bob.user)
+    for here, there in ((own, alice.organisation), (alice.organisation, own)):
+        body = at_bob.client.get(f"/{here.id}/keys").content.decode()
+        assert f'href="/{there.id}/instances"' not in body
+        assert f'href="/?organisation={there.id}"' in body
+        answer = at_bob.client.get(f"/?organisation={there.id}", follow=True)
+        assert answer.status_code == 200
+        assert answer.request["PATH_INFO"].startswith(f"/{there.id}/")
+    shown = at_bob.client.get("/account").content.decode()
+    assert f'href="/{alice.organisation.id}/instances"' not in shown
+
+
+@pytest.mark.parametrize("wanted", ["charlie", "org-000000000000", "", "\0"])
+def test_another_organisation_is_as_one_that_is_not_there(bob, at_bob, charlie, wanted):
+    wanted = charlie.organisation.id if wanted == "charlie" else wanted
+    answer = at_bob.client.get("/", {"organisation": wanted})
+    assert answer.headers["Location"] == f"/{bob.organisation.id}/instances"
+
+
+def test_the_tab_connections_is_called_alike_in_the_list_of_names(alice, bob, at_bob, instance):
+    """连接 is the page, and 连接数 how many there are."""
+    given_to(alice, bob, role_of(alice, scopes={"instances": "look"}))
+    at_bob.client.cookies["language"] = "zh-hans"
+    body = at_bob.get("instance-names").content.decode()
+    assert re.search(r'/connections">连接<', body), re.findall(r'/connections">[^<]*', body)
+
+
 # --- access keys of before ----------------------------------------------------------------------------------------------------
 
 

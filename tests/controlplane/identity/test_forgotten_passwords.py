@@ -140,12 +140,20 @@ def test_who_has_never_confirmed_the_address_has_done_it_by_the_link(mailbox):
     assert person().email_verified_at is not None
 
 
-@pytest.mark.parametrize("state", [{"is_active": False}, {"password": "!"}])
-def test_closed_accounts_and_those_without_a_password_get_no_link(dora, mailbox, state):
-    User.objects.filter(email="dora@example.com").update(**state)
+@pytest.mark.parametrize("password", [{}, {"password": "!"}])
+def test_closed_accounts_get_no_link(dora, mailbox, password):
+    User.objects.filter(email="dora@example.com").update(is_active=False, **password)
     ask()
     door.notes_answer()
     assert mailbox.subjects("dora@example.com") == ["Confirm your e-mail address"]
+
+
+def test_who_has_never_had_a_password_chooses_one_so(dora, mailbox):
+    """Who has joined by an organisation's provider has none: whoever reads the address is the person."""
+    User.objects.filter(email="dora@example.com").update(password="!")
+    assert sign_in()[1].status_code == 422
+    assert "Your password was changed" in text_of(choose(asked_link(mailbox)))
+    assert sign_in(password=NEW)[1].status_code == 302
 
 
 def test_a_note_is_answered_once_by_two_workers(dora, mailbox, monkeypatch):

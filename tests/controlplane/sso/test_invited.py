@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 
 from controlplane.accounts import joining
+from controlplane.accounts.identity import door
 from controlplane.accounts.models import User
 from controlplane.sso.models import SsoLink, SsoProvider
+from controlplane.tenants import invitations
 from controlplane.tenants import services as tenants
-from controlplane.tenants.models import Invitation, Membership, Role
+from controlplane.tenants.models import Invitation, Membership, Organisation, Role
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
-from tests.controlplane.identity.conftest import PASSWORD, Mailbox, audited, time
+from tests.controlplane.identity.conftest import PASSWORD, Mailbox, audited, sign_in, time
+from tests.controlplane.identity.test_second_factor import App
 
 from .test_signing_in import (
     address_back,
@@ -33,9 +37,18 @@ DORA = "dora@example.com"
 VERIFIED = {"email": DORA, "email_verified": True}
 
 
-def invited(person, email=DORA, role=Role.MEMBER):
-    """The link of an invitation that an owner was shown."""
-    _, token = joining.invite(organisation=person.organisation, inviter=person.user, email=email, role=role)
+@pytest.fixture(autouse=True)
+def mailbox(mails):
+    """By mail alone is somebody invited who can join by a provider."""
+    return Mailbox(mails)
+
+
+def invited(person, email=DORA, role=Role.MEMBER, **how):
+    """The link of an invitation, which was mailed to the address."""
+    how = {"is_mailed": True} | how
+    _, token = invitations.invitation_create(
+        organisation=person.organisation, inviter=person.user, email=email, role=role, **how
+    )
     return f"/invitations/{token}"
 
 
@@ -191,9 +204,9 @@ def test_who_is_connected_already_does_not_come_in_as_another(in_force, alice):
 @pytest.mark.parametrize("ends", ["withdrawn", "expired", "inviter", "off", "set", "removed"])
 def test_what_has_ended_meanwhile_lets_nobody_in(in_force, at_alice, alice, bob, time, ends):
     tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
-    _, token = joining.invite(organisation=alice.organisation, inviter=bob.user, email=DORA, role=Role.MEMBER)
+    link = invited(bob)
     in_force.wrong = dict(VERIFIED)
-    browser, way = way_in(f"/invitations/{token}")
+    browser, way = way_in(link)
     there = in_force.signed_in(way, "dora-there")
     if ends == "withdrawn":
         Invitation.objects.for_organisation(alice.organisation).update(withdrawn_at=time.now)
@@ -239,9 +252,8 @@ def test_without_a_provider_in_force_the_page_offers_none(at_alice, alice, provi
     assert Client().post(link, {"by_sso": "1"}).status_code == 404
 
 
-def test_a_link_that_was_mailed_confirms_the_address_and_a_shown_one_makes_no_account(in_force, alice, mails, time):
+def test_a_link_that_was_mailed_confirms_the_address_and_a_shown_one_makes_no_account(in_force, alice, mailbox, time):
     """Whoever has been shown a link need not read the address: by mail alone an account of it is made."""
-    mailbox = Mailbox(mails)
     joining.invite(organisation=alice.organisation, inviter=alice.user, email=DORA, role=Role.MEMBER)
     in_force.now_s = time.now.timestamp()
     assert joined(in_force, mailbox.link(DORA))[1].status_code == 302
@@ -256,11 +268,101 @@ def test_a_link_that_was_mailed_confirms_the_address_and_a_shown_one_makes_no_ac
     assert not User.objects.filter(email="erin@example.com").exists()
 
 
-def test_who_came_in_so_has_a_password_by_mail_and_is_their_own_elsewhere(in_force, alice, mails, time):
+@pytest.mark.parametrize("is_mailed", [False, True])
+def test_where_no_mail_is_sent_nobody_joins_so(in_force, alice, settings, is_mailed):
+    """They could never be given a password: out with the provider is out for good. They choose one on the page instead."""
+    link = invited(alice, is_mailed=is_mailed)
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, smtp="")
+    body = Client().get(link).content.decode()
+    assert "by_sso" not in body
+    assert 'name="password"' in body
+    browser, answer = joined(in_force, link)
+    assert answer.status_code == 403
+    assert not is_in(browser, alice.organisation)
+    assert nothing_is_made(link)
+    assert Client().post(link, {"name": "Dora", "password": PASSWORD}).status_code == 302
+    assert User.objects.get(email=DORA).check_password(PASSWORD)
+
+
+# --- a password of their own ------------------------------------------------------------------------------------------------
+
+
+def password_chosen(mailbox, browser=None, password=PASSWORD):
+    """Forgotten, or never had: by the link of a mail."""
+    browser = browser or Client()
+    assert browser.post("/password/forgotten", {"email": DORA}).status_code == 200
+    door.notes_answer()
+    assert "Choose a new password" in mailbox.subjects(DORA)
+    answer = browser.post(mailbox.link(DORA), {"password": password}, follow=True)
+    assert "Your password was changed" in text_of(answer)
+
+
+def test_who_came_in_so_chooses_a_password_by_mail_and_signs_in_without_the_provider(
+    in_force, at_alice, alice, mailbox, time
+):
+    """Forgotten, link, password, sign-in, second factor: also as the last owner, with the provider gone."""
+    browser, _ = joined(in_force, invited(alice, role=Role.OWNER))
+    joining.member_remove(
+        organisation=alice.organisation,
+        actor=DORA,
+        membership_id=Membership.objects.get(user=alice.user, organisation=alice.organisation).pk,
+    )
+    SsoProvider.objects.unscoped("a test").get().delete()
+    assert browser.get(f"/{alice.organisation.id}/instances")["Location"] == "/sign-in"
+    password_chosen(mailbox)
+    own, answer = sign_in(DORA)
+    assert answer.status_code == 302
+    assert is_in(own, alice.organisation)
+    assert own.get("/account").status_code == 200
+    App(own, time).switch_on()
+    assert User.objects.get(email=DORA).second_factor_at == time.now
+
+
+def test_the_provider_chooses_no_password_for_them(in_force, alice, mailbox, time):
+    """A session of its own reaches neither the question nor the account: the mail alone does."""
+    browser, _ = joined(in_force, invited(alice))
+    assert browser.post("/password/forgotten", {"email": DORA}).status_code == 403
+    assert browser.post("/account", {"do": "password", "current": "", "password": PASSWORD}).status_code == 403
+    assert not User.objects.get(email=DORA).has_usable_password()
+
+
+def test_who_has_no_password_is_told_how_to_have_one_where_it_is_asked_for(in_force, alice, mailbox, time):
+    browser, _ = joined(in_force, invited(alice))
+    keys = f"/{alice.organisation.id}/keys"
+    asked = browser.post(keys, {"name": "k"})
+    assert "Your account has no password yet" in text_of(asked)
+    assert 'name="proof"' not in asked.content.decode()
+    assert 'action="/sign-out"' in asked.content.decode()
+    assert browser.post(keys, {"name": "k", "proof": ""}).status_code == 422
+    browser.post("/sign-out")
+    password_chosen(mailbox, browser)
+    entered(alice.organisation, in_force, "dora-there", browser)
+    assert 'name="proof"' in browser.post(keys, {"name": "k"}).content.decode()
+    made = browser.post(keys, {"name": "k", "proof": PASSWORD})
+    assert made.status_code == 200
+    assert made.context["text"]
+
+
+def test_where_a_second_factor_is_demanded_they_are_told_how_to_set_one_up(in_force, alice, mailbox, time):
+    Organisation.objects.filter(pk=alice.organisation.pk).update(second_factor_demanded=True)
+    browser, _ = joined(in_force, invited(alice))
+    shown = browser.get(f"/{alice.organisation.id}/instances")
+    assert shown.status_code == 403
+    assert "Sign out, and sign in by your password" in text_of(shown)
+    assert "/account/second-factor" not in shown.content.decode(), "this session does not open it"
+    browser.post("/sign-out")
+    password_chosen(mailbox, browser)
+    own, _ = sign_in(DORA)
+    assert "/account/second-factor" in own.get(f"/{alice.organisation.id}/instances").content.decode()
+    App(own, time).switch_on()
+    assert is_in(own, alice.organisation)
+    in_force.now_s = time.now.timestamp()
+    assert is_in(entered(alice.organisation, in_force, "dora-there")[0], alice.organisation)
+
+
+def test_who_came_in_so_is_their_own_elsewhere(in_force, alice, time):
     """The provider signs them in to the one organisation; the account is of whoever reads the address."""
-    mailbox = Mailbox(mails)
-    joining.invite(organisation=alice.organisation, inviter=alice.user, email=DORA, role=Role.MEMBER)
-    browser, _ = joined(in_force, mailbox.link(DORA))
+    browser, _ = joined(in_force, invited(alice))
     own = tenants.organisation_create(name="Dora's own", owner=User.objects.get(email=DORA))
     assert browser.get(f"/{own.id}/instances").status_code == 404
     assert not re.search("Dora's own", text_of(browser.get(f"/{alice.organisation.id}/instances")))

@@ -18,7 +18,7 @@ from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.tenants import services as tenants
 from tests.controlplane.conftest import client_of
 from tests.controlplane.console.conftest import at_alice, at_bob, quick_passwords, text_of
-from tests.controlplane.identity.conftest import PASSWORD, time
+from tests.controlplane.identity.conftest import PASSWORD, audited, time
 
 from .test_signing_in import connect, entered, in_force, page, provider, set_up
 
@@ -220,6 +220,34 @@ def test_the_page_and_rest_say_so(by_sso, bobs, at_bob, time):
     at_bob.client.force_login(bobs.user)
     shown = text_of(at_bob.client.get(listed))
     assert "Asleep" in shown
+    assert "good again once its owner signs in so" in shown
+
+
+def test_the_audit_log_says_which_are_of_such_a_session(by_sso, bobs, access_key_secret):
+    """A rotation says it where a key becomes one, and not where it was one."""
+    own, _ = accounts.api_key_create(organisation=bobs.organisation, user=bobs.user, name="own")
+    api = client_of(key_made(by_sso, bobs))
+    for _ in range(2):
+        assert api.post(f"/api/v1/api-keys/{own.id}/rotate", {"overlap_s": 0}).status_code == 200
+    api.post("/api/v1/access-keys", {"name": "pair"})
+    accounts.access_key_create(organisation=bobs.organisation, user=bobs.user, name="own pair")
+    none = {"previous_until": None}
+    assert [detail for _, _, detail in audited("api_key.rotate")] == [none | {"single_sign_on": True}, none]
+    assert [detail for _, _, detail in audited("access_key.create")] == [{"single_sign_on": True}, {}]
+
+
+def test_the_page_says_that_an_access_key_sleeps(by_sso, bobs, at_bob, time, access_key_secret):
+    client_of(key_made(by_sso, bobs)).post("/api/v1/access-keys", {"name": "pair"})
+    accounts.access_key_create(organisation=bobs.organisation, user=bobs.user, name="own pair")
+    ApiKey.objects.unscoped("a test").filter(user=bobs.user).delete()
+    listed = f"/{bobs.organisation.id}/keys"
+    shown = text_of(at_bob.client.get(listed))
+    assert "made by single sign-on: until" in shown
+    assert "Asleep" not in shown
+    time.passes(MONTH)
+    at_bob.client.force_login(bobs.user)
+    shown = text_of(at_bob.client.get(listed))
+    assert shown.count("Asleep") == 1
     assert "good again once its owner signs in so" in shown
 
 

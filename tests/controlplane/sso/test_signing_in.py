@@ -16,6 +16,8 @@ import controlplane.urls  # noqa: F401  # it knows the converters that the conso
 from controlplane.accounts import joining
 from controlplane.accounts.models import ApiKey, User
 from controlplane.console import urls
+from controlplane.core.errors import Forbidden
+from controlplane.sso import services
 from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Membership, Role
@@ -131,6 +133,9 @@ def test_endpoints_elsewhere_and_another_issuer_are_refused(at_alice, alice, pro
         {"jwks_uri": "http://127.0.0.1:1/"},
         {"issuer": "https://x"},
         {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://["},
+        {"token_endpoint": "https://["},
+        {"jwks_uri": "https://["},
         {"jwks_uri": None},
     ):
         monkeypatch.setattr(provider, "document", lambda wrong=wrong: good | wrong)
@@ -451,6 +456,34 @@ def test_who_is_not_connected_yet_connects_where_it_is_required_and_does_nothing
     for does in ("connect", "disconnect"):
         assert at_bob.client.post(page(bob), {"do": does}).status_code == 403, "not another one, by a password"
     assert is_in(entered(alice.organisation, in_force, "bob-there")[0], alice.organisation)
+
+
+def test_of_two_connections_that_were_begun_before_there_was_one_the_first_stands(in_force, at_alice, alice, bob, time):
+    """Whoever has a member's password begins before the member has connected, and comes back afterwards."""
+    at_alice.client.post(page(alice), {"do": "switch", "is_on": "1", "is_required": "1"})
+    asked = SsoProvider.objects.unscoped("a test").select_related("organisation").get()
+    begun = services.Begun(asked.organisation_id, asked.issuer, asked.client_id, "s", "n", "v")
+
+    def come_back(subject):
+        return services.member_connect(asked=asked, user=bob.user, begun=begun, subject=subject)
+
+    come_back("bob-there")
+    with pytest.raises(Forbidden, match="requires its members to sign in"):
+        come_back("eve-there")
+    assert SsoLink.objects.unscoped("a test").get(membership__user=bob.user).subject == "bob-there"
+    come_back("bob-there")
+    SsoProvider.objects.unscoped("a test").update(is_required=False)
+    come_back("bob-anew")
+    SsoProvider.objects.unscoped("a test").update(is_required=True, required_at=time.now)
+    SsoLink.objects.unscoped("a test").filter(membership__user=bob.user).update(issuer="https://before.example.com")
+    come_back("bob-again")
+    assert SsoLink.objects.unscoped("a test").get(membership__user=bob.user).subject == "bob-again", "of another issuer"
+    User.objects.filter(pk=bob.user.pk).update(second_factor_at=time.now)
+    bob.user.refresh_from_db()
+    with pytest.raises(Forbidden):
+        come_back("bob-anew")
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    come_back("bob-anew")
 
 
 def test_whoever_changes_nothing_here_connects_themselves(in_force, at_bob, alice, bob):
