@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from django.core.cache import cache
 
-from controlplane.core import kept
+from controlplane.core import caching, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import TooManyAttempts
 
@@ -96,4 +96,5 @@ def _network(address: str) -> str:
 
 
 def _counted(key: str) -> int:
-    return kept.counted(key, WINDOW_S, LOG, "sign-in attempts are not counted") or 0
+    with caching.insisting():
+        return kept.counted(key, WINDOW_S, LOG, "sign-in attempts are not counted") or 0
