@@ -9,7 +9,6 @@ from django.http import Http404, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
-from controlplane import probes
 from controlplane.admission.metrics import clusters_text
 from controlplane.api import rates
 from controlplane.billing.metrics import billing_text
@@ -24,12 +23,14 @@ from controlplane.metering.metrics import CONTENT_TYPE, jobs_text, metrics_text
 from controlplane.rebalancing.metrics import rebalancing_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest
 
 
 @require_safe
-def shown(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format; without the token the address is not found."""
+def shown(request: HttpRequest, parts_text: Callable[[], str]) -> HttpResponse:
+    """Prometheus' text format; without the token the address is not found. `parts_text`: of what answers and what is away."""
     token = settings.ENVIRONMENT.secret("metrics_token")
     given = request.headers.get("Authorization", "")
     if not token or not constant_time_compare(given, f"Bearer {token}"):
@@ -45,5 +46,5 @@ def shown(request: HttpRequest) -> HttpResponse:
     )
     bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
     jobs = jobs_text(job_list(), now=now)
-    rest = loads_text(now) + clusters_text() + rebalancing_text() + rates.metrics_text() + probes.metrics_text()
+    rest = loads_text(now) + clusters_text() + rebalancing_text() + rates.metrics_text() + parts_text()
     return HttpResponse(usage + jobs + bills + rest, content_type=CONTENT_TYPE)

@@ -98,7 +98,7 @@ urlpatterns = [
     path("health", operations.health),
     path("health/live", probes.live),
     path("health/ready", probes.ready),
-    path("metrics", metrics.shown),
+    path("metrics", metrics.shown, {"parts_text": probes.metrics_text}),
     path("compat/ckafka", ckafka_api.ckafka),
     path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from django.core.cache import cache
 
-from controlplane.core import kept
+from controlplane.core import caching, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import TooManyAttempts
 
@@ -126,4 +126,5 @@ def _network(address: str) -> str:
 
 
 def _counted(key: str, window_s: int = WINDOW_S) -> int:
-    return kept.counted(key, window_s, LOG, "sign-in attempts are not counted") or 0
+    with caching.insisting():
+        return kept.counted(key, window_s, LOG, "sign-in attempts are not counted") or 0

@@ -21,6 +21,7 @@ from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
 from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
 from controlplane.history.metrics import COUNTED, METRICS
+from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
 
@@ -112,7 +113,9 @@ def _read(
     clock: Clock,
 ) -> dict[str, Reading]:
     figures = figures_get(instances, flows_get, clock=clock)
-    healths = health_get(instances, figures=figures, observed=observed, by_worker=True, clock=clock)
+    healths = health_get(
+        instances, figures=figures, observed=observed, by_worker=True, silent_after_s=SILENT_FOR_ALARMS_S, clock=clock
+    )
     now_s, names = int(clock.now().timestamp()), [instance.pk for instance in instances]
     latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S, with_requests=True)
     ours = [each for each in groups if each[0] in latest]

@@ -145,16 +145,21 @@ class KazooTree:
         self._client.stop()
         self._client.close()
 
-    def _ask(self, result: Any, timeout_s: float = TIMEOUT_S) -> Any:
-        """The answer to an asynchronous call, bounded.
+    def _read(self, result: Any) -> Any:
+        """The answer to a question. Answers come in their order: while one is owed, the next does not come sooner."""
+        return self._ask(result, SILENT_TIMEOUT_S if self._is_owed() else READ_TIMEOUT_S)
 
-        Answers come in their order: while one is owed, the next does not come sooner.
-        """
+    def _is_owed(self) -> bool:
         owed = self._owed
+        return owed is not None and not owed.ready()
+
+    def _ask(self, result: Any, timeout_s: float = TIMEOUT_S) -> Any:
+        """The answer, bounded. A write has its time whatever is owed: it may be carried out although nobody waits for it."""
         try:
-            return result.get(timeout=timeout_s if owed is None or owed.ready() else SILENT_TIMEOUT_S)
+            return result.get(timeout=timeout_s)
         except KazooTimeoutError as error:
-            self._owed = result if owed is None or owed.ready() else owed
+            if not self._is_owed():
+                self._owed = result
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
         except (exceptions.ConnectionLoss, exceptions.SessionExpiredError) as error:
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
@@ -170,7 +175,7 @@ class KazooTree:
 
     def _node(self, result: Any) -> tuple[bytes, int] | None:
         try:
-            data, stat = self._ask(result, READ_TIMEOUT_S)
+            data, stat = self._read(result)
         except exceptions.NoNodeError:
             return None
         return data, stat.version
@@ -182,7 +187,7 @@ class KazooTree:
     def children(self, path: str) -> list[str]:
         self.wait_connected(RECONNECT_TIMEOUT_S)
         try:
-            return sorted(self._ask(self._client.get_children_async(path), READ_TIMEOUT_S))
+            return sorted(self._read(self._client.get_children_async(path)))
         except exceptions.NoNodeError:
             return []
 
@@ -190,8 +195,8 @@ class KazooTree:
         """See Tree. Synced first: another server of the ensemble may be behind what a broker has shown already."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
         try:
-            self._ask(self._client.sync_async(path), READ_TIMEOUT_S)
-            stat = self._ask(self._client.exists_async(path), READ_TIMEOUT_S)
+            self._read(self._client.sync_async(path))
+            stat = self._read(self._client.exists_async(path))
         except exceptions.NoNodeError:
             return None
         return None if stat is None else (stat.czxid, stat.cversion, stat.pzxid)

@@ -161,6 +161,7 @@ NOT_REFUSING = {
     "pipeline",
     "api.py",
     "zookeeper.py",
+    "caching.py",
     "installed.py",
     "identification.py",
     "chain.py",

@@ -3,12 +3,15 @@
 A page asks the cache up to ten times, and each question would take its second where Redis hangs. Who asks is told `RedisAway`,
 one of `kept.AWAY`, as if it had been asked. That is known to all threads of a process, each of which has a client of its own.
 
-What counts is asked all the same: whoever guesses passwords is not to gain two seconds by one answer that was lost.
+Whoever guesses passwords is not to gain two seconds by one answer that was lost: who counts that says so (`insisting`), and asks
+all the same.
 """
 
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +20,12 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PAUSE_S = 2.0
 """So long a Redis that did not answer is not asked."""
 
-
-COUNTING = ("incr", "add")
+_INSISTS = ContextVar("insists", default=False)
 
 
 class RedisAway(RedisConnectionError):  # noqa: N818  # as Redis' own are named after what happened
@@ -37,9 +39,9 @@ class _Away:
         self._lock = threading.Lock()
         self._until_s = 0.0
 
-    def ask(self, question: Callable[..., Any], *arguments: Any, always: bool = False, **named: Any) -> Any:
-        """Its answer. Raises RedisAway unless it is to be asked `always`, and what the question raises."""
-        if monotonic() < self._until_s and not always:
+    def ask(self, question: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Its answer. Raises RedisAway unless who asks is `insisting`, and what the question raises."""
+        if monotonic() < self._until_s and not _INSISTS.get():
             raise RedisAway("it did not answer a moment ago")
         try:
             return question(*arguments, **named)
@@ -56,6 +58,16 @@ class _Away:
 AWAY = _Away()
 
 
+@contextmanager
+def insisting() -> Iterator[None]:
+    """Within it a Redis is asked that did not answer a moment ago, and its second waited: for what must not be missed."""
+    before = _INSISTS.set(True)
+    try:
+        yield
+    finally:
+        _INSISTS.reset(before)
+
+
 class _Careful:
     """A client of Redis each of whose methods goes through `AWAY`."""
 
@@ -66,7 +78,7 @@ class _Careful:
         method = getattr(self._client, name)
 
         def asked(*arguments: Any, **named: Any) -> Any:
-            return AWAY.ask(method, *arguments, always=name in COUNTING, **named)
+            return AWAY.ask(method, *arguments, **named)
 
         return asked
 

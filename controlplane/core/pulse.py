@@ -3,7 +3,8 @@
 Beat sends a message every two seconds, and the worker that gets it writes the moment down, in one row. So it is old where
 beat, Redis or all workers are away: whichever it is, what is asked for waits. A worker that is busy does not get the message,
 and is not away: a thread of its process writes the moment down as often (`Busy`), unless one task takes so long that it may
-never end. A release that has never had a worker has no row, and nothing is said of it: nobody has missed anything yet.
+never end. A release that has never had a worker has no row, and nothing is said of it: nobody has missed anything yet. The row
+is made by a message of beat's alone: while beat is of an earlier release there is nobody to renew it between tasks.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def pulse_note(*, clock: Clock = SYSTEM_CLOCK) -> None:
     now = clock.now()
     if not WorkerPulse.objects.filter(pk=_ONLY).update(seen_at=now):
         WorkerPulse.objects.bulk_create([WorkerPulse(pk=_ONLY, seen_at=now)], ignore_conflicts=True)
+
+
+def pulse_renew(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """A worker is still there, if one ever was heard."""
+    WorkerPulse.objects.filter(pk=_ONLY).update(seen_at=clock.now())
 
 
 def worker_seen_at() -> datetime | None:
@@ -83,7 +89,7 @@ class Busy:
     def _note(self) -> None:
         try:
             try:
-                pulse_note()
+                pulse_renew()
             finally:
                 connection.close()  # this thread's own, needed once in a while
         except Exception as error:  # noqa: BLE001  # drivers have error trees of their own; it is tried again

@@ -54,12 +54,14 @@ def health_get(
     figures: Figures | None = None,
     observed: Mapping[int, ObservedCluster | None] | None = None,
     by_worker: bool = False,
+    silent_after_s: float = metering.SILENT_AFTER_S,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Health]:
     """The health of those that run, by id, as it is now.
 
     `figures` are what the masters say, and `observed` what ZooKeeper shows of each cluster, by its row's id, where the
     caller has asked already; a cluster that it shows None of does not answer. `by_worker`: who asks is one, so that one is there.
+    `silent_after_s`: how long a meter may give no sign of life.
     """
     running = [instance for instance in instances if instance.state == InstanceState.RUNNING]
     if not running:
@@ -70,7 +72,9 @@ def health_get(
     names = [instance.id for instance in running]
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
-    metering_problems = {cluster.pk: _metering_problem(cluster.name) for cluster, _ in instances_by_cluster(running)}
+    metering_problems = {
+        cluster.pk: _metering_problem(cluster.name, silent_after_s) for cluster, _ in instances_by_cluster(running)
+    }
     away_since = None if by_worker else pulse.away_since(clock=clock)
     stored: dict[str, list[HealthReason]] = {name: [] for name in names}
     for row in HealthReason.objects.filter(instance__in=names):
@@ -127,8 +131,8 @@ def _flow(document: Mapping[str, Any] | None) -> Flow | None:
     )
 
 
-def _metering_problem(cluster: str) -> str:
-    status = metering.status_of(cluster)
+def _metering_problem(cluster: str, silent_after_s: float) -> str:
+    status = metering.status_of(cluster, silent_after_s=silent_after_s)
     return status.reason.rstrip(".") if status.state in FAILING else ""
 
 

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 SECONDS_PER_HOUR = 3600
 SILENT_AFTER_S = 7
 """Signs of life come every two seconds (pipeline/signs.py): within ten it is said that none does."""
+SILENT_FOR_ALARMS_S = 60
+"""Nobody is woken by a meter that is begun anew, which takes half a minute."""
 STALLED_AFTER_S = 120
 """A full batch takes a minute at most; while there is nothing to read Spark says so every ten seconds."""
 TOLD_WITHIN = timedelta(minutes=10)
@@ -408,10 +410,10 @@ def _least(moments: Iterable[datetime | None]) -> datetime | None:
     return None if None in known else min(moment for moment in known if moment is not None)
 
 
-def status_of(cluster: str) -> MeteringStatus:
+def status_of(cluster: str, *, silent_after_s: float = SILENT_AFTER_S) -> MeteringStatus:
     """How the meter of a cluster is now."""
     row = PipelineStatus.objects.filter(cluster=cluster).first()
-    state, reason = _state(row, time.time() * 1000)
+    state, reason = _state(row, time.time() * 1000, silent_after_s)
     if row is None:
         return MeteringStatus(state, reason, cluster=cluster)
     read_to = complete_to(cluster)
@@ -427,16 +429,17 @@ def status_of(cluster: str) -> MeteringStatus:
     )  # fmt: skip
 
 
-def _state(row: PipelineStatus | None, now_ms: float) -> tuple[str, str]:
+def _state(row: PipelineStatus | None, now_ms: float, silent_after_s: float) -> tuple[str, str]:
     if settings.ENVIRONMENT.metering_absent:
         return "absent", settings.ENVIRONMENT.metering_absent
     if row is None:
         return "starting", "the meter has not come up yet"
-    if now_ms - row.seen_at_ms > SILENT_AFTER_S * 1000:
+    if now_ms - row.seen_at_ms > silent_after_s * 1000:
         return "silent", "the meter gives no sign of life"
     if row.problem:
         return "failing", row.problem
-    still_s = 0 if row.moved_at_ms is None else (now_ms - row.moved_at_ms) / 1000
+    # A job whose query never began has not moved since it came up: it may hang there.
+    still_s = (now_ms - (row.started_at_ms if row.moved_at_ms is None else row.moved_at_ms)) / 1000
     if still_s > STALLED_AFTER_S:
         return "stalled", f"no batch has ended for {int(still_s // 60)} minutes"
     return "running", ""

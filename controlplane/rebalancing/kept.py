@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.cache import cache
 
 from controlplane.clusters.services import cluster_list
+from controlplane.core import caching
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.kept import AWAY, keep, kept
@@ -86,7 +87,8 @@ def _begins(cluster: PhysicalCluster) -> bool:
 
 def _ends(cluster: PhysicalCluster) -> None:
     try:
-        cache.delete(_looking(cluster))
+        with caching.insisting():  # else nobody looks for ten minutes
+            cache.delete(_looking(cluster))
     except AWAY as error:
         LOG.warning("the next look at %s has to wait: %s", cluster, error)
 

@@ -4,8 +4,8 @@ With the first report after a window's end, what every instance has counted is t
 then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
 them: the first report of a connection begins to tell all that is kept, the others go on. No report has more than `MOST_TOLD`
 texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the loop is long;
-instances at rest cost one look each in ten seconds. What flowed meanwhile is told with it: the difference of two sums of
-the agent's, so that all windows together have every byte once.
+instances at rest cost a look each in ten seconds, at two sums. What flowed meanwhile is told with it: the difference of two sums
+of the agent's, so that all windows together have every byte once, also where a report is given up while it is made.
 
 The oldest is told first, so each report can say up to where nothing is missing: nobody takes a window before all brokers have
 told all of it, however long that takes after a connection was lost.
@@ -34,7 +34,7 @@ MOST_TOLD = 500
 """Texts of about a kilobyte in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
 MOST_TOLD_BYTES = 2**20
 """A master takes a report of 8 MiB, and closes the connection of one that sends more."""
-_TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 500
+_TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 100
 _MS = 1000
 
 
@@ -48,7 +48,7 @@ class RequestWindows:
         carried: Callable[[str], Carried] | None = None,
     ) -> None:
         self._instances, self._now_ms, self._carried = instances, now_ms, carried
-        self._carried_before: dict[str, Carried] = {}
+        self._told_of: dict[str, Carried] = {}  # the sums up to which windows have told
         self._begins = self._present()
         self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
         self._untold: deque[tuple[int, str]] = deque()  # in the order of windows
@@ -81,31 +81,35 @@ class RequestWindows:
             del self._kept[old]
         if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
             self._forget_untold()
-        taken = 0
-        before, self._carried_before = self._carried_before, {}
-        for looked_at, instance in enumerate(list(self._instances()), 1):
+        instances = list(self._instances())
+        self._forget_sums(instances)
+        taken = looked_at = 0
+        for instance in instances:
             name = instance.spec.id
-            counts = self._with_carried(name, instance.figures.take(), before.get(name, NOTHING_CARRIED))
+            counts = self._with_carried(name, instance.figures.take())
             if counts is not None:
                 text = counts.to_text()
                 if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
                     texts[name] = text
                     self._untold.append((begins, name))
                 taken += 1
-                if not taken % _TAKEN_PER_STEP:
-                    yield
-            elif not looked_at % _LOOKED_AT_PER_STEP:
+            looked_at += 1
+            if taken == _TAKEN_PER_STEP or looked_at == _LOOKED_AT_PER_STEP:
+                taken = looked_at = 0
                 yield
 
-    def _with_carried(self, name: str, counts: RequestCounts | None, before: Carried) -> RequestCounts | None:
+    def _with_carried(self, name: str, counts: RequestCounts | None) -> RequestCounts | None:
         """With the bytes since it was asked last. What was refused after it was paid for makes a sum smaller for a moment."""
         if self._carried is None:
             return counts
-        number, produced, consumed = self._carried(name)
+        found, before = self._carried(name), self._told_of.get(name, NOTHING_CARRIED)
+        if counts is None and found == before:
+            return None
+        number, produced, consumed = found
         was_produced, was_consumed = before[1:] if number == before.number else (0, 0)
         produced, consumed = max(produced, was_produced), max(consumed, was_consumed)
         if produced or consumed:
-            self._carried_before[name] = Carried(number, produced, consumed)
+            self._told_of[name] = Carried(number, produced, consumed)
         if counts is None:
             if (produced, consumed) == (was_produced, was_consumed):
                 return None
@@ -113,6 +117,12 @@ class RequestWindows:
         counts.produced_bytes, counts.consumed_bytes = produced - was_produced, consumed - was_consumed
         counts.carried_windows = 1
         return counts
+
+    def _forget_sums(self, instances: list[Instance]) -> None:
+        """Of instances that are gone. The others' stay, however far a report gets: without them all would be told again."""
+        if len(self._told_of) > len(instances):
+            names = {instance.spec.id for instance in instances}
+            self._told_of = {name: sums for name, sums in self._told_of.items() if name in names}
 
     def _forget_untold(self) -> None:
         """Of windows that are not kept."""

@@ -143,7 +143,7 @@ def test_prometheus_is_told_of_every_part(client, tmp_path, settings, db, monkey
 def noted(monkeypatch):
     """Each time that somebody says that a worker is there, by the thread that says it."""
     said = []
-    monkeypatch.setattr(pulse, "pulse_note", lambda: said.append(threading.current_thread().name))
+    monkeypatch.setattr(pulse, "pulse_renew", lambda: said.append(threading.current_thread().name))
     return said
 
 
@@ -178,6 +178,17 @@ def test_a_process_says_that_a_worker_is_there_while_it_runs_a_task_and_not_when
     assert len(noted) == count
 
 
+def test_a_busy_worker_is_no_news_where_no_message_of_beats_ever_came(db):
+    """Beat of an earlier release sends none: nobody would renew the row between tasks."""
+    pulse.pulse_renew()
+    assert pulse.worker_seen_at() is None
+    clock = ManualClock()
+    pulse.pulse_note(clock=clock)
+    clock.advance(5)
+    pulse.pulse_renew(clock=clock)
+    assert pulse.worker_seen_at() == clock.now()
+
+
 def test_a_task_that_may_never_end_is_no_sign_of_life(busy, monkeypatch):
     now_s = [1000.0]
     monkeypatch.setattr(pulse, "monotonic", lambda: now_s[0])
@@ -198,7 +209,7 @@ def test_a_database_that_is_away_is_told_again(busy, monkeypatch, caplog):
         if len(said) == 1:
             raise OSError("no such host")
 
-    monkeypatch.setattr(pulse, "pulse_note", refuse_once)
+    monkeypatch.setattr(pulse, "pulse_renew", refuse_once)
     busy.begun("one")
     with caplog.at_level(logging.WARNING):
         busy._note()
@@ -219,7 +230,7 @@ from controlplane.core import pulse
 def say(line):
     os.write(1, line.encode() + b"\\n")
 
-pulse.pulse_note = lambda: say("pulse")
+pulse.pulse_renew = lambda: say("pulse")
 
 @app.task(name="slow")
 def slow():

@@ -93,6 +93,30 @@ def test_a_report_that_is_dropped_while_it_is_made_loses_nothing(world):
     assert sum(sum(ours.values()) for each in found for ours in each.values()) == 50
 
 
+@pytest.mark.parametrize("dropped_after", range(1, 6))
+def test_a_report_that_is_dropped_while_it_is_made_tells_no_byte_twice_and_loses_none(dropped_after):
+    many = World(count=50)
+    flows = Flows(many)
+    names = [f"ins-{number}" for number in range(50)]
+
+    def carry(each):
+        for number, name in enumerate(names, 1):
+            flows.now[name] = Carried(number, each, 0)
+        for number in range(50):
+            many.ask(number)
+
+    carry(1000)
+    assert flows.all_told(10) == 50_000
+    carry(1001)
+    many.now_s = NOON + 20
+    steps = many.windows.report_steps(is_whole=False)
+    for _ in range(dropped_after):
+        next(steps)
+    steps.close()  # a connection to another master begins
+    carry(1003)
+    assert flows.all_told(30) == 3 * 50
+
+
 def test_no_report_tells_more_than_a_bounded_number_and_the_next_goes_on(monkeypatch):
     monkeypatch.setattr(module, "MOST_TOLD", 4)
     many = World(count=10)
@@ -166,6 +190,22 @@ def test_taking_of_many_pauses():
     assert sum(1 for _ in many.windows.report_steps(is_whole=False)) >= 10
 
 
+def test_looking_at_many_that_rest_pauses():
+    many = World(count=1_000)
+    Flows(many)
+    many.now_s = NOON + 10
+    assert sum(1 for _ in many.windows.report_steps(is_whole=False)) == 10
+
+
+def test_sums_of_instances_that_are_gone_are_forgotten(world):
+    flows = Flows(world)
+    flows.now |= {"ins-0": Carried(1, 10, 0), "ins-1": Carried(2, 10, 0)}
+    assert flows.all_told(10) == 20
+    del world.instances[0]
+    assert flows.all_told(20) == 0
+    assert list(world.windows._told_of) == ["ins-1"]
+
+
 def test_a_clock_that_is_set_back_takes_nothing_twice(world):
     world.ask()
     world.now_s = NOON - 3600
@@ -227,6 +267,12 @@ class Flows:
             lambda: world.instances, lambda: world.now_s * 1000, lambda name: self.now.get(name, NOTHING_CARRIED)
         )
         self._world = world
+
+    def all_told(self, seconds):
+        """Bytes produced, of all instances and windows that are told then."""
+        self._world.now_s = NOON + seconds
+        found, _ = run_through(self._world.windows.report_steps(is_whole=False))
+        return sum(RequestCounts.from_text(text).produced_bytes for ours in found.values() for text in ours.values())
 
     def told(self, seconds):
         """Bytes produced and consumed of the first instance, in a window that is over then; None: nothing is told of it."""

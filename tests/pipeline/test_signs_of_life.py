@@ -51,6 +51,20 @@ def test_signs_come_while_the_job_says_nothing_and_leave_what_it_has_said(settin
     database.close()
 
 
+def test_a_job_that_hangs_gives_none(settings, rows, monkeypatch):
+    """Its thread would go on for ever."""
+    database = Database(settings.environment, cluster=settings.cluster)
+    with database.transaction() as cursor:
+        database.sign_of_life(cursor, now_ms=7)
+    database.close()
+    monkeypatch.setattr(signs, "HANGS_AFTER_S", 0.0)
+    with signs.given(settings, every_s=0.05):
+        time.sleep(0.3)
+        assert rows()[0][0] == 7
+        monkeypatch.setattr(signs, "HANGS_AFTER_S", 60.0)
+        wait_for(lambda: rows()[0][0] > 7, 30, "a sign of life")
+
+
 def test_before_the_job_has_said_anything_there_is_nothing_to_add_to(settings, rows):
     with signs.given(settings, every_s=0.05):
         time.sleep(0.3)

@@ -104,7 +104,10 @@ def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict
 
 
 def totals_of(instance: str) -> RequestCounts | None:
-    """All that was ever counted; it only grows. None: nothing was."""
+    """All that was ever counted; it only grows. None: nothing was.
+
+    Without what was carried while brokers of an earlier release have part in it: sums that stand still would look like no flow.
+    """
     total = RequestTotal.objects.filter(pk=instance).first()
     since = 0 if total is None else total.until
     texts = list(
@@ -115,4 +118,6 @@ def totals_of(instance: str) -> RequestCounts | None:
     found = RequestCounts()
     for text in ([] if total is None else [total.counts]) + texts:
         found.add_text(text)
+    if texts and not RequestCounts.joined(texts[-1:]).carried_windows:
+        found.carried_windows = 0
     return found

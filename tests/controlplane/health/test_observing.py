@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.alarms.readings import readings_get
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.health import services
 from controlplane.health.models import HealthReason
@@ -93,6 +94,16 @@ def test_no_master_no_zookeeper_and_a_silent_meter_are_said(alice, instance, flo
     )
     tree.away = True
     assert codes(alice, instance) == ["flow_unknown", "cluster_unknown", "metering_behind"]
+
+
+@pytest.mark.parametrize(("age_s", "is_watched"), [(20, 0.0), (70, 1.0)])
+def test_a_meter_that_is_begun_anew_is_said_at_once_and_wakes_nobody(instance, well, age_s, is_watched):
+    seen_at_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000) - age_s * 1000
+    PipelineStatus.objects.create(
+        id=1, query="q", batch=1, records=1, bad_records=0, started_at_ms=seen_at_ms, seen_at_ms=seen_at_ms, problem=""
+    )
+    assert [reason.code for reason in health_get([instance])[instance.id].reasons] == ["metering_behind"]
+    assert readings_get([instance])[instance.id].values["metering_behind", None] == is_watched
 
 
 def test_a_change_that_is_not_in_force_is_said(alice, instance, well):

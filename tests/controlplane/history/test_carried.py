@@ -10,6 +10,7 @@ import pytest
 from controlplane.history.exposition import exposition
 from controlplane.history.models import RequestMinute, RequestSample, Sample
 from controlplane.history.requests import sampling
+from controlplane.history.requests.reading import totals_of
 from controlplane.history.selectors import history_get, metrics_named
 from quota.contracts.requests import RequestCounts
 
@@ -107,6 +108,15 @@ def test_prometheus_has_counters_of_them():
     assert 'sluice_consumed_bytes_total{instance_id="ins-k3v9x2qa"} 10\n' in text
     assert "# TYPE sluice_produced_bytes_total counter\n" in text
     assert "bytes_total" not in exposition("ins-k3v9x2qa", {}, [], is_known=False, requests=WITHOUT)
+
+
+def test_the_counters_are_left_out_while_a_broker_of_an_earlier_release_has_part_in_them(instance):
+    """Sums that stand still would be read as no flow."""
+    keep_requests(instance, {NOON: carried(1000), NOON + 10: WITHOUT})
+    assert totals_of(instance.id).carried_windows == 0
+    keep_requests(instance, {NOON + 20: carried(500)})
+    found = totals_of(instance.id)
+    assert (found.produced_bytes, found.carried_windows) == (1500, 2)
 
 
 def test_a_window_with_what_a_later_release_tells_is_taken_like_the_others(instance):

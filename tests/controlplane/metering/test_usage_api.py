@@ -121,6 +121,14 @@ class TestHowTheMeterIs:
     def test_starting_before_its_first_sign_of_life(self, alice):
         assert self.status(alice)[0] == "starting"
 
+    def test_stalled_where_no_query_ever_began(self, alice):
+        self.row()
+        before_ms = int(time.time() * 1000) - 130_000
+        PipelineStatus.objects.update(moved_at_ms=None, started_at_ms=before_ms)
+        assert self.status(alice) == ("stalled", "no batch has ended for 2 minutes")
+        PipelineStatus.objects.update(started_at_ms=before_ms + 60_000)
+        assert self.status(alice)[0] == "running"
+
     def test_running_while_it_gives_signs_of_life(self, alice):
         self.row()
         assert self.status(alice) == ("running", "")

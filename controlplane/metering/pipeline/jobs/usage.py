@@ -226,6 +226,7 @@ class UsageJob:
 
         `topic`: what Kafka has just said of the topic that is being read.
         """
+        signs.ROUNDS.note()
         now_ms = _now_ms()
         try:
             with self._signs.transaction() as cursor:
@@ -350,7 +351,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     settings = Settings.read(os.environ)
-    with submitted.told_to_end(), signs.given(settings):
+    with signs.given(settings), submitted.told_to_end():  # which waits for a JVM
         return _work(settings)
 
 
@@ -359,6 +360,7 @@ def _work(settings: Settings) -> int:
     spark: SparkSession | None = None
     try:
         while True:
+            signs.ROUNDS.note()
             try:
                 spark = session.open_session(settings)
                 LOG.info("Spark %s runs as %s", spark.version, spark.sparkContext.master)
