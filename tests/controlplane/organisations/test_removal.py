@@ -39,9 +39,7 @@ from .test_deletion import marked
 from .test_names_and_owners import at, audited
 
 DAY = timedelta(days=1)
-SEALED = [
-    model for model in (*GOES, *STAYS) if any(isinstance(field, SealedField) for field in model._meta.fields)
-]
+SEALED = [model for model in (*GOES, *STAYS) if any(isinstance(field, SealedField) for field in model._meta.fields)]
 
 
 def later(organisation, days):
