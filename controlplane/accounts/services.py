@@ -84,7 +84,7 @@ def user_rename(*, user: User, name: str) -> None:
     user.save(update_fields=["name"])
 
 
-def signed_in(*, user: User, **detail: str) -> None:
+def signed_in(*, user: User, **detail: Any) -> None:
     """Somebody has signed in to the console: each of their organisations has it in its audit trail. `detail`: by what."""
     record_everywhere(user, "account.sign_in", **detail)
 

@@ -48,7 +48,7 @@ def link_standing(link_id: int, user_id: int | None) -> SsoLink | None:
     Who has become an operator of the service since is out, too: an API key that they make in one organisation acts in all.
     """
     rows = SsoLink.objects.unscoped("a session says which")
-    link = rows.filter(pk=link_id, membership__user_id=user_id, membership__user__is_staff=False).first()
+    link = rows.filter(pk=link_id, membership__user=user_id, membership__user__is_staff=False).first()
     provider = provider_in_force(link.organisation_id) if link is not None else None
     return link if provider is not None and link is not None and provider.issuer == link.issuer else None
 

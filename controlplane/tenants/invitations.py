@@ -82,7 +82,7 @@ def invitation_create(
         email=email,
         role=role.value,
         digest=_digest(token),
-        invited_by=inviter,
+        invited_by_id=inviter.pk,
         created_at=now,
         expires_at=now + VALID_FOR,
         is_mailed=is_mailed,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def organisation_list(*, user: Person) -> QuerySet[Organisation]:
     """Organisations of a person, by name."""
-    return Organisation.objects.filter(memberships__user=user).order_by("name")
+    return Organisation.objects.filter(memberships__user=user.pk).order_by("name")
 
 
 def member_list(*, organisation: Organisation) -> QuerySet[Membership]:

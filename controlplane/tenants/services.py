@@ -23,6 +23,9 @@ class Person(Protocol):
     """A row of `accounts.models.User`: its own app stands above this one, which needs the address for the audit trail."""
 
     @property
+    def pk(self) -> int: ...
+
+    @property
     def email(self) -> str: ...
 
     @property
@@ -71,7 +74,7 @@ def organisation_rename(*, organisation: Organisation, actor: str, name: str) ->
 def membership_set(*, organisation: Organisation, user: Person, role: Role) -> Membership:
     """Put a person into an organisation, or change the role."""
     membership, _ = Membership.objects.update_or_create(
-        organisation=organisation, user=user, defaults={"role": role.value, "custom_role": None}
+        organisation=organisation, user_id=user.pk, defaults={"role": role.value, "custom_role": None}
     )
     return membership
 
@@ -79,7 +82,7 @@ def membership_set(*, organisation: Organisation, user: Person, role: Role) -> M
 @transaction.atomic
 def member_add(*, organisation: Organisation, actor: str, user: Person, role: Role) -> Membership:
     """Bring a person into an organisation. Whoever is in it keeps the role that they have."""
-    membership = Membership.objects.filter(organisation=organisation, user=user).first()
+    membership = Membership.objects.filter(organisation=organisation, user=user.pk).first()
     if membership is None:
         membership = membership_set(organisation=organisation, user=user, role=role)
         _audit(organisation, actor, "member.add", user, role)

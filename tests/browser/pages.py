@@ -210,5 +210,6 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-rebalance": "/fleet/rebalancing/reb-000000000001",
         "fleet-rebalance-under-way": "/fleet/rebalancing/reb-000000000002",
         "fleet-organisation": f"/fleet/organisations/{console.organisation}",
+        "fleet-organisation-being-deleted": f"/fleet/organisations/{ORGANISATION_BEING_DELETED}",
         "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
     }
