@@ -26,7 +26,7 @@ from controlplane.api import dry_runs, pagination
 from controlplane.core.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from rest_framework.request import Request
@@ -46,11 +46,11 @@ def _key(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, 
     return dict(ApiKeySerializer(_key_row(request, ids)).data)
 
 
-def _whose_key(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _whose_key(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_revoking(caller=request.user, key=_key_row(request, ids))
 
 
-def _whose_secret(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _whose_secret(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_rotating(key_id=ids["key_id"], overlap_s=request.data["overlap_s"])
 
 
@@ -67,7 +67,7 @@ def _access_key(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dic
     return dict(AccessKeySerializer(_access_key_row(request, ids)).data)
 
 
-def _whose_access_key(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _whose_access_key(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_revoking(caller=request.user, key=_access_key_row(request, ids))
 
 

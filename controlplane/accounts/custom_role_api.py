@@ -15,7 +15,7 @@ from controlplane.api import dry_runs, pagination
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rest_framework.request import Request
 
@@ -97,9 +97,9 @@ class CustomRolePageSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
-def _whoever_has_it(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _whoever_has_it(request: Request, ids: Mapping[str, Any], changed: Collection[str]) -> touching.Touched:
     organisation = caller_of(request).organisation
-    return touching.by_changing_role(organisation=organisation, role_id=ids["role_id"], members=request.data)
+    return touching.by_changing_role(organisation=organisation, role_id=ids["role_id"], changed=changed)
 
 
 class CustomRolesApi(APIView):

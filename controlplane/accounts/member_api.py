@@ -27,7 +27,7 @@ from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from rest_framework.request import Request
@@ -47,12 +47,12 @@ def _member(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[st
     return dict(OrganisationMemberSerializer(found, context={"may_manage": caller.may_manage}).data)
 
 
-def _with_another_role(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _with_another_role(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     stays_owner = request.data.get("role") == Role.OWNER
     return touching.by_another_role(caller=caller_of(request), **ids, stays_owner=stays_owner)
 
 
-def _with_the_member(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _with_the_member(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_removing(caller=caller_of(request), **ids)
 
 
@@ -65,7 +65,7 @@ def _invitation(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dic
     return dict(InvitationSerializer(found).data)
 
 
-def _invited(request: Request, _ids: Mapping[str, Any]) -> touching.Touched:
+def _invited(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     body = InviteSerializer(data=request.data)
     body.is_valid(raise_exception=True)
     return touching.by_inviting(organisation=caller_of(request).organisation, email=body.validated_data["email"])

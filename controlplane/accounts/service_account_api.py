@@ -25,7 +25,7 @@ from controlplane.accounts.service_account_serializers import (
 from controlplane.api import dry_runs, pagination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from rest_framework.request import Request
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 TAGS = ["account"]
 
 
-def _keys_changed(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
-    organisation, wanted = caller_of(request).organisation, request.data
-    is_off = wanted.get("disabled") is True
-    return touching.by_changing_account(organisation=organisation, **ids, members=wanted, is_off=is_off)
+def _keys_changed(request: Request, ids: Mapping[str, Any], changed: Collection[str]) -> touching.Touched:
+    organisation, is_off = caller_of(request).organisation, request.data.get("disabled") is True
+    return touching.by_changing_account(organisation=organisation, **ids, changed=changed, is_off=is_off)
 
 
-def _keys_revoked(request: Request, ids: Mapping[str, Any]) -> touching.Touched:
+def _keys_revoked(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_deleting_account(organisation=caller_of(request).organisation, **ids)
 
 

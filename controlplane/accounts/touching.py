@@ -86,12 +86,12 @@ def by_inviting(*, organisation: Organisation, email: str) -> Touched:
 
 
 def by_changing_account(
-    *, organisation: Organisation, service_account_id: str, members: Collection[str], is_off: bool
+    *, organisation: Organisation, service_account_id: str, changed: Collection[str], is_off: bool
 ) -> Touched:
-    """The keys of a service account, where these members of it are changed; `is_off`: they would be refused."""
+    """The keys of a service account, where these members of it would be others; `is_off`: they would be refused."""
     keys = _live(ApiKey.objects.for_organisation(organisation).filter(service_account=service_account_id))
-    told = affected("api_keys", keys, OTHER_RIGHTS) if {"role", "custom_role"} & set(members) else ()
-    if "disabled" in members:
+    told = affected("api_keys", keys, OTHER_RIGHTS) if {"role", "custom_role"} & set(changed) else ()
+    if "disabled_at" in changed:
         return (*told, *affected("api_keys", keys, "refused while it is disabled" if is_off else "good again"))
     return told
 
@@ -102,9 +102,9 @@ def by_deleting_account(*, organisation: Organisation, service_account_id: str) 
     return affected("api_keys", keys, REVOKED)
 
 
-def by_changing_role(*, organisation: Organisation, role_id: str, members: Collection[str]) -> Touched:
-    """Whoever has a role of the organisation's own, where these members of it are changed."""
-    if not {"scopes", "instances"} & set(members):
+def by_changing_role(*, organisation: Organisation, role_id: str, changed: Collection[str]) -> Touched:
+    """Whoever has a role of the organisation's own, where these members of it would be others."""
+    if not {"scopes", "instances"} & set(changed):
         return ()
     effect = "may do what the role then opens, from the next request on"
     people = member_list(organisation=organisation).filter(custom_role=role_id).values_list("user__email", flat=True)

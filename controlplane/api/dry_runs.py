@@ -25,7 +25,7 @@ from controlplane.core.dry_runs import Affected, Outlook, differences, flat, reh
 from controlplane.core.errors import Invalid, NotFound, SluiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from django.http import HttpRequest
     from rest_framework.request import Request
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Handler = Callable[..., Response]
     Makes = Callable[[Request], bool]
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
-    Touches = Callable[[Request, Mapping[str, Any]], Iterable[Affected]]
+    Touches = Callable[[Request, Mapping[str, Any], Collection[str]], Iterable[Affected]]
 
 NAME = "dry_run"
 SECRETS = frozenset({"secret", "password", "key", "secret_key", "link"})
@@ -152,8 +152,8 @@ def rehearsed(
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
     not there. `makes` (it may depend on the request): the answer of the call is what was made. `touches`: whom it concerns beside
-    that, as things are now; it is asked once the call is known to be carried out, where it changes something that is shown or
-    `touches_unseen`.
+    that, as things are now. It is told which members would be others (of one within another the outer one), and is asked once the
+    call is known to be carried out, where it changes something that is shown or `touches_unseen`.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -173,8 +173,9 @@ def rehearsed(
                 before = {}
             elif before is None:
                 before = _seen(look, self, request, ids)
-            is_felt = is_new or touches_unseen or before != after
-            return compared(before or {}, after, affected=touches(request, ids) if touches and is_felt else ())
+            changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+            is_felt = bool(changed) or is_new or touches_unseen
+            return compared(before, after, affected=touches(request, ids, changed) if touches and is_felt else ())
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
         return handle

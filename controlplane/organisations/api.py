@@ -30,7 +30,7 @@ from controlplane.tenants.operators import organisation_any
 from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from rest_framework.request import Request
@@ -55,7 +55,7 @@ def _hands(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[st
     }
 
 
-def _handed(request: Request, _ids: Mapping[str, Any]) -> touching.Touched:
+def _handed(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     """The new owner's keys; of who steps down also what they have invited."""
     caller, asked = caller_of(request), _transfer_asked(request)
     new = touching.by_another_role(caller=caller, membership_id=asked.pop("member_id"), stays_owner=True)

@@ -245,6 +245,27 @@ def test_a_service_account_would_be_made_disabled_and_deleted_with_its_keys(alic
     assert client_of(key["key"]).get("/api/v1/me").status_code == 200
 
 
+def test_keys_are_touched_by_what_would_be_another_and_not_by_what_is_only_said_again(alice, dry):
+    account = service_account_row(alice.organisation)
+    alice.api.post(f"{ACCOUNTS}/{account.pk}/keys", {"name": "ci"})
+
+    def effects(body):
+        return [each["effect"] for each in dry(alice.api.patch, f"{ACCOUNTS}/{account.pk}", body)["affected"]]
+
+    other, off = "may do what the new role opens, from the next request on", "refused while it is disabled"
+    assert effects({"role": "viewer", "disabled": True}) == [other, off]
+    assert effects({"role": "member", "disabled": True}) == [off]
+    assert effects({"role": "viewer", "disabled": False}) == [other]
+    assert effects({"role": "member", "disabled": False, "description": "deploys"}) == []
+
+
+def test_who_has_a_role_is_not_touched_where_only_its_name_would_be_another(alice, bob, dry):
+    role = custom_role_row(alice.organisation)
+    Membership.objects.filter(user=bob.user).update(role=Role.VIEWER, custom_role=role)
+    said = dry(alice.api.patch, f"{ROLES}/{role.pk}", {"name": "other", "scopes": role.scopes})
+    assert (said["changes"], said["affected"]) == ({"name": [role.name, "other"]}, [])
+
+
 def test_of_many_who_are_touched_fifty_are_named_and_all_are_counted(alice, dry):
     user = User.objects.create_user("many@example.com", None)
     row = Membership.objects.create(organisation=alice.organisation, user=user, role=Role.MEMBER)
