@@ -31,6 +31,7 @@ from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
 RECOVERY_CODES, RECOVERY_LETTERS, GROUP = 10, 16, 4
 _WRONG = "this code is not right; each is taken once"
@@ -106,7 +107,7 @@ def recovery_left(*, user: User) -> int:
 
 
 @transaction.atomic
-def second_factor_remove(*, user: User, actor: str = "", clock: Clock = SYSTEM_CLOCK, **detail: str) -> None:
+def second_factor_remove(*, user: User, actor: str = "", clock: Clock = SYSTEM_CLOCK, **detail: Any) -> None:
     """No code of the app is asked for any more; without passkeys the password is enough.
 
     `actor`: an operator, where it was not the person: then passkeys go as well. Raises Conflict.
