@@ -85,6 +85,7 @@ RULED = {
     "value": "one where the strategy needs it, and none where it does not",
     "partitions": "of a topic that is named, and that has them",
     "strategy": "there is an offset to shift from",
+    "dry_run": "in the address or in the body, where the body has a preview of its own",
     "password": "printable",
     "items": "principals, hosts and names of resources have rules of their own",
     "principal": "begins with User:",

@@ -426,6 +426,8 @@ HOLES: tuple[Hole, ...] = (
         "    return text if are_told() else without(text)\n",
         "    return text\n",
         ("tests/controlplane/test_sums_of_the_whole.py", "-k", "cap_forbids"),
+    ),
+    Hole(
         "bound-key-deletes",
         "An API key that is bound to addresses or to a time deletes the organisation.",
         "controlplane/accounts/scopes.py",
