@@ -208,6 +208,11 @@ def inputs_of(
     )  # fmt: skip
 
 
+def inputs_today(instance: Instance, plan: str, month: Month, now: datetime) -> dict[str, Any]:
+    """The same of a month that may be invoiced already, under one plan for all of it. Raises Invalid."""
+    return inputs_of(instance, (plan_throughout(plan, month),), month, now)
+
+
 def tax_of(organisation_id: str, month: Month) -> Tax | None:
     """What invoices of a month are taxed with: as was set for the organisation, or else for everybody."""
     return _tax_in(_tax_rates(organisation_id), month)

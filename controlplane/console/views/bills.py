@@ -5,6 +5,7 @@ An instance's usage and bills outlive it: these pages open for a deleted one, to
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -107,14 +108,17 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
 
     asked: dict[str, Any] = {"organisation": caller.organisation, "instance_id": instance_id, "month": month}
     found = billing.bill_get(**asked)
+    choice = plans_on(month_day(span.start))
+
+    @cache
+    def usage() -> dict[str, Any]:
+        """What was read for the bill; an invoice is compared with today's usage, which is read once for all plans."""
+        return found.inputs or billing.inputs_today(instance, choice[0].name, month, now)
 
     def under(plan: Plan) -> dict[str, Any] | None:
         """None: some of it has no price in the plan's currency."""
         try:
-            if found.inputs is None:  # an invoice is compared with today's usage
-                return {"currency": plan.currency, "total": billing.bill_get(**asked, plan=plan.name).total}
-            term = billing.plan_throughout(plan.name, month)  # of the usage that was read already
-            would = what_if_document(found.inputs, terms=(term,))
+            would = what_if_document(usage(), terms=(billing.plan_throughout(plan.name, month),))
             billing.check_summed(would, lines := rated(would))
         except Conflict:
             return None
@@ -133,9 +137,7 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         "cost": None if found.inputs is None or now >= month.end else costs.cost_of(instance, found, now),
         "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [
-            (plan.title, other)
-            for plan in plans_on(month_day(span.start))
-            if names != {plan.name} and (other := under(plan)) is not None
+            (plan.title, other) for plan in choice if names != {plan.name} and (other := under(plan)) is not None
         ],
         "is_over": now >= span.end,
         "periods": [

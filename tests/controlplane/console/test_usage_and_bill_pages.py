@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
 from controlplane.billing import closing, services
+from controlplane.billing import selectors as billing
 from controlplane.billing.models import TaxRate
+from controlplane.billing.pricing.plans import plans_on
 from controlplane.billing.pricing.rating import Month
+from controlplane.console.templatetags.console import money
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.conftest import run_to_the_end
@@ -110,7 +113,7 @@ def test_a_deleted_instances_bill_is_found_under_bills(at_alice, used):
     assert "Deleted" in text_of(page)
     bill = at_alice.get(f"instances/{used.id}/bill?month=2025-03")
     assert "1 182.96" in text_of(bill)
-    assert "Settings" not in text_of(bill)
+    assert at_alice.address(f"instances/{used.id}/settings") not in bill.content.decode()
 
 
 def test_the_price_is_shown_before_and_while_typing(at_alice, brokers):
@@ -303,6 +306,18 @@ class TestInvoices:
         assert "Total of invoice inv-00000001" in text
         assert "Adjusted by later invoices" in text
         assert "inv-00000002 Records produced 2025-03-31 23:00 \N{EN DASH} 2025-04-01 00:00 1.073742 GB 0.00" in text
+
+    def test_an_invoice_is_compared_with_other_plans_by_one_look_at_the_usage(self, at_alice, used, monkeypatch):
+        looked, looks = billing.inputs_of, []
+        monkeypatch.setattr(billing, "inputs_of", lambda *given, **also: looks.append(given) or looked(*given, **also))
+        text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+        assert len(looks) == 1
+        asked = {"organisation": at_alice.organisation, "instance_id": used.id, "month": Month(2025, 3)}
+        others = [plan for plan in plans_on(date(2025, 3, 1)) if plan.name != billing.bill_get(**asked).plan]
+        assert len(others) > 1
+        for plan in others:
+            would = billing.bill_get(**asked, plan=plan.name)
+            assert f"{plan.title}, the whole month would be {plan.currency} {money(would.total)}" in text
 
     def test_an_invoice_can_be_computed_once_more(self, at_viewer, at_charlie, used):
         self.close(3)
