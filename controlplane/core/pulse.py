@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 
@@ -43,6 +44,18 @@ def pulse_renew(*, clock: Clock = SYSTEM_CLOCK) -> None:
 def worker_seen_at() -> datetime | None:
     """When one was heard last; None: never."""
     return WorkerPulse.objects.filter(pk=_ONLY).values_list("seen_at", flat=True).first()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the pulse says: since when no worker is heard; None: one is, or none ever was."""
+
+    away_since: datetime | None
+
+
+def heard(*, clock: Clock = SYSTEM_CLOCK) -> Heard:
+    """For who asks more than one thing of it."""
+    return Heard(away_since(clock=clock))
 
 
 def away_since(*, clock: Clock = SYSTEM_CLOCK) -> datetime | None:

@@ -54,6 +54,7 @@ def health_get(
     figures: Figures | None = None,
     observed: Mapping[int, ObservedCluster | None] | None = None,
     by_worker: bool = False,
+    heard: pulse.Heard | None = None,
     silent_after_s: float = metering.SILENT_AFTER_S,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Health]:
@@ -61,6 +62,7 @@ def health_get(
 
     `figures` are what the masters say, and `observed` what ZooKeeper shows of each cluster, by its row's id, where the
     caller has asked already; a cluster that it shows None of does not answer. `by_worker`: who asks is one, so that one is there.
+    `heard`: the pulse, where the caller has read it already.
     `silent_after_s`: how long a meter may give no sign of life.
     """
     running = [instance for instance in instances if instance.state == InstanceState.RUNNING]
@@ -75,7 +77,7 @@ def health_get(
     metering_problems = {
         cluster.pk: _metering_problem(cluster.name, silent_after_s) for cluster, _ in instances_by_cluster(running)
     }
-    away_since = None if by_worker else pulse.away_since(clock=clock)
+    away_since = None if by_worker else (heard or pulse.heard(clock=clock)).away_since
     stored: dict[str, list[HealthReason]] = {name: [] for name in names}
     for row in HealthReason.objects.filter(instance__in=names):
         stored[row.instance].append(row)
@@ -132,8 +134,8 @@ def _flow(document: Mapping[str, Any] | None) -> Flow | None:
 
 
 def _metering_problem(cluster: str, silent_after_s: float) -> str:
-    status = metering.status_of(cluster, silent_after_s=silent_after_s)
-    return status.reason.rstrip(".") if status.state in FAILING else ""
+    state, reason = metering.state_of(cluster, silent_after_s=silent_after_s)
+    return reason.rstrip(".") if state in FAILING else ""
 
 
 def _listeners(

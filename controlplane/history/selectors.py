@@ -59,9 +59,17 @@ class History:
     resolution_s: int  # of the rows that steps are made of
     times: list[datetime]
     series: list[Series]
+    counted: Counted | None = None  # what was asked in these steps, where a metric needed it
+    samples: Mapping[int, int] = field(default_factory=dict)  # how many there were, by the beginning of a step
 
     @classmethod
-    def over(cls, plan: Plan, series: Iterable[Series]) -> Self:
+    def over(
+        cls,
+        plan: Plan,
+        series: Iterable[Series],
+        found: Counted | None = None,
+        samples: Mapping[int, int] | None = None,
+    ) -> Self:
         """In the steps of a plan."""
         return cls(
             moment_at(plan.start),
@@ -70,6 +78,8 @@ class History:
             plan.resolution.step_s,
             [moment_at(at) for at in plan.moments],
             list(series),
+            found,
+            samples or {},
         )
 
 
@@ -104,10 +114,13 @@ def history_get(
     rows = rows_by_step(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instances=[instance.pk]))
+    found = None
     if any(metric.kind is Kind.COUNTED or metric.name in CARRIED for metric in metrics):
-        _add_requests(rows, counted(instance, plan), plan)
+        found = counted(instance, plan)
+        _add_requests(rows, found, plan)
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
-    return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics])
+    samples = {at: int(row["samples"]) for at, row in rows.items() if "samples" in row}
+    return History.over(plan, [_series(metric, plan, rows, known_to) for metric in metrics], found, samples)
 
 
 def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]:

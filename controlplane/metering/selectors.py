@@ -410,10 +410,15 @@ def _least(moments: Iterable[datetime | None]) -> datetime | None:
     return None if None in known else min(moment for moment in known if moment is not None)
 
 
-def status_of(cluster: str, *, silent_after_s: float = SILENT_AFTER_S) -> MeteringStatus:
+def state_of(cluster: str, *, silent_after_s: float = SILENT_AFTER_S) -> tuple[str, str]:
+    """Of a cluster's meter, and why it is that: one question, where its status is many."""
+    return _state(PipelineStatus.objects.filter(cluster=cluster).first(), time.time() * 1000, silent_after_s)
+
+
+def status_of(cluster: str) -> MeteringStatus:
     """How the meter of a cluster is now."""
     row = PipelineStatus.objects.filter(cluster=cluster).first()
-    state, reason = _state(row, time.time() * 1000, silent_after_s)
+    state, reason = _state(row, time.time() * 1000, SILENT_AFTER_S)
     if row is None:
         return MeteringStatus(state, reason, cluster=cluster)
     read_to = complete_to(cluster)

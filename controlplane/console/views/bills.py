@@ -293,7 +293,9 @@ def _stated(request: HttpRequest) -> Span:
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance there is or was, with its invoices: where the bill of a deleted one is found."""
     search = searched(request)
-    rows = Instance.objects.for_organisation(caller.organisation).order_by("-created_at", "pk")
+    rows = (
+        Instance.objects.for_organisation(caller.organisation).select_related("cluster").order_by("-created_at", "pk")
+    )
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     shown = listing(request, rows, search=search)

@@ -53,7 +53,8 @@ def overview(request: HttpRequest) -> HttpResponse:
     instances = list(shown.page.object_list)
     figures = figures_get(instances, flows_get)
     flows = figures.documents
-    healths = health_get(instances, figures=figures)
+    heard = pulse.heard()
+    healths = health_get(instances, figures=figures, heard=heard)
     context = {
         "listing": shown,
         "rows": [(instance, flows.get(instance.id), healths.get(instance.id)) for instance in instances],
@@ -63,7 +64,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "journals": journals_with_problems(),
         "unread": journals_unread(SYSTEM_CLOCK.now()),
         "meter": metering.status(),
-        "workers_away_since": pulse.away_since(),
+        "workers_away_since": heard.away_since,
         "cache_is_away": kept.is_away(),
         "losses": metering.losses_open(),
         **_brokers(),

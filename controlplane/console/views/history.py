@@ -54,7 +54,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         step_s=chosen.step_s,
         metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
     )
-    requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s)
+    requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s, known=found)
     with_alarms = caller.limits.covers(ALARMS, changes=False)
     kinds = [kind for kind in MARKED if with_alarms or not kind.startswith("alarm.")]
     marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=kinds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal
+from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
 from controlplane.history.requests.sampling import LEVELS, mark_name
 from controlplane.history.resolutions import SAMPLES, floor
 from controlplane.instances.models import Instance
@@ -32,6 +32,7 @@ class Counted:
     counts: Mapping[int, RequestCounts] = field(default_factory=dict)
     windows: Mapping[int, int] = field(default_factory=dict)  # in which anything was asked
     missing: Mapping[int, int] = field(default_factory=dict)  # seconds of which nothing is known
+    plan: Plan | None = None  # whose steps they are
 
     def seconds(self, at: int, step_s: int, samples: int) -> int:
         """Of how much of a step anything is known, `samples` of it having been sampled; 0: of nothing."""
@@ -52,7 +53,7 @@ def counted(instance: Instance, plan: Plan) -> Counted:
         model = next(model for model, step_s in reversed(LEVELS) if plan.step_s % step_s == 0)
     mark = RequestMark.objects.filter(pk=mark_name(instance.cluster_id)).first()
     if mark is None:
-        return Counted()
+        return Counted(plan=plan)
     counts: dict[int, RequestCounts] = {}
     windows: dict[int, int] = {}
     rows = model._default_manager.filter(instance=instance.pk, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
@@ -60,8 +61,17 @@ def counted(instance: Instance, plan: Plan) -> Counted:
         step = floor(at, plan.step_s)
         counts.setdefault(step, RequestCounts()).add_text(text)
         windows[step] = windows.get(step, 0) + count
-    known_to = mark.taken + WINDOW_S if model is RequestSample else mark.rolled
-    return Counted(known_to, counts, windows, _missing(mark.pk, plan))
+    known_to = mark.taken + WINDOW_S if model is RequestSample else min(mark.rolled, _rolled_up_to(plan, mark.rolled))
+    return Counted(known_to, counts, windows, _missing(mark.pk, plan), plan)
+
+
+def _rolled_up_to(plan: Plan, nothing: int) -> int:
+    """Up to when samples have been made longer; `nothing` where there never were any.
+
+    Requests are made so a moment sooner: without its samples a minute would be taken for the seconds in which anything was asked.
+    """
+    until = RolledUp.objects.filter(pk=plan.resolution.step_s).values_list("until", flat=True).first()
+    return nothing if until is None else until
 
 
 def _missing(name: str, plan: Plan) -> dict[int, int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from controlplane.history.resolutions import Plan
+    from controlplane.history.selectors import History
     from controlplane.instances.models import Instance
 
 
@@ -90,11 +91,23 @@ def rows_of(found: Requests) -> list[ApiRow]:
 
 
 def requests_get(
-    *, instance: Instance, start: datetime, end: datetime, step_s: int | None = None, clock: Clock = SYSTEM_CLOCK
+    *,
+    instance: Instance,
+    start: datetime,
+    end: datetime,
+    step_s: int | None = None,
+    known: History | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Requests:
-    """In the steps that were asked for, or the shortest of which not too many are needed. Raises Invalid."""
+    """In the steps that were asked for, or the shortest of which not too many are needed. Raises Invalid.
+
+    `known`: the caller's history of the same steps, which has read what is counted.
+    """
     plan = planned(start, end, step_s, clock.now())
-    found, samples = counted(instance, plan), _samples(instance.pk, plan)
+    if known is not None and known.counted is not None and known.counted.plan == plan:
+        found, samples = known.counted, known.samples
+    else:
+        found, samples = counted(instance, plan), _samples(instance.pk, plan)
     steps: list[Step | None] = []
     for at in plan.moments:
         seconds = found.seconds(at, plan.step_s, samples.get(at, 0))
@@ -103,7 +116,7 @@ def requests_get(
     return Requests(moment_at(plan.start), moment_at(plan.end), plan.step_s, plan.resolution.step_s, times, steps)
 
 
-def _samples(instance: str, plan: Plan) -> dict[int, int]:
+def _samples(instance: str, plan: Plan) -> Mapping[int, int]:
     """How many there were in each step: where a master did not answer, nothing is known of requests either."""
     with connection.cursor() as cursor:
         cursor.execute(samples_by_step(MODELS[plan.resolution], plan.step_s), [plan.start, plan.end, instance])

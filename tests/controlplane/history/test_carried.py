@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.history.exposition import exposition
-from controlplane.history.models import RequestMinute, RequestSample, Sample
+from controlplane.history.models import Minute, RequestMinute, RequestSample, RolledUp, Sample
 from controlplane.history.requests import sampling
 from controlplane.history.requests.reading import totals_of
 from controlplane.history.selectors import history_get, metrics_named
 from quota.contracts.requests import RequestCounts
 
-from .conftest import MIB, NOON, counts_of, keep_requests, move, sample
+from .conftest import MIB, NOON, counts_of, keep_requests, move, rolled, sample
 
 WITHOUT = counts_of(1)
 
@@ -32,12 +32,12 @@ def sampled(instance):
     Sample.objects.bulk_create(Sample(**sample(NOON + 10 * step, instance.id)) for step in range(6))
 
 
-def produced(instance, clock, seconds=60, step_s=10):
+def produced(instance, clock, seconds=60, step_s=10, before_s=0):
     """Averages and maxima."""
     start = datetime.fromtimestamp(NOON, UTC)
     found = history_get(
         instance=instance,
-        start=start,
+        start=start - timedelta(seconds=before_s),
         end=start + timedelta(seconds=seconds),
         step_s=step_s,
         metrics=metrics_named("produce_bytes_per_s"),
@@ -81,6 +81,18 @@ def test_a_longer_step_is_exact_where_all_of_its_windows_are(instance, sampled, 
     assert produced(instance, at_noon, step_s=60)[0] == [15 * MIB // 60]
     RequestSample.objects.filter(at=NOON).update(counts=WITHOUT.to_text())
     assert produced(instance, at_noon, step_s=60)[0] == [MIB]
+
+
+def test_a_minute_is_known_when_its_samples_have_been_added_up_as_well(instance, at_noon):
+    """Until then nobody knows of the seconds without requests: with one busy window the minute would be taken for ten of them."""
+    move(at_noon, NOON + 130)
+    keep_requests(instance, {}, known_to=NOON + 120)
+    RequestMinute.objects.create(instance=instance.pk, at=NOON, windows=1, counts=carried(60 * MIB).to_text())
+    RolledUp.objects.create(step_s=60, until=NOON)
+    assert produced(instance, at_noon, step_s=60, before_s=7200)[0][-1] is None
+    rolled(Minute, NOON, instance.id).save()
+    RolledUp.objects.update(until=NOON + 60)
+    assert produced(instance, at_noon, step_s=60, before_s=7200)[0][-1] == MIB
 
 
 def test_sums_of_brokers_and_minutes_keep_every_byte(instance, flow_master, at_noon):
