@@ -19,7 +19,7 @@ def test_an_alarm_is_fired_by_email_and_webhook(open_page, console, look):
     address, name = f"{look.name}@example.com", f"Full-{look.name}"
     page.goto(console.address(f"instances/{console.instances['clickstream']}"))
     page.get_by_role("link", name=words("Alarms"), exact=True).click()
-    page.get_by_role("link", name=words("Receivers")).click()
+    page.get_by_role("link", name=words("Receivers"), exact=True).click()
     page.get_by_label(words("Name"), exact=True).fill(f"Me-{look.name}")
     page.get_by_label(words("Address")).fill(address)
     page.get_by_role("button", name=words("Add receiver")).click()

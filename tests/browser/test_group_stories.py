@@ -18,7 +18,7 @@ def test_seeing_lag_and_resetting_a_group(open_page, console, look):
     moves = re.compile(f"^{words('Move %(changes)s', changes='').strip()} ?[0-9]")
     page = open_page("alice", look=look)
     page.goto(console.address(f"instances/{console.instances['orders']}"))
-    page.get_by_role("link", name=words("Groups")).click()
+    page.get_by_role("link", name=words("Groups"), exact=True).click()
     row = page.get_by_role("row", name=re.compile("^billing"))
     expect(row).to_contain_text("Stable")
     expect(row).to_contain_text(re.compile(rf"\d {words('records')}"))
@@ -32,7 +32,7 @@ def test_seeing_lag_and_resetting_a_group(open_page, console, look):
     expect(page.get_by_role("table", name=words("Members"))).to_contain_text("10.20.0.1")
     found += violations(page, "group")
 
-    page.get_by_role("link", name=words("Move offsets")).click()
+    page.get_by_role("link", name=words("Move offsets"), exact=True).click()
     expect(page.get_by_text(words.says("offsets move only after its consumers are stopped"))).to_be_visible()
     expect(page.get_by_label(words("Time, UTC"))).to_be_hidden()
     page.get_by_label(words("A number of records forward or back")).check()
@@ -53,7 +53,7 @@ def test_seeing_lag_and_resetting_a_group(open_page, console, look):
     expect(page.get_by_text(words("No consumer is a member now."))).to_be_visible()
     assert fits(page)
     assert found == []
-    page.get_by_role("link", name=words("Move offsets")).click()  # as it was, for whoever comes next
+    page.get_by_role("link", name=words("Move offsets"), exact=True).click()  # as it was, for whoever comes next
     page.get_by_label(words("The end: skip everything that is there")).check()
     page.get_by_label(words("Partitions")).fill("2")
     page.get_by_role("button", name=words("Preview")).click()

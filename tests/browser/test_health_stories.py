@@ -61,7 +61,7 @@ def test_storage_fills_up_and_is_enlarged(open_page, console, look):
     expect(
         overview.locator("#health").get_by_text(words("{number} partitions are under-replicated", number=6))
     ).to_be_visible()
-    overview.get_by_role("link", name=words("Change its size")).click()
+    overview.get_by_role("link", name=words("Change its size"), exact=True).click()
     expect(overview.get_by_role("heading", name=words("Name and size"))).to_be_visible()
     found = violations(overview, "settings of a full instance")
     console.switch("storage-full", on=False)

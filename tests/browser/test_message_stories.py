@@ -16,7 +16,7 @@ def test_finding_opening_and_watching_messages(open_page, console, look):
     page = open_page("alice", look=look)
     topic = console.address(f"instances/{console.instances['orders']}/topics/shipments.v2")
     page.goto(topic)
-    page.get_by_role("link", name=words("Messages")).click()
+    page.get_by_role("link", name=words("Messages"), exact=True).click()
     expect(page.get_by_text(words.says("Looked at"))).to_be_visible()
     page.get_by_label(words("Value contains")).fill("order")
     page.get_by_role("button", name=words("Show")).click()
@@ -34,7 +34,7 @@ def test_finding_opening_and_watching_messages(open_page, console, look):
     sender.get_by_role("button", name="Send it").click()
     expect(sender.get_by_text("The message is at offset")).to_be_visible()
     expect(page.get_by_text(f"from the {look.name}")).to_be_visible()
-    page.get_by_role("link", name=words("Pause")).click()
-    expect(page.get_by_role("link", name=words("Live"))).to_be_visible()
+    page.get_by_role("link", name=words("Pause"), exact=True).click()
+    expect(page.get_by_role("link", name=words("Live"), exact=True)).to_be_visible()
     assert fits(page)
     assert found == []
