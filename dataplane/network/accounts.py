@@ -104,7 +104,7 @@ class Account:
         self.lately_at = 0.0
         self.spent_s = 0.0  # of the loop, since the beginning
         self.loop_bucket: TokenBucket | None = None  # what is spent is charged to it, in microseconds
-        self.turn_bytes = 0  # that came in this turn, or are written at its end
+        self.turn_bytes = 0  # of frames that were handed out in this turn, or are written at its end
         self.waiting = 0  # connections that are not read from because of a limit: then others are read frame by frame
         self.budget_bytes = ACCOUNT_BYTES if name else INTERNAL_BYTES
         self.held_bytes = 0
@@ -223,7 +223,7 @@ class Accounts:
         return bool(self._active)
 
     def brought(self, account: Account, size: int) -> None:
-        """So many bytes came in this turn, or in an earlier one and are written now: its end is charged by them."""
+        """Frames of so many bytes were handed out in this turn: its end, where they are written, is charged by them."""
         if not account.turn_bytes:
             self._bringers.append(account)
         account.turn_bytes += size

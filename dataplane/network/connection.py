@@ -202,12 +202,10 @@ class SocketConnection(Sender):
             self._gone("closed by the peer")
             return
         self.received_bytes += received
-        if partial is None:
-            self._loop.accounts.brought(self._account, received)
-        else:
+        if partial is not None:
             if not partial.received(received - rest, self._hold):
-                return  # and nothing of it is written at the end of this turn
-            self._loop.accounts.brought(self._account, partial.size + rest)
+                return
+            self._loop.accounts.brought(self._account, partial.size)
             self._partial = None
             partial.free(self._hold)
             self._deliver(partial.memory)
@@ -232,7 +230,6 @@ class SocketConnection(Sender):
         missing = 4 + size - len(self._head)
         received = self._socket.recv_into(self._loop.arena.space()[:missing])  # what was seen is there
         data = self._loop.arena.take(received)
-        self._loop.accounts.brought(self._account, received)
         self.received_bytes += received
         if self._head:
             data = memoryview(bytearray(self._head) + data)
@@ -240,6 +237,7 @@ class SocketConnection(Sender):
         if received < missing:
             self._begin(size, data[4:])
         else:
+            self._loop.accounts.brought(self._account, len(data))
             self._deliver(data[4:])
 
     def _look(self) -> bytes:
@@ -318,7 +316,7 @@ class SocketConnection(Sender):
         position, end = 0, len(data)
         protocol = self._protocol
         begins = self._begins
-        clock = self._loop.clock.monotonic
+        clock, brought = self._loop.clock.monotonic, self._loop.accounts.brought
         while end - position >= 4:
             if self._paused or self._resuming or self._is_starved or self._closing:
                 break
@@ -341,6 +339,7 @@ class SocketConnection(Sender):
                 self._begin(size, data[position + 4 :])
                 return
             assert protocol is not None
+            brought(self._account, after - position)  # also out of the backlog: it is written at the end of this turn
             protocol.frame(data[position + 4 : after])
             if self._fd < 0:
                 return

@@ -563,7 +563,28 @@ def test_a_frame_counts_in_the_turn_in_which_it_is_whole(server, kib, follows):
         wait_until(lambda: one.protocols and one.protocols[0].connection.received_bytes == 50_000)
         client.sendall(framed(frame)[50_000:-9])
         wait_until(lambda: one.protocols[0].connection.received_bytes == len(frame) + 4 - 9)
-        assert sum(brought) == 50_000
+        assert brought == []
         client.sendall(frame[-9:] + (framed(follows) if follows else b""))
         assert read_exactly(client, 1 + bool(follows)) in (b"!", b"!!")
-    assert sum(brought) - 50_000 == len(frame) + (len(framed(follows)) if follows else 0)
+    assert sum(brought) == len(frame) + (len(framed(follows)) if follows else 0)
+
+
+def test_what_waited_in_the_backlog_counts_in_the_turn_in_which_it_is_handed_out(server):
+    one = server()
+    brought, accounts = [], one.loop.accounts
+    count = accounts.brought
+    accounts.brought = lambda account, size: (brought.append(size), count(account, size))
+
+    class Pausing(Recorder):
+        def frame(self, frame):
+            super().frame(frame)
+            self.connection.pause_reading()
+
+    one.listener._accept = lambda connection: one.protocols.append(Pausing(connection)) or one.protocols[-1]
+    with one.connect() as client:
+        client.sendall(framed(b"a" * 10) + framed(b"b" * 20))
+        wait_until(lambda: one.protocols and one.protocols[0].connection.received_bytes == 38)
+        assert one.on_loop(lambda: list(brought)) == [14]
+        one.on_loop(one.protocols[0].connection.resume_reading)
+        wait_until(lambda: len(one.protocols[0].frames) == 2)
+        assert one.on_loop(lambda: list(brought)) == [14, 24]
