@@ -106,6 +106,7 @@ class Broker:
         )
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
+        self.topic_configs.on_notifications(self.controller.notifications_seen)
         self.internal_topics = InternalTopics(self)
 
     def _wire_data(self, boot: str) -> None:

@@ -44,6 +44,7 @@ class TopicConfigs:
         self._configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._broker_listeners: list[Callable[[], None]] = []
+        self._counters: list[Callable[[int], None]] = []
         self._watch = ChildrenWatch(doors.loop, doors.zookeeper, CONFIG_CHANGES, self._changed, _REST_S)
         self._seen = ""  # the last notification that was read; all names are as long, and end with a number
         self._wanted: list[str] | None = None  # names of notifications, to be looked at
@@ -67,6 +68,10 @@ class TopicConfigs:
     def on_broker_change(self, callback: Callable[[], None]) -> None:
         """Called when the overrides of a broker, or of all, have changed."""
         self._broker_listeners.append(callback)
+
+    def on_notifications(self, callback: Callable[[int], None]) -> None:
+        """Called, after some have come or gone, with how many there are: all names are read each time."""
+        self._counters.append(callback)
 
     def start(self) -> Future[None]:
         """Read everything, then follow. Resolved when everything has been read once."""
@@ -94,6 +99,8 @@ class TopicConfigs:
 
     def _changed(self, names: list[str]) -> None:
         self._wanted = names
+        for tell in self._counters:
+            tell(len(names))
         if self._task is None or self._task.done:
             self._task = Task(self._catch_up(), "topic configurations")
 

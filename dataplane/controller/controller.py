@@ -193,6 +193,11 @@ class Controller:
         if self._term is not None:
             self._term.topic_config_changed(topic)
 
+    def notifications_seen(self, count: int) -> None:
+        """So many notifications of changed configurations are there."""
+        if self._term is not None:
+            self._term.notifications_seen(count)
+
     async def alter_partition(
         self, request: control.AlterPartitionRequest, version: int
     ) -> control.AlterPartitionResponse:

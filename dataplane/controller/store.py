@@ -56,7 +56,7 @@ from dataplane.doors import (
 from dataplane.tasks import Task, gather
 
 _OPERATIONS_PER_MULTI = 300
-_KEPT_CONFIG_CHANGES = 1000
+KEPT_CONFIG_CHANGES = 1000
 _TRIMMED_TOGETHER = 250
 _READ_AT_A_TIME = 128
 """Topics: two milliseconds for one answer to all of them."""
@@ -292,7 +292,7 @@ class Store:
     async def trim_config_changes(self) -> None:
         """Delete the oldest notifications when there are many; brokers that missed some read everything."""
         names = await self.zookeeper.children(CONFIG_CHANGES)
-        old = names[: max(0, len(names) - _KEPT_CONFIG_CHANGES)]
+        old = names[: max(0, len(names) - KEPT_CONFIG_CHANGES)]
         for first in range(0, len(old), _TRIMMED_TOGETHER):
             part = old[first : first + _TRIMMED_TOGETHER]
             await self.fenced_groups([[Delete(f"{CONFIG_CHANGES}/{name}")] for name in part])

@@ -44,18 +44,18 @@ from dataplane.controller.operators.admin_nodes import AdminNodes
 from dataplane.controller.operators.reassignments import Outcomes, Reassignments
 from dataplane.controller.operators.requested_elections import ElectionType, RequestedElections
 from dataplane.controller.removal import Removal
-from dataplane.controller.store import DeposedError, Store
+from dataplane.controller.store import KEPT_CONFIG_CHANGES, DeposedError, Store
 from dataplane.controller.topics import Topics
 from dataplane.doors import Doors, Timer
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, Task, failed, sleep
+from dataplane.tasks import Future, Task, failed, resolved, sleep
 from dataplane.throttle.mutations import Toll
 
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
 _TRIM_S = 60.0
-_CREATED_PER_TRIM = 250
+_NEW_PER_TRIM = 250
 _DELETED_TOGETHER = 100
 _ADDED_PER_TURN = 100
 """Topics, of few partitions as a rule: half a millisecond."""
@@ -98,6 +98,7 @@ class Term:
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
         self._created = 0  # topics, since notifications were trimmed
+        self._trimmed: Future[None] = resolved(None)  # because there were many
         self._proposals = AlterPartitionQueue(self.context, self._deletions, store.epoch)
         self._watches: list[ChildrenWatch | OthersChildren] = [
             self._watch(BROKER_IDS, lambda _: self._brokers_changed()),
@@ -194,6 +195,11 @@ class Term:
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._events.submit(lambda: self._elect_where_wanting(self.context.partitions()))
 
+    def notifications_seen(self, count: int) -> None:
+        """Where many have come since they were trimmed, trim them now: every broker reads all names whenever some come."""
+        if count >= KEPT_CONFIG_CHANGES + _NEW_PER_TRIM and self._trimmed.done:
+            self._trimmed = self._events.submit(self._store.trim_config_changes)
+
     def topic_config_changed(self, name: str) -> None:
         """Perhaps it may be led by a replica that was not in sync, or fewer in sync are enough now."""
         topic = self.context.topics.get(name)
@@ -273,7 +279,7 @@ class Term:
             create = partial(self._topics.create, topic, defaults, toll, validate_only=validate_only)
             outcomes.append(await self._events.submit(create))
             self._created += not validate_only
-            if self._created >= _CREATED_PER_TRIM:  # each has made a notification
+            if self._created >= _NEW_PER_TRIM:  # each has made a notification
                 self._created = 0
                 self._events.submit(self._store.trim_config_changes)
         return outcomes
