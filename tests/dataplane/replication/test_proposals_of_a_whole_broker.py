@@ -1,0 +1,91 @@
+"""A broker dies, and another has thousands of ISRs to shrink: it asks for some at a time, and for all in the end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from dataplane.protocol.messages.control import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    AlterPartitionResponseTopicData,
+)
+from dataplane.replication.isr import MOST_TOGETHER, IsrChanges
+from dataplane.tasks import Future
+from tests.support.virtual_loop import VirtualNetwork
+
+TOPIC_ID = UUID(int=7)
+ISR = (1, 2)
+
+
+class State:
+    """As much of a partition's state as a proposal needs."""
+
+    def __init__(self) -> None:
+        self.leader_epoch, self.partition_epoch = 1, 3
+        self.proposed_isr: tuple[int, ...] | None = None
+
+    def propose(self, isr: tuple[int, ...]) -> None:
+        self.proposed_isr = isr
+
+    def isr_answered(self, _data: object, _now: float) -> bool:
+        self.proposed_isr = None
+        return False
+
+    def remote(self, _broker: int) -> None:
+        return None
+
+
+class World:
+    """A leader of many partitions, and a controller that agrees after ten milliseconds."""
+
+    def __init__(self) -> None:
+        self.network = VirtualNetwork(1)
+        self.loop = self.network.loop("10.0.0.1")
+        self.asked: list[int] = []
+        self.confirmed: list[int] = []
+        self.changes = IsrChanges(1, self.loop, lambda: 9, self.decide)
+        self.changes.on_confirmed(lambda partition: self.confirmed.append(partition.index))
+
+    def decide(self, request: AlterPartitionRequest) -> Future[AlterPartitionResponse]:
+        [topic] = request.topics
+        self.asked.append(len(topic.partitions))
+        rows = tuple(
+            AlterPartitionResponsePartitionData(partition_index=row.partition_index, leader_id=1, isr=row.new_isr)
+            for row in topic.partitions
+        )
+        answer: Future[AlterPartitionResponse] = Future()
+        response = AlterPartitionResponse(topics=(AlterPartitionResponseTopicData(topic_id=TOPIC_ID, partitions=rows),))
+        self.loop.call_later(0.01, lambda: answer.resolve(response))
+        return answer
+
+    def propose(self, count: int) -> list[Any]:
+        partitions = [
+            SimpleNamespace(topic="t", topic_id=TOPIC_ID, index=index, state=State()) for index in range(count)
+        ]
+        for partition in partitions:
+            self.changes.propose(partition, ISR)  # type: ignore[arg-type]
+        return partitions
+
+
+def test_one_request_holds_no_more_than_a_turn_can_bear() -> None:
+    world = World()
+    world.loop.call_soon(lambda: world.propose(2_000))
+    world.network.run_for(1)
+    assert world.asked == [MOST_TOGETHER] * (2_000 // MOST_TOGETHER)
+    assert world.confirmed == list(range(2_000))
+
+
+def test_many_that_were_overtaken_meanwhile_do_not_keep_those_behind_them_from_being_asked() -> None:
+    world = World()
+
+    def propose() -> None:
+        for partition in world.propose(1_000)[:600]:
+            partition.state.leader_epoch = 2
+
+    world.loop.call_soon(propose)
+    world.network.run_for(1)
+    assert sorted(world.confirmed) == list(range(600, 1_000))
+    assert max(world.asked) <= MOST_TOGETHER
