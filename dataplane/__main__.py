@@ -20,6 +20,8 @@ from dataplane.doors import Doors
 from dataplane.garbage import Garbage
 from dataplane.network.loop import EpollLoop
 from dataplane.network.memory import keep_freed_memory
+from dataplane.requests.codecs import made_beforehand
+from dataplane.slices import INTERNAL
 from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.cold import THREADS, ColdReads
 from dataplane.storage.files import SystemFiles
@@ -62,6 +64,8 @@ def main(arguments: list[str]) -> int:
             loop.report(f"broker {config.id} cannot start: {_sentence(error)}")
             status[0] = 1
             loop.stop()
+        else:
+            broker.slices.run(INTERNAL, made_beforehand())
         Garbage(loop, loop.report).start()
 
     def stop() -> None:

@@ -30,11 +30,9 @@ from dataplane.network.refusals import ended_because
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import (
     MAX_ELEMENTS,
-    SHORT_ELEMENTS,
     ManyElementsError,
     decoder_in_steps,
     limited_decoder_in_steps,
-    short_decoder,
 )
 from dataplane.protocol.error_codes import error_codes
 from dataplane.protocol.errors import ErrorCode
@@ -50,6 +48,7 @@ from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, Steps, resumed
 from dataplane.requests.answers import Answers
+from dataplane.requests.codecs import decoder_of
 from dataplane.requests.fastpath.fetch import FetchFastPath
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.requests.introduction import Introduction
@@ -96,8 +95,6 @@ _LONG_BYTES = 128 * 2**10
 """A request of many elements that is larger will not be done in a slice."""
 _LONG_PRODUCE_BYTES = 2 * 2**20
 """Nor will records of more than this be written in one. What clients send by default has 1 MiB of them."""
-_SHORT_PRODUCE_ELEMENTS = 32
-"""Nor will more topics and batches than these be taken in one: 30 us each, and the write to a log at the turn's end, 10 to 15."""
 _NOTHING_CAME = (0, 0, 0)
 _LOOK_US = 1
 """At one code of an answer."""
@@ -271,9 +268,8 @@ class ClientConnection:
         if header.api_key == PRODUCE and len(frame) > _LONG_PRODUCE_BYTES:
             self._serve_long(row, header, frame, slot)
             return
-        most = _SHORT_PRODUCE_ELEMENTS if header.api_key == PRODUCE else SHORT_ELEMENTS
         try:
-            request = short_decoder(row.api.request, header.api_version, most)(frame, header.position, session.names)[0]
+            request = decoder_of(row, header.api_version)(frame, header.position, session.names)[0]
         except ManyElementsError:
             self._serve_long(row, header, frame, slot)
             return
