@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 Touched = tuple[Affected, ...]
 REVOKED = "revoked for good"
+LEADS_NOWHERE = "withdrawn: the links lead nowhere"
 OTHER_RIGHTS = "may do what the new role opens, from the next request on"
+SIGNS_NOTHING = "sign nothing as long as they have this role"
+ASKS = "is the one that asks: the next request with it would be refused"
 
 
 def by_revoking(*, caller: Caller, key: ApiKey | AccessKey) -> Touched:
     """Whoever works with a key."""
     owner = _owner_of(key)
     if caller.key is not None and caller.key.pk == key.pk:
-        return (
-            *owner,
-            *affected("api_keys", [key.pk], "is the one that asks: the next request with it would be refused"),
-        )
+        return (*owner, *affected("api_keys", [key.pk], ASKS))
     return owner
 
 
@@ -56,13 +56,14 @@ def by_rotating(*, key_id: str, overlap_s: int) -> Touched:
     return affected("api_keys", [key_id], effect)
 
 
-def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool) -> Touched:
-    """The member's keys, and what they have invited as an owner."""
+def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool, is_custom: bool) -> Touched:
+    """The member's keys, and what they have invited as an owner. `is_custom`: the new role is one of the organisation's own."""
     organisation = caller.organisation
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    keys = _keys_of(caller, membership.user, OTHER_RIGHTS)
+    of_pairs = SIGNS_NOTHING if is_custom else OTHER_RIGHTS
+    keys = _keys_of(caller, membership.user, OTHER_RIGHTS, of_pairs)
     return keys if stays_owner else (*keys, *_invited_by(organisation, membership.user))
 
 
@@ -72,7 +73,7 @@ def by_removing(*, caller: Caller, membership_id: int) -> Touched:
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    return (*_keys_of(caller, membership.user, REVOKED), *_invited_by(organisation, membership.user))
+    return (*_keys_of(caller, membership.user, REVOKED, REVOKED), *_invited_by(organisation, membership.user))
 
 
 def by_inviting(*, organisation: Organisation, email: str) -> Touched:
@@ -115,12 +116,12 @@ def by_changing_role(*, organisation: Organisation, role_id: str, changed: Colle
     )
 
 
-def _keys_of(caller: Caller, user: User, effect: str) -> Touched:
-    """Counted only for a key with limits: it is shown no keys elsewhere either."""
+def _keys_of(caller: Caller, user: User, effect: str, of_pairs: str) -> Touched:
+    """Counted only for a key with limits: it is shown no keys elsewhere either. `of_pairs`: what becomes of access keys."""
     organisation = caller.organisation
     found = (
         *affected("api_keys", _live(ApiKey.objects.for_organisation(organisation).filter(user=user)), effect),
-        *affected("access_keys", _live(AccessKey.objects.for_organisation(organisation).filter(user=user)), effect),
+        *affected("access_keys", _live(AccessKey.objects.for_organisation(organisation).filter(user=user)), of_pairs),
     )
     return found if caller.limits.is_none else tuple(replace(each, names=()) for each in found)
 
@@ -132,4 +133,4 @@ def _live(keys: QuerySet[ApiKey] | QuerySet[AccessKey]) -> list[str]:
 def _invited_by(organisation: Organisation, user: User) -> Touched:
     """Of whoever decides no more who belongs to the organisation."""
     rows = invitation_list(organisation=organisation).filter(invited_by=user)
-    return affected("invitations", [row.pk for row in rows], "withdrawn: the links lead nowhere")
+    return affected("invitations", [row.pk for row in rows], LEADS_NOWHERE)

@@ -55,14 +55,23 @@ def _hands(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[st
     }
 
 
-def _handed(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
-    """The new owner's keys; of who steps down also what they have invited."""
+def _handed(request: Request, _ids: Mapping[str, Any], changed: Collection[str]) -> touching.Touched:
+    """The new owner's keys, unless they are one already; of who steps down also what they have invited."""
     caller, asked = caller_of(request), _transfer_asked(request)
-    new = touching.by_another_role(caller=caller, membership_id=asked.pop("member_id"), stays_owner=True)
+    member_id = asked.pop("member_id")
+    new = (
+        touching.by_another_role(caller=caller, membership_id=member_id, stays_owner=True, is_custom=False)
+        if "owner" in changed
+        else ()
+    )
     if not asked:
         return new
     own = member_list(organisation=caller.organisation).get(user=caller.person)
-    return (*new, *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False))
+    is_custom = "custom_role" in asked
+    return (
+        *new,
+        *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False, is_custom=is_custom),
+    )
 
 
 def _transfer_asked(request: Request) -> dict[str, Any]:

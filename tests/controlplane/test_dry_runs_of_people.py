@@ -14,7 +14,7 @@ from controlplane.tenants.models import Invitation, Membership, Role
 
 from .ckafka_api.conftest import INSTALLATION_KEY
 from .conftest import client_of
-from .rows import custom_role_row, service_account_row
+from .rows import access_key_row, custom_role_row, service_account_row
 from .test_foreign_ids import rows
 from .test_instances_api import problem
 from .test_limited_keys import made
@@ -24,6 +24,8 @@ KEYS, ACCESS_KEYS, MEMBERS = "/api/v1/api-keys", "/api/v1/access-keys", "/api/v1
 INVITATIONS, ACCOUNTS, ROLES = "/api/v1/invitations", "/api/v1/service-accounts", "/api/v1/roles"
 ROLE = {"name": "auditors", "scopes": {"audit": "look"}}
 DORA = {"email": "dora@example.com", "role": "member"}
+OTHER_RIGHTS = "may do what the new role opens, from the next request on"
+ASKS = "is the one that asks: the next request with it would be refused"
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_whoever_works_with_a_key_is_named_when_it_would_be_revoked(alice, bob, 
     assert said["changes"]["revoked_at"][0] is None
     assert touched(said) == {"members": (["bob@example.com"], "refused with this key from the next request on")}
     own = touched(dry(alice.api.delete, f"{KEYS}/{hers}"))
-    assert own["api_keys"] == ([hers], "is the one that asks: the next request with it would be refused")
+    assert own["api_keys"] == ([hers], ASKS)
     assert bob.api.get("/api/v1/me").status_code == alice.api.get("/api/v1/me").status_code == 200
 
 
@@ -182,6 +184,19 @@ def test_another_role_says_what_it_changes_for_the_members_keys(alice, bob, dry)
     own = dry(alice.api.patch, f"{MEMBERS}/{membership(bob).pk}", {"custom_role": role.pk})
     assert own["changes"]["custom_role.id"] == [None, role.pk]
     assert membership(bob).role == Role.MEMBER
+
+
+def test_access_keys_of_who_has_a_role_of_the_organisations_own_sign_nothing(alice, bob, dry):
+    pair = access_key_row(alice.organisation, bob.user)
+    role, at = custom_role_row(alice.organisation), f"{MEMBERS}/{membership(bob).pk}"
+    assert touched(dry(alice.api.patch, at, {"custom_role": role.pk})) == {
+        "api_keys": (keys_of(bob), OTHER_RIGHTS),
+        "access_keys": ([pair.pk], "sign nothing as long as they have this role"),
+    }
+    viewer = touched(dry(alice.api.patch, at, {"role": "viewer"}))
+    assert viewer["access_keys"] == ([pair.pk], OTHER_RIGHTS)
+    gone = touched(dry(alice.api.delete, at))
+    assert gone["access_keys"] == ([pair.pk], "revoked for good")
 
 
 def test_an_invitation_is_neither_made_nor_mailed_and_its_link_is_not_told(alice, dry, mails):
@@ -289,6 +304,20 @@ def test_handing_over_says_what_both_would_be_whose_keys_it_concerns_and_mails_n
     assert down["changes"] == {"owner.role": ["member", "owner"], "yourself.role": ["owner", "viewer"]}
     assert [each["names"] for each in down["affected"]] == [keys_of(bob), keys_of(alice)]
     assert mails.mails == []
+
+
+def test_stepping_down_beside_an_owner_concerns_ones_own_keys_alone(alice, bob, dry):
+    Membership.objects.filter(user=bob.user).update(role=Role.OWNER)
+    access_key_row(alice.organisation, bob.user)
+    pair = access_key_row(alice.organisation, alice.user, "key-000000000002")
+    at, owner = f"/api/v1/organisations/{alice.organisation.id}/transfer", {"member_id": membership(bob).pk}
+    down = dry(alice.api.post, at, {**owner, "step_down_to": "viewer"})
+    assert down["changes"] == {"yourself.role": ["owner", "viewer"]}
+    keys = {"api_keys": (keys_of(alice), OTHER_RIGHTS)}
+    assert len(down["affected"]) == 2
+    assert touched(down) == {**keys, "access_keys": ([pair.pk], OTHER_RIGHTS)}
+    own = dry(alice.api.post, at, {**owner, "custom_role": custom_role_row(alice.organisation).pk})
+    assert touched(own) == {**keys, "access_keys": ([pair.pk], "sign nothing as long as they have this role")}
 
 
 def test_what_a_transfer_refuses_is_refused_in_its_dry_run(alice, charlie):
