@@ -16,6 +16,7 @@ from controlplane.api.dry_runs import DRAWN, SECRETS, has_one, is_rehearsed
 from controlplane.clusters import zookeeper
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, TakenBack, VersionMismatch
 from controlplane.core.dry_runs import differences, flat
+from controlplane.env import ROOT
 from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Member
 
@@ -69,6 +70,17 @@ def view_of(text):
 def test_every_change_has_a_dry_run_but_for_those_that_say_why_not():
     without = {(method, text) for method, text in CHANGES if not has_one(view_of(text), method.upper())}
     assert without == set(WITHOUT)
+
+
+def test_documents_say_which_calls_have_none():
+    unasked = [each for each, why in WITHOUT.items() if why != LOOKS]
+    number = {1: "One call has", 2: "Two calls have", 3: "Three calls have", 4: "Four calls have"}[len(unasked)]
+    assert f"{number} no dry run: " in (ROOT / "docs/subsystems/controlplane.md").read_text()
+    said = next(
+        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "`--dry-run` on every call" in line
+    )
+    for each in ("a user's password", "fetching an issuer's keys", "renaming an organisation"):
+        assert each in said
 
 
 HAVE_ONE = [each for each in WITH_IDS if each[0] != "get" and each not in WITHOUT]
