@@ -116,6 +116,45 @@ def by_changing_role(*, organisation: Organisation, role_id: str, changed: Colle
     )
 
 
+def by_ending_sso(*, caller: Caller) -> Touched:
+    """Keys that were made in sessions of single sign-on: they end with it."""
+    made_so = {"sso_until__isnull": False}
+    return _ended(
+        caller,
+        ApiKey.objects.for_organisation(caller.organisation).filter(**made_so),
+        AccessKey.objects.for_organisation(caller.organisation).filter(**made_so),
+        REVOKED,
+    )
+
+
+def by_deleting(*, caller: Caller) -> Touched:
+    """The other members of an organisation that would be marked for deletion, all keys of it, and invitations that are open."""
+    organisation = caller.organisation
+    others = member_list(organisation=organisation).exclude(user=caller.person).values_list("user__email", flat=True)
+    keys = _ended(
+        caller,
+        ApiKey.objects.for_organisation(organisation),
+        AccessKey.objects.for_organisation(organisation),
+        "refused from the next request on, until an owner takes the deletion back",
+    )
+    return (
+        *affected("members", others, "cannot use it any more, until an owner takes the deletion back"),
+        *keys,
+        *affected("invitations", [row.pk for row in invitation_list(organisation=organisation)], LEADS_NOWHERE),
+    )
+
+
+def _ended(caller: Caller, keys: QuerySet[ApiKey], pairs: QuerySet[AccessKey], effect: str) -> Touched:
+    """What becomes of keys; of the one that asks it is said in an entry of its own."""
+    ids = _live(keys)
+    asking = [each for each in ids if caller.key is not None and caller.key.pk == each]
+    return (
+        *affected("api_keys", [each for each in ids if each not in asking], effect),
+        *affected("api_keys", asking, ASKS),
+        *affected("access_keys", _live(pairs), effect),
+    )
+
+
 def _keys_of(caller: Caller, user: User, effect: str, of_pairs: str) -> Touched:
     """Counted only for a key with limits: it is shown no keys elsewhere either. `of_pairs`: what becomes of access keys."""
     organisation = caller.organisation

@@ -74,6 +74,10 @@ def _handed(request: Request, _ids: Mapping[str, Any], changed: Collection[str])
     )
 
 
+def _marked(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
+    return touching.by_deleting(caller=caller_of(request))
+
+
 def _transfer_asked(request: Request) -> dict[str, Any]:
     body = OwnershipTransferSerializer(data=request.data)
     body.is_valid(raise_exception=True)
@@ -143,7 +147,7 @@ class OrganisationDeletionApi(APIView):
         return Response(ObstaclesSerializer({"items": found}).data)
 
     @extend_schema(request=OrganisationDeletionSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
-    @dry_runs.rehearsed(of=dry_runs.item(OrganisationApi))
+    @dry_runs.rehearsed(of=dry_runs.item(OrganisationApi), touches=_marked)
     def post(self, request: Request, organisation_id: str) -> Response:
         """Delete it, in 7 days: from now on nobody uses it, and its API keys, this one too, are refused.
 
