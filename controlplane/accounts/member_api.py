@@ -48,8 +48,12 @@ def _member(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[st
 
 
 def _with_another_role(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
-    stays_owner = request.data.get("role") == Role.OWNER
-    return touching.by_another_role(caller=caller_of(request), **ids, stays_owner=stays_owner)
+    return touching.by_another_role(
+        caller=caller_of(request),
+        **ids,
+        stays_owner=request.data.get("role") == Role.OWNER,
+        is_custom="custom_role" in request.data,
+    )
 
 
 def _with_the_member(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 Touched = tuple[Affected, ...]
 REVOKED = "revoked for good"
+LEADS_NOWHERE = "withdrawn: the links lead nowhere"
 OTHER_RIGHTS = "may do what the new role opens, from the next request on"
+SIGNS_NOTHING = "sign nothing as long as they have this role"
+ASKS = "is the one that asks: the next request with it would be refused"
 
 
 def by_revoking(*, caller: Caller, key: ApiKey | AccessKey) -> Touched:
     """Whoever works with a key."""
     owner = _owner_of(key)
     if caller.key is not None and caller.key.pk == key.pk:
-        return (
-            *owner,
-            *affected("api_keys", [key.pk], "is the one that asks: the next request with it would be refused"),
-        )
+        return (*owner, *affected("api_keys", [key.pk], ASKS))
     return owner
 
 
@@ -56,13 +56,14 @@ def by_rotating(*, key_id: str, overlap_s: int) -> Touched:
     return affected("api_keys", [key_id], effect)
 
 
-def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool) -> Touched:
-    """The member's keys, and what they have invited as an owner."""
+def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool, is_custom: bool) -> Touched:
+    """The member's keys, and what they have invited as an owner. `is_custom`: the new role is one of the organisation's own."""
     organisation = caller.organisation
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    keys = _keys_of(caller, membership.user, OTHER_RIGHTS)
+    of_pairs = SIGNS_NOTHING if is_custom else OTHER_RIGHTS
+    keys = _keys_of(caller, membership.user, OTHER_RIGHTS, of_pairs)
     return keys if stays_owner else (*keys, *_invited_by(organisation, membership.user))
 
 
@@ -72,7 +73,7 @@ def by_removing(*, caller: Caller, membership_id: int) -> Touched:
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:
         return ()
-    return (*_keys_of(caller, membership.user, REVOKED), *_invited_by(organisation, membership.user))
+    return (*_keys_of(caller, membership.user, REVOKED, REVOKED), *_invited_by(organisation, membership.user))
 
 
 def by_inviting(*, organisation: Organisation, email: str) -> Touched:
@@ -115,12 +116,51 @@ def by_changing_role(*, organisation: Organisation, role_id: str, changed: Colle
     )
 
 
-def _keys_of(caller: Caller, user: User, effect: str) -> Touched:
-    """Counted only for a key with limits: it is shown no keys elsewhere either."""
+def by_ending_sso(*, caller: Caller) -> Touched:
+    """Keys that were made in sessions of single sign-on: they end with it."""
+    made_so = {"sso_until__isnull": False}
+    return _ended(
+        caller,
+        ApiKey.objects.for_organisation(caller.organisation).filter(**made_so),
+        AccessKey.objects.for_organisation(caller.organisation).filter(**made_so),
+        REVOKED,
+    )
+
+
+def by_deleting(*, caller: Caller) -> Touched:
+    """The other members of an organisation that would be marked for deletion, all keys of it, and invitations that are open."""
+    organisation = caller.organisation
+    others = member_list(organisation=organisation).exclude(user=caller.person).values_list("user__email", flat=True)
+    keys = _ended(
+        caller,
+        ApiKey.objects.for_organisation(organisation),
+        AccessKey.objects.for_organisation(organisation),
+        "refused from the next request on, until an owner takes the deletion back",
+    )
+    return (
+        *affected("members", others, "cannot use it any more, until an owner takes the deletion back"),
+        *keys,
+        *affected("invitations", [row.pk for row in invitation_list(organisation=organisation)], LEADS_NOWHERE),
+    )
+
+
+def _ended(caller: Caller, keys: QuerySet[ApiKey], pairs: QuerySet[AccessKey], effect: str) -> Touched:
+    """What becomes of keys; of the one that asks it is said in an entry of its own."""
+    ids = _live(keys)
+    asking = [each for each in ids if caller.key is not None and caller.key.pk == each]
+    return (
+        *affected("api_keys", [each for each in ids if each not in asking], effect),
+        *affected("api_keys", asking, ASKS),
+        *affected("access_keys", _live(pairs), effect),
+    )
+
+
+def _keys_of(caller: Caller, user: User, effect: str, of_pairs: str) -> Touched:
+    """Counted only for a key with limits: it is shown no keys elsewhere either. `of_pairs`: what becomes of access keys."""
     organisation = caller.organisation
     found = (
         *affected("api_keys", _live(ApiKey.objects.for_organisation(organisation).filter(user=user)), effect),
-        *affected("access_keys", _live(AccessKey.objects.for_organisation(organisation).filter(user=user)), effect),
+        *affected("access_keys", _live(AccessKey.objects.for_organisation(organisation).filter(user=user)), of_pairs),
     )
     return found if caller.limits.is_none else tuple(replace(each, names=()) for each in found)
 
@@ -132,4 +172,4 @@ def _live(keys: QuerySet[ApiKey] | QuerySet[AccessKey]) -> list[str]:
 def _invited_by(organisation: Organisation, user: User) -> Touched:
     """Of whoever decides no more who belongs to the organisation."""
     rows = invitation_list(organisation=organisation).filter(invited_by=user)
-    return affected("invitations", [row.pk for row in rows], "withdrawn: the links lead nowhere")
+    return affected("invitations", [row.pk for row in rows], LEADS_NOWHERE)

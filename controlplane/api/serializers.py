@@ -142,10 +142,16 @@ class UnconfirmedPriceSerializer(serializers.Serializer[Any]):
     in_advance = serializers.CharField(required=False, help_text="of all months that are paid in advance")
 
 
+OBSTACLE_CHOICES = [(each, each) for each in ("instances", "operations", "loads", "usage")]
+"""The codes of `organisations.obstacles`, which stands above this module."""
+
+
 class InTheWaySerializer(serializers.Serializer[Any]):
     """Things of one kind that keep an organisation from being deleted."""
 
-    code = serializers.CharField(help_text="as /api/v1/organisations/{organisation_id}/deletion has it")
+    code = serializers.ChoiceField(
+        choices=OBSTACLE_CHOICES, help_text="as /api/v1/organisations/{organisation_id}/deletion has it"
+    )
     count = serializers.IntegerField(help_text="of these things")
 
 
@@ -163,4 +169,8 @@ class ProblemSerializer(serializers.Serializer[Any]):
     )
     exceeded = ExceededSerializer(many=True, required=False, help_text="of cluster_full and organisation_cap")
     price = UnconfirmedPriceSerializer(required=False, help_text="of price_unconfirmed")
-    obstacles = InTheWaySerializer(many=True, required=False, help_text="of organisation_in_use")
+    obstacles = InTheWaySerializer(
+        many=True,
+        required=False,
+        help_text="of organisation_in_use; in the order of errors, where the detail of each stands at the same place",
+    )

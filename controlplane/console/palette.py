@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from controlplane.accounts.scopes import TOPICS
+from controlplane.console.places import is_open, is_open_within
 from controlplane.console.wording import worded
 from controlplane.core.errors import Unavailable
 from controlplane.history.lag.known import groups_named
@@ -33,42 +34,45 @@ MOST_INSTANCES = 50
 LONGEST_TEXT = 100
 
 PAGES = (
-    ("instances", "Instances"),
-    ("instance_new", "New instance"),
-    ("operations", "Operations"),
-    ("bills", "Bills"),
-    ("budgets", "Budgets"),
-    ("caps", "Caps"),
-    ("keys", "API keys"),
-    ("roles", "Roles"),
-    ("service_accounts", "Service accounts"),
-    ("members", "Members"),
-    ("organisation_sso", "Single sign-on"),
-    ("organisation_audit", "Audit log"),
-    ("organisation_settings", "Settings"),
-    ("organisation_deletion", "Deletion"),
+    ("instances", "instances", "Instances"),
+    ("instance_new", "instances/new", "New instance"),
+    ("operations", "operations", "Operations"),
+    ("bills", "bills", "Bills"),
+    ("budgets", "budgets", "Budgets"),
+    ("caps", "caps", "Caps"),
+    ("keys", "keys", "API keys"),
+    ("roles", "roles", "Roles"),
+    ("service_accounts", "service-accounts", "Service accounts"),
+    ("members", "members", "Members"),
+    ("organisation_sso", "sso", "Single sign-on"),
+    ("organisation_audit", "audit", "Audit log"),
+    ("organisation_settings", "settings", "Settings"),
+    ("organisation_deletion", "deletion", "Deletion"),
 )
+"""Name of a page, its address, and title. A role of the organisation's own finds those that are open to it, as in the menu."""
+OF_OWNERS = frozenset({"organisation_deletion"})
+"""Of these, what nobody else has a use for."""
 INSTANCE_PAGES = (
-    ("instance", "Overview"),
-    ("topics", "Topics"),
-    ("topic_new", "New topic"),
-    ("topics_configure", "Change several topics"),
-    ("groups", "Groups"),
-    ("transactions", "Transactions"),
-    ("instance_mirrors", "Mirrors"),
-    ("instance_loads", "Lake loads"),
-    ("instance_connections", "Connections"),
-    ("instance_access", "Access"),
-    ("users", "Users"),
-    ("acls", "ACLs"),
-    ("instance_quota", "Quota"),
-    ("alarms", "Alarms"),
-    ("instance_history", "History"),
-    ("instance_usage", "Usage"),
-    ("instance_bill", "Bill"),
-    ("instance_settings", "Settings"),
+    ("instance", "", "Overview"),
+    ("topics", "/topics", "Topics"),
+    ("topic_new", "/new-topic", "New topic"),
+    ("topics_configure", "/topic-configs", "Change several topics"),
+    ("groups", "/groups", "Groups"),
+    ("transactions", "/transactions", "Transactions"),
+    ("instance_mirrors", "/mirrors", "Mirrors"),
+    ("instance_loads", "/lake-loads", "Lake loads"),
+    ("instance_connections", "/connections", "Connections"),
+    ("instance_access", "/access", "Access"),
+    ("users", "/users", "Users"),
+    ("acls", "/acls", "ACLs"),
+    ("instance_quota", "/quota", "Quota"),
+    ("alarms", "/alarms", "Alarms"),
+    ("instance_history", "/history", "History"),
+    ("instance_usage", "/usage", "Usage"),
+    ("instance_bill", "/bill", "Bill"),
+    ("instance_settings", "/settings", "Settings"),
 )
-"""Of the instance whose page it is."""
+"""The same of the instance whose page it is: addresses within the instance's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,18 @@ def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
 
 
 def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[Hit]:
-    org = caller.organisation.id
-    pages = [(worded(title), "", reverse(f"console:{name}", args=[org])) for name, title in PAGES]
+    org, limits = caller.organisation.id, caller.limits
+    pages = [
+        (worded(title), "", reverse(f"console:{name}", args=[org]))
+        for name, address, title in PAGES
+        if is_open(limits, address) and (caller.may_manage or name not in OF_OWNERS)
+    ]
     if here is not None:
         pages = [
             *(
                 (worded(title), here.name, reverse(f"console:{name}", args=[org, here.pk]))
-                for name, title in INSTANCE_PAGES
+                for name, rest, title in INSTANCE_PAGES
+                if is_open_within(limits, rest)
             ),
             *pages,
         ]

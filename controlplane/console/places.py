@@ -106,7 +106,7 @@ def menu_of(limits: Limits) -> frozenset[str]:
 
 def tabs_of(limits: Limits) -> frozenset[str]:
     """Names of pages of an instance that are open, whichever instance it is."""
-    return frozenset(name for name, rest, _ in OF_INSTANCE if is_open(replace(limits, instances=None), f"{_I}{rest}"))
+    return frozenset(name for name, rest, _ in OF_INSTANCE if is_open_within(limits, rest))
 
 
 def pages_open(limits: Limits) -> list[tuple[str, str]]:
@@ -122,6 +122,11 @@ def is_open(limits: Limits, address: str) -> bool:
     except Forbidden:
         return False
     return True
+
+
+def is_open_within(limits: Limits, rest: str) -> bool:
+    """The same of a page of an instance, of those that somebody sees: `rest` is its address within the instance's."""
+    return is_open(replace(limits, instances=None), f"{_I}{rest}")
 
 
 def rest_of(route: str, *, changes: bool) -> str:

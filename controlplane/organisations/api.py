@@ -55,14 +55,27 @@ def _hands(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[st
     }
 
 
-def _handed(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
-    """The new owner's keys; of who steps down also what they have invited."""
+def _handed(request: Request, _ids: Mapping[str, Any], changed: Collection[str]) -> touching.Touched:
+    """The new owner's keys, unless they are one already; of who steps down also what they have invited."""
     caller, asked = caller_of(request), _transfer_asked(request)
-    new = touching.by_another_role(caller=caller, membership_id=asked.pop("member_id"), stays_owner=True)
+    member_id = asked.pop("member_id")
+    new = (
+        touching.by_another_role(caller=caller, membership_id=member_id, stays_owner=True, is_custom=False)
+        if "owner" in changed
+        else ()
+    )
     if not asked:
         return new
     own = member_list(organisation=caller.organisation).get(user=caller.person)
-    return (*new, *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False))
+    is_custom = "custom_role" in asked
+    return (
+        *new,
+        *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False, is_custom=is_custom),
+    )
+
+
+def _marked(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
+    return touching.by_deleting(caller=caller_of(request))
 
 
 def _transfer_asked(request: Request) -> dict[str, Any]:
@@ -134,7 +147,7 @@ class OrganisationDeletionApi(APIView):
         return Response(ObstaclesSerializer({"items": found}).data)
 
     @extend_schema(request=OrganisationDeletionSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
-    @dry_runs.rehearsed(of=dry_runs.item(OrganisationApi))
+    @dry_runs.rehearsed(of=dry_runs.item(OrganisationApi), touches=_marked)
     def post(self, request: Request, organisation_id: str) -> Response:
         """Delete it, in 7 days: from now on nobody uses it, and its API keys, this one too, are refused.
 

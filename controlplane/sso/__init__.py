@@ -5,6 +5,7 @@ oidc       what a provider publishes and signs, verified (pure)
 asking     the provider's server is asked: its document, its keys, a code for a token
 services   a provider is set, tested, put in force; members are connected, and signed in; who is invited comes in by it
 selectors  what is shown of it; whether an organisation requires it
+touching   whom a change of it concerns: what a dry run says
 api        REST for owners; serializers
 
 Who somebody is, is (organisation, issuer, subject), and a member has linked it while signed in otherwise. Addresses in tokens are

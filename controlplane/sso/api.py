@@ -10,13 +10,30 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OwnersAlonePermission, caller_of
 from controlplane.api import dry_runs
-from controlplane.sso import selectors, services
+from controlplane.sso import selectors, services, touching
 from controlplane.sso.serializers import SsoChangeSerializer, SsoSerializer, SsoSetSerializer
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
     from rest_framework.request import Request
 
+    from controlplane.accounts.touching import Touched
+
 TAGS = ["single sign-on"]
+
+
+def _by_setting(request: Request, _ids: Mapping[str, Any], changed: Collection[str]) -> Touched:
+    return touching.by_setting(caller=caller_of(request), changed=changed)
+
+
+def _by_switching(request: Request, _ids: Mapping[str, Any], changed: Collection[str]) -> Touched:
+    return touching.by_switching(caller=caller_of(request), changed=changed)
+
+
+def _by_removing(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> Touched:
+    return touching.by_removing(caller=caller_of(request))
 
 
 class SsoApi(APIView):
@@ -31,7 +48,7 @@ class SsoApi(APIView):
         return Response(SsoSerializer(row).data)
 
     @extend_schema(request=SsoSetSerializer, responses=SsoSerializer, tags=TAGS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(touches=_by_setting)
     def put(self, request: Request) -> Response:
         """Set it, or another one: its document is fetched now. It is not in force until it was tested anew, and put in force."""
         body = SsoSetSerializer(data=request.data)
@@ -42,7 +59,7 @@ class SsoApi(APIView):
         return Response(SsoSerializer(row).data)
 
     @extend_schema(request=SsoChangeSerializer, responses=SsoSerializer, tags=TAGS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(touches=_by_switching)
     def patch(self, request: Request) -> Response:
         """In force or not, required or not.
 
@@ -60,7 +77,7 @@ class SsoApi(APIView):
         return Response(SsoSerializer(row).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(touches=_by_removing)
     def delete(self, request: Request) -> Response:
         """Nobody signs in by it any more, whoever has is signed out, and members are connected to it no more.
 

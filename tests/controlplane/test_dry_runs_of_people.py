@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from controlplane.accounts import services as accounts
-from controlplane.accounts.models import ApiKey, User
+from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.api.dry_runs import SECRETS
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.sso import asking
+from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Invitation, Membership, Role
+from controlplane.token_issuers import installed
 
 from .ckafka_api.conftest import INSTALLATION_KEY
 from .conftest import client_of
-from .rows import custom_role_row, service_account_row
+from .organisations.rows import emptied
+from .rows import LONG_AGO, access_key_row, custom_role_row, service_account_row
+from .sso.rows import provider_row
 from .test_foreign_ids import rows
 from .test_instances_api import problem
 from .test_limited_keys import made
@@ -22,8 +29,11 @@ from .test_limited_keys import made
 DRY = "?dry_run=true"
 KEYS, ACCESS_KEYS, MEMBERS = "/api/v1/api-keys", "/api/v1/access-keys", "/api/v1/members"
 INVITATIONS, ACCOUNTS, ROLES = "/api/v1/invitations", "/api/v1/service-accounts", "/api/v1/roles"
+SSO = "/api/v1/sso"
 ROLE = {"name": "auditors", "scopes": {"audit": "look"}}
 DORA = {"email": "dora@example.com", "role": "member"}
+OTHER_RIGHTS = "may do what the new role opens, from the next request on"
+ASKS = "is the one that asks: the next request with it would be refused"
 
 
 @pytest.fixture
@@ -105,7 +115,7 @@ def test_whoever_works_with_a_key_is_named_when_it_would_be_revoked(alice, bob, 
     assert said["changes"]["revoked_at"][0] is None
     assert touched(said) == {"members": (["bob@example.com"], "refused with this key from the next request on")}
     own = touched(dry(alice.api.delete, f"{KEYS}/{hers}"))
-    assert own["api_keys"] == ([hers], "is the one that asks: the next request with it would be refused")
+    assert own["api_keys"] == ([hers], ASKS)
     assert bob.api.get("/api/v1/me").status_code == alice.api.get("/api/v1/me").status_code == 200
 
 
@@ -182,6 +192,19 @@ def test_another_role_says_what_it_changes_for_the_members_keys(alice, bob, dry)
     own = dry(alice.api.patch, f"{MEMBERS}/{membership(bob).pk}", {"custom_role": role.pk})
     assert own["changes"]["custom_role.id"] == [None, role.pk]
     assert membership(bob).role == Role.MEMBER
+
+
+def test_access_keys_of_who_has_a_role_of_the_organisations_own_sign_nothing(alice, bob, dry):
+    pair = access_key_row(alice.organisation, bob.user)
+    role, at = custom_role_row(alice.organisation), f"{MEMBERS}/{membership(bob).pk}"
+    assert touched(dry(alice.api.patch, at, {"custom_role": role.pk})) == {
+        "api_keys": (keys_of(bob), OTHER_RIGHTS),
+        "access_keys": ([pair.pk], "sign nothing as long as they have this role"),
+    }
+    viewer = touched(dry(alice.api.patch, at, {"role": "viewer"}))
+    assert viewer["access_keys"] == ([pair.pk], OTHER_RIGHTS)
+    gone = touched(dry(alice.api.delete, at))
+    assert gone["access_keys"] == ([pair.pk], "revoked for good")
 
 
 def test_an_invitation_is_neither_made_nor_mailed_and_its_link_is_not_told(alice, dry, mails):
@@ -291,7 +314,132 @@ def test_handing_over_says_what_both_would_be_whose_keys_it_concerns_and_mails_n
     assert mails.mails == []
 
 
+def test_stepping_down_beside_an_owner_concerns_ones_own_keys_alone(alice, bob, dry):
+    Membership.objects.filter(user=bob.user).update(role=Role.OWNER)
+    access_key_row(alice.organisation, bob.user)
+    pair = access_key_row(alice.organisation, alice.user, "key-000000000002")
+    at, owner = f"/api/v1/organisations/{alice.organisation.id}/transfer", {"member_id": membership(bob).pk}
+    down = dry(alice.api.post, at, {**owner, "step_down_to": "viewer"})
+    assert down["changes"] == {"yourself.role": ["owner", "viewer"]}
+    keys = {"api_keys": (keys_of(alice), OTHER_RIGHTS)}
+    assert len(down["affected"]) == 2
+    assert touched(down) == {**keys, "access_keys": ([pair.pk], OTHER_RIGHTS)}
+    own = dry(alice.api.post, at, {**owner, "custom_role": custom_role_row(alice.organisation).pk})
+    assert touched(own) == {**keys, "access_keys": ([pair.pk], "sign nothing as long as they have this role")}
+
+
 def test_what_a_transfer_refuses_is_refused_in_its_dry_run(alice, charlie):
     at = f"/api/v1/organisations/{alice.organisation.id}/transfer{DRY}"
     problem(alice.api.post(at, {"member_id": membership(charlie).pk}), 404, "not_found")
     problem(alice.api.post(at, {"member_id": membership(alice).pk}), 400, "invalid")
+
+
+def test_deleting_says_whose_keys_would_be_refused_which_links_end_and_who_is_out(alice, bob, dry, mails):
+    emptied(alice.organisation)
+    pair = access_key_row(alice.organisation, bob.user)
+    account = service_account_row(alice.organisation)
+    of_account = alice.api.post(f"{ACCOUNTS}/{account.pk}/keys", {"name": "ci"}).json()["id"]
+    invitation = alice.api.post(INVITATIONS, DORA).json()["id"]
+    (hers,) = keys_of(alice)
+    revoked, _ = accounts.api_key_create(organisation=alice.organisation, user=bob.user, name="of before")
+    accounts.api_key_revoke(organisation=alice.organisation, actor="bob@example.com", key_id=revoked.pk)
+    others = sorted({*keys_of(bob), of_account} - {revoked.pk})
+    said = dry(alice.api.post, f"/api/v1/organisations/{alice.organisation.id}/deletion", {"name": "alice's"})
+    back = "until an owner takes the deletion back"
+    assert [(each["who"], each["names"], each["effect"]) for each in said["affected"]] == [
+        ("members", ["bob@example.com"], f"cannot use it any more, {back}"),
+        ("api_keys", others, f"refused from the next request on, {back}"),
+        ("api_keys", [hers], ASKS),
+        ("access_keys", [pair.pk], f"refused from the next request on, {back}"),
+        ("invitations", [invitation], "withdrawn: the links lead nowhere"),
+    ]
+
+
+# --- single sign-on --------------------------------------------------------------------------------------------------------
+
+
+def made_by_sso(keys):
+    keys.update(sso_until=SYSTEM_CLOCK.now() + timedelta(days=30))
+
+
+@pytest.fixture
+def by_sso(alice, bob, monkeypatch):
+    """A provider in force to which bob is connected, and the ids of an API key and an access key that he has by it."""
+    monkeypatch.setattr(asking, "endpoints_at", lambda _issuer: None)
+    monkeypatch.setattr(installed, "places", lambda: ("somewhere",))
+    provider = provider_row(alice.organisation)
+    provider.is_on = True
+    provider.save(update_fields=["is_on"])
+    SsoLink.objects.for_organisation(alice.organisation).create(
+        organisation=alice.organisation,
+        membership=membership(bob),
+        issuer=provider.issuer,
+        subject="bob-there",
+        created_at=LONG_AGO,
+    )
+    key, _ = accounts.api_key_create(organisation=alice.organisation, user=bob.user, name="by sso")
+    pair = access_key_row(alice.organisation, bob.user)
+    made_by_sso(ApiKey.objects.unscoped("a test").filter(pk=key.pk))
+    made_by_sso(AccessKey.objects.unscoped("a test").filter(pk=pair.pk))
+    return key.pk, pair.pk
+
+
+@pytest.mark.parametrize("ends", ["off", "removed", "another issuer"])
+def test_what_ends_single_sign_on_says_which_keys_end_and_who_is_signed_out(alice, bob, by_sso, dry, ends):
+    key, pair = by_sso
+    another = {"label": "Corp", "issuer": "https://other.example.com", "client_id": "sluice", "client_secret": "s"}
+    call, body = {
+        "off": (alice.api.patch, {"in_force": False}),
+        "removed": (alice.api.delete, None),
+        "another issuer": (alice.api.put, another),
+    }[ends]
+    signed_out = "signed out where the provider has signed them in"
+    gone = "connected to the provider no more, and signed out where it has signed them in"
+    expected = {
+        "api_keys": ([key], "revoked for good"),
+        "access_keys": ([pair], "revoked for good"),
+        "members": (["bob@example.com"], signed_out if ends == "off" else gone),
+    }
+    said = dry(call, SSO, body)
+    assert len(said["affected"]) == 3
+    assert touched(said) == expected
+    assert key not in said["changes"]
+
+
+def test_the_key_that_asks_is_told_where_it_would_end_with_single_sign_on(alice, by_sso, dry):
+    (hers,) = keys_of(alice)
+    made_by_sso(ApiKey.objects.unscoped("a test").filter(pk=hers))
+    of_keys = [each for each in dry(alice.api.delete, SSO)["affected"] if each["who"] == "api_keys"]
+    assert [(each["names"], each["effect"]) for each in of_keys] == [([by_sso[0]], "revoked for good"), ([hers], ASKS)]
+
+
+def test_a_new_secret_of_the_client_signs_out_and_ends_no_keys(alice, by_sso, dry):
+    same = {"label": "Corp", "issuer": "https://login.example.com", "client_id": "sluice", "client_secret": "new"}
+    said = dry(alice.api.put, SSO, same)
+    assert said["changes"]["in_force"] == [True, False]
+    assert touched(said) == {"members": (["bob@example.com"], "signed out where the provider has signed them in")}
+
+
+def test_who_gets_in_by_the_provider_alone_is_named_where_it_would_be_required(alice, bob, by_sso, dry):
+    required = {"members": (["bob@example.com"], "get into the console by the provider alone")}
+    User.objects.filter(pk=alice.user.pk).update(second_factor_at=LONG_AGO)
+    assert touched(dry(alice.api.patch, SSO, {"required": True})) == required
+    User.objects.filter(pk=alice.user.pk).update(second_factor_at=None)
+    both = touched(dry(alice.api.patch, SSO, {"required": True}))
+    assert both["members"][0] == ["alice@example.com", "bob@example.com"]
+
+
+def test_what_ends_nothing_of_single_sign_on_touches_nobody(alice, bob, by_sso, dry):
+    provider = SsoProvider.objects.unscoped("a test")
+    assert dry(alice.api.patch, SSO, {"in_force": True})["affected"] == []
+    provider.update(is_on=False)
+    assert dry(alice.api.patch, SSO, {"in_force": False})["affected"] == []
+    assert dry(alice.api.patch, SSO, {"in_force": True})["affected"] == []
+    provider.all().delete()
+    first = {"label": "Corp", "issuer": "https://x.example.com", "client_id": "c", "client_secret": "s"}
+    assert dry(alice.api.put, SSO, first)["affected"] == []
+
+
+def test_keys_of_other_organisations_are_no_part_of_it(alice, charlie, by_sso, dry):
+    made_by_sso(ApiKey.objects.for_organisation(charlie.organisation))
+    assert touched(dry(alice.api.delete, SSO))["api_keys"][0] == [by_sso[0]]

@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
+from datetime import timedelta
 
 import pytest
 from django.urls import resolve
 
+from controlplane.accounts import services as accounts
+from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.api.dry_runs import DRAWN, SECRETS, has_one, is_rehearsed
 from controlplane.clusters import zookeeper
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, TakenBack, VersionMismatch
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.dry_runs import differences, flat
+from controlplane.env import ROOT
 from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Member
+from controlplane.sso import asking
+from controlplane.tenants.invitations import invitation_list
+from controlplane.tenants.models import Membership
+from controlplane.token_issuers import installed
 
 from .conftest import run_to_the_end
 from .fakes import FakeTree
 from .organisations.rows import emptied
+from .rows import access_key_row
+from .sso.rows import provider_row
 from .test_foreign_ids import (
     ACL,
     BODIES,
@@ -71,6 +82,49 @@ def test_every_change_has_a_dry_run_but_for_those_that_say_why_not():
     assert without == set(WITHOUT)
 
 
+def test_documents_say_which_calls_have_none():
+    unasked = [each for each, why in WITHOUT.items() if why != LOOKS]
+    number = {1: "One call has", 2: "Two calls have", 3: "Three calls have", 4: "Four calls have"}[len(unasked)]
+    assert f"{number} no dry run: " in (ROOT / "docs/subsystems/controlplane.md").read_text()
+    said = next(
+        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "`--dry-run` on every call" in line
+    )
+    for each in ("a user's password", "fetching an issuer's keys", "renaming an organisation"):
+        assert each in said
+
+
+# --- who gets in afterwards -------------------------------------------------------------------------------------------------
+
+
+def made_for(organisation, user):
+    """Keys of a member that single sign-on has made: an API key, and an access key."""
+    until = SYSTEM_CLOCK.now() + timedelta(days=30)
+    accounts.api_key_create(organisation=organisation, user=user, name="by sso", sso_until=until)
+    pair = access_key_row(organisation, user)
+    pair.sso_until = until
+    pair.save(update_fields=["sso_until"])
+
+
+def good(organisation):
+    """What somebody gets in by: keys and links of invitations that are good, as pairs of a kind and an id."""
+    organisation.refresh_from_db()
+    if not organisation.is_in_use:
+        return set()
+    keys = ApiKey.objects.for_organisation(organisation).filter(revoked_at=None)
+    found = {
+        "api_keys": keys.filter(service_account__disabled_at=None),
+        "access_keys": AccessKey.objects.for_organisation(organisation).filter(revoked_at=None),
+        "invitations": invitation_list(organisation=organisation),
+    }
+    return {(who, row.pk) for who, rows_ in found.items() for row in rows_}
+
+
+def ended_in_silence(said, before, after, url):
+    """Of what the call has ended, what its dry run has not named. What stands in the address is the thing itself."""
+    named = {(each["who"], name) for each in said["affected"] for name in each["names"]}
+    return {(who, name) for who, name in before - after - named if name not in url}
+
+
 HAVE_ONE = [each for each in WITH_IDS if each[0] != "get" and each not in WITHOUT]
 
 
@@ -109,6 +163,10 @@ def test_a_dry_run_is_answered_and_leaves_nothing(alice, theirs, admin, flow_mas
     if (method, text) in OPERATORS:
         alice.user.is_staff = True
         alice.user.save()
+    mia = Membership.objects.get(pk=theirs["<int:membership_id>"])
+    made_for(alice.organisation, mia.user)
+    of_account = alice.api.post(address("service-accounts/<id:service_account_id>/keys", theirs), {"name": "ci"})
+    assert of_account.status_code == 201, of_account.content
     body = prepared(alice, theirs, admin, flow_master, method, text)
     url, call = address(text, theirs), getattr(alice.api, method)
     before = everything()
@@ -124,8 +182,10 @@ def test_a_dry_run_is_answered_and_leaves_nothing(alice, theirs, admin, flow_mas
     assert not {name.rpartition(".")[2] for name in said["changes"]} & SECRETS
 
     shown = alice.api.get(url)
+    got_in = good(alice.organisation)
     made = call(url, body, HTTP_IDEMPOTENCY_KEY="made")
     assert made.status_code in (200, 201, 202, 204), made.content
+    assert ended_in_silence(said, got_in, good(alice.organisation), url) == set()
     if shown.status_code != 200 or not is_rehearsed(view_of(text), method.upper()) or "items" in shown.json():
         return
     afterwards = alice.api.get(url)
@@ -207,6 +267,27 @@ def test_an_operators_rebalance_would_be_planned(alice, instance, brokers, every
     assert changes["state"] == [None, "planning"]
     assert everything() == before
     assert alice.api.get("/api/v1/rebalances").json()["items"] == []
+
+
+ISSUER = {"label": "Corp", "issuer": "https://other.example.com", "client_id": "sluice", "client_secret": "s"}
+
+
+@pytest.mark.parametrize(("method", "body"), [("patch", {"in_force": False}), ("put", ISSUER), ("delete", None)])
+def test_whatever_ends_with_single_sign_on_was_named_by_the_dry_run(alice, bob, monkeypatch, everything, method, body):
+    monkeypatch.setattr(asking, "endpoints_at", lambda _issuer: None)
+    monkeypatch.setattr(installed, "places", lambda: ("somewhere",))
+    provider = provider_row(alice.organisation)
+    provider.is_on = True
+    provider.save(update_fields=["is_on"])
+    made_for(alice.organisation, bob.user)
+    url, call = "/api/v1/sso", getattr(alice.api, method)
+    before, got_in = everything(), good(alice.organisation)
+    said = call(f"{url}?dry_run=true", body).json()
+    assert everything() == before
+    assert call(url, body).status_code in (200, 204)
+    left = good(alice.organisation)
+    assert len(got_in - left) == 2
+    assert ended_in_silence(said, got_in, left, url) == set()
 
 
 # --- the tree ---------------------------------------------------------------------------------------------------------------

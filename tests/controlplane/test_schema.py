@@ -8,6 +8,7 @@ from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
 
 from controlplane.env import ROOT
+from controlplane.organisations.obstacles import CODES
 
 FIXED = {
     ("post", "/instances"): 202,
@@ -62,6 +63,16 @@ def test_every_call_of_the_fixed_table_is_in_it(schema, call, status):
     responses = schema["paths"][f"/api/v1{path}"][method]["responses"]
     assert str(status) in responses
     assert "application/problem+json" in responses["default"]["content"]
+
+
+def test_programs_read_in_a_refusal_the_same_codes_as_at_the_deletion_itself(schema):
+    parts = schema["components"]["schemas"]
+    codes = [parts[name]["properties"]["code"] for name in ("Obstacle", "InTheWay")]
+    assert [each.get("$ref") or each["allOf"][0]["$ref"] for each in codes] == [
+        "#/components/schemas/OrganisationObstacleEnum"
+    ] * 2
+    assert parts["OrganisationObstacleEnum"]["enum"] == list(CODES)
+    assert "in the order of errors" in parts["Problem"]["properties"]["obstacles"]["description"]
 
 
 def test_operation_ids_are_unique(schema):

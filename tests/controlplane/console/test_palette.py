@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from controlplane.console import palette
+from controlplane.console import urls as pages
+from controlplane.console.places import ORGANISATION
 from controlplane.history.models import LagGroup, LagMinutes
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.topics import services as topics
+from tests.controlplane.test_custom_roles import given_to, role_of
 
 from .conftest import text_of
 
@@ -103,3 +107,63 @@ def test_every_page_of_a_tenant_has_it(at_alice, place):
     page = at_alice.get(f"instances/{place.id}/topics").content.decode()
     assert 'id="palette-text"' in page
     assert f'hx-vals=\'{{"instance": "{place.id}"}}\'' in page
+
+
+# --- roles -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_role_finds_the_pages_that_are_open_to_it_and_no_others(alice, bob, at_bob, place):
+    given_to(alice, bob, role_of(alice, scopes={"instances": "look"}))
+    for text in ("deletion", "roles", "members", "bills", "audit log", "service accounts", "lake loads", "acls"):
+        assert hits(at_bob, text, instance=place.id) == [], text
+    assert hits(at_bob, "api keys") == [at_bob.address("keys")]
+    assert hits(at_bob, "overview", instance=place.id) == [at_bob.address(f"instances/{place.id}")]
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        {"instances": "look"},
+        {"read": "look"},
+        {"read": "look", "billing": "look"},
+        {"instances": "change", "access": "look"},
+    ],
+)
+def test_whatever_a_role_finds_is_open_to_it(alice, bob, at_bob, place, admin, flow_master, scopes):
+    given_to(alice, bob, role_of(alice, scopes=scopes))
+    found = {
+        address
+        for _, _, title in (*palette.PAGES, *palette.INSTANCE_PAGES)
+        for address in hits(at_bob, title, instance=place.id)
+    }
+    assert at_bob.address("instances") in found
+    for address in found:
+        assert at_bob.client.get(address).status_code == 200, address
+
+
+def test_a_role_of_some_instances_finds_nothing_of_the_whole(alice, bob, at_bob, place):
+    given_to(alice, bob, role_of(alice, scopes={"instances": "look", "billing": "look"}, instances=[place.id]))
+    assert hits(at_bob, "bills") == []
+    assert hits(at_bob, "bill", instance=place.id) == [at_bob.address(f"instances/{place.id}/bill")]
+
+
+def test_who_finds_names_of_instances_alone_has_no_palette(alice, bob, at_bob, place):
+    given_to(alice, bob, role_of(alice, scopes={"topics": "look"}))
+    page = at_bob.get("instance-names")
+    assert (page.status_code, 'id="palette"' in page.content.decode()) == (200, False)
+    assert at_bob.get("palette").status_code == 403
+
+
+def test_deletion_is_found_by_owners_alone(at_alice, at_bob, at_viewer):
+    assert hits(at_alice, "deletion") == [at_alice.address("deletion")]
+    for visitor in (at_bob, at_viewer):
+        assert hits(visitor, "deletion") == []
+        assert hits(visitor, "settings") == [visitor.address("settings")]
+
+
+def test_each_page_that_is_found_is_a_page_of_the_console():
+    known = {route.name: str(route.pattern).removeprefix(ORGANISATION) for route in pages.urlpatterns}
+    for name, address, _ in palette.PAGES:
+        assert known[name] == address
+    for name, rest, _ in palette.INSTANCE_PAGES:
+        assert known[name] == f"instances/<id:instance_id>{rest}"

@@ -91,6 +91,16 @@ def test_each_reason_is_named(alice, instance):
     assert alice.organisation.is_in_use
 
 
+def test_what_a_refusal_says_to_programs_stands_at_the_place_of_what_it_says_to_people(alice, instance):
+    load_row(instance)
+    Operation.objects.for_organisation(alice.organisation).update(state="running")
+    told = alice.api.get(at(alice, "/deletion")).json()["items"]
+    refused = problem(alice.api.post(at(alice, "/deletion"), NAME), 409, "organisation_in_use")
+    assert [each["detail"] for each in refused["errors"]] == [each["detail"] for each in told]
+    for shown in ("code", "count"):
+        assert [each[shown] for each in refused["obstacles"]] == [each[shown] for each in told]
+
+
 @pytest.mark.parametrize("state", ["creating", "running", "failed", "isolated", "restoring", "deleting"])
 def test_an_instance_is_in_the_way_until_it_is_destroyed(alice, instance, state):
     emptied(alice.organisation)
