@@ -361,7 +361,15 @@ def member_disconnect(*, organisation: Organisation, user: User) -> None:
 
 @transaction.atomic
 def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYSTEM_CLOCK) -> SsoLink:
-    """Whose sign-in it is; keys that were made so are good for longer. Raises Forbidden: nobody has connected that account."""
+    """Whose sign-in it is; keys that were made so are good for longer. Raises Forbidden: nobody has connected that account.
+
+    `provider`: as it was when it was asked who this is, which takes seconds. Raises Conflict where an owner has changed it since,
+    or put it out of force, or the organisation is being deleted: what that has ended would begin anew.
+    """
+    in_use.locked(provider.organisation)
+    held = SsoProvider.objects.for_organisation(provider.organisation).select_for_update().first()
+    if held is None or not held.is_on or _said(held) != _said(provider):
+        raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
     rows = SsoLink.objects.for_organisation(provider.organisation).select_related("membership__user")
     link = rows.filter(
         issuer=provider.issuer,
