@@ -88,7 +88,12 @@ def held_up(about: About) -> Letter:
 
 def taken_back(about: About, *, by: str, is_without_keys: bool) -> Letter:
     """It is in use again. `by`: the address of the owner who has decided that; `is_without_keys`: keys of before are revoked."""
-    keys = "All its API keys and access keys were revoked." if is_without_keys else "Its API keys are good as before."
+    keys = (
+        "All its API keys and access keys were revoked."
+        if is_without_keys
+        else "Its API keys are good as before; of those made by single sign-on, one that has fallen asleep meanwhile is good"
+        " again once its person has signed in by the provider."
+    )
     return Letter(
         f"The organisation {about.called} will not be deleted",
         f"{by} has taken the deletion of the organisation {about.called} on Sluice back. {keys} Invitations that were open have"
