@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import custom_roles
@@ -53,6 +54,8 @@ def settings(request: HttpRequest, caller: Caller) -> HttpResponse:
         except SluiceError as error:
             bound.refuse(error)
         else:
+            if does == TRANSFER and transfer.wanted():  # who steps down may have a role that does not open this page
+                return redirect(reverse("console:home", query={"organisation": organisation.id}))
             return redirect("console:organisation_settings", organisation.id)
     context = {"form": form, "transfer": transfer, "owners": _owners(organisation)}
     status = 422 if bound is not None and bound.errors else 200

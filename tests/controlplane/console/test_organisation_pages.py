@@ -67,7 +67,9 @@ def test_an_owner_hands_it_over_and_steps_down(at_alice, at_bob):
 
 def test_or_takes_a_role_of_the_organisations_own(at_alice, bob):
     role = custom_role_row(at_alice.organisation)
-    at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": role.id})
+    page = at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": role.id}, follow=True)
+    assert page.status_code == 200, "they come to a page that their role opens"
+    assert "bob@example.com is an owner now" in text_of(page)
     assert Membership.objects.get(user=at_alice.user).custom_role_id == role.id
 
 
