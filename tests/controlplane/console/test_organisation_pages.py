@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.urls import reverse
 
+from controlplane.accounts.models import User
 from controlplane.console import urls
 from controlplane.console.single_sign_on import MARK
 from controlplane.core.models import Operation
@@ -71,6 +72,22 @@ def test_or_takes_a_role_of_the_organisations_own(at_alice, bob):
     assert page.status_code == 200, "they come to a page that their role opens"
     assert "bob@example.com is an owner now" in text_of(page)
     assert Membership.objects.get(user=at_alice.user).custom_role_id == role.id
+
+
+def test_where_single_sign_on_is_required_the_page_says_who_gets_in_without_it(at_alice, bob):
+    assert "Single sign-on is required here" not in text_of(at_alice.get("settings"))
+    provider = provider_row(at_alice.organisation)
+    provider.is_on = provider.is_required = True
+    provider.required_at = LONG_AGO
+    provider.save()
+    User.objects.filter(pk=at_alice.user.pk).update(second_factor_at=LONG_AGO)
+    page = text_of(at_alice.get("settings"))
+    assert "Single sign-on is required here" in page
+    assert "Owners who get in without the provider: alice@example.com" in page
+    page = at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": "member"})
+    assert page.status_code == 422
+    assert "single sign-on" in problem_beside(page, "email")
+    assert owners(at_alice.organisation) == ["alice@example.com"]
 
 
 @pytest.mark.parametrize(
