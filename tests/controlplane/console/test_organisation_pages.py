@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.urls import reverse
 
+import controlplane.urls  # noqa: F401  # it knows the converters that the console routes use
 from controlplane.accounts.models import User
 from controlplane.console import urls
 from controlplane.console.single_sign_on import MARK
