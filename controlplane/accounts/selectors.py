@@ -190,7 +190,7 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
         raise Unauthenticated("the service account of this API key is disabled", code="service_account_disabled")
     if key.expires_at is not None and key.expires_at <= now:
         raise Unauthenticated(f"the API key expired at {key.expires_at:%Y-%m-%d %H:%M} UTC", code="api_key_expired")
-    if key.is_asleep_at(now):
+    if key.is_asleep_at(now) and key.organisation.is_in_use:  # else signing in by the provider wakes none
         raise Unauthenticated(
             "the API key was made by single sign-on: sign in by the provider of your organisation, and it is good again",
             code="sso_key_asleep",

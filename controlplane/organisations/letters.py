@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 _WHY = "You get this mail because you are an owner of the organisation."
 _NOT_YOU = "If you know nothing of this, tell the other owners and the operators of the service at once."
+_SHUT = (
+    "Single sign-on is required there, and no owner gets in without the provider: while it is away, only operators of the service"
+    " can let anybody in. A second factor counts that is set up before single sign-on is required: an owner sets one up, then"
+    " switches that off and on again.\n\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +33,31 @@ class About:
         return f"{self.name} ({self.id})" if self.name else self.id
 
 
-def made_owner(about: About, *, by: str) -> Letter:
-    """To whom another owner has made one. `by`: that owner's address."""
+def made_owner(about: About, *, by: str, is_shut: bool) -> Letter:
+    """To whom another owner has made one. `by`: that owner's address; `is_shut`: no owner gets in without single sign-on."""
     return Letter(
         f"You are an owner of the organisation {about.called}",
         f"{by} has made you an owner of the organisation {about.called} on Sluice. Owners decide who belongs to it, what it pays,"
-        f" and whether it is deleted.\n\n    {about.link}\n\n{_NOT_YOU}\n",
+        f" and whether it is deleted.\n\n    {about.link}\n\n{_SHUT if is_shut else ''}{_NOT_YOU}\n",
     )
 
 
-def stepped_down(about: About, *, by: str) -> Letter:
-    """To an owner beside whom another one has stepped down. `by`: that one's address."""
+def stepped_down(about: About, *, by: str, is_shut: bool) -> Letter:
+    """To an owner beside whom another one has stepped down. `by`: that one's address; `is_shut`: as above."""
     return Letter(
         f"{by} is no owner of the organisation {about.called} any more",
         f"{by} has stepped down as an owner of the organisation {about.called} on Sluice, and named you as one who goes on."
-        f" You are an owner still, as before.\n\n    {about.link}\n\n{_NOT_YOU}\n",
+        f" You are an owner still, as before.\n\n    {about.link}\n\n{_SHUT if is_shut else ''}{_NOT_YOU}\n",
     )
 
 
-def gave_ownership(about: About, *, to: str, is_owner: bool) -> Letter:
-    """To whoever has handed over to another member. `is_owner`: they are an owner still."""
+def gave_ownership(about: About, *, to: str, is_owner: bool, is_shut: bool) -> Letter:
+    """To whoever has handed over to another member. `is_owner`: they are an owner still; `is_shut`: as above."""
     now = "You are an owner still." if is_owner else "You are no owner any more."
     return Letter(
         f"{to} is an owner of the organisation {about.called}",
         f"You have handed the organisation {about.called} on Sluice over to {to}, who is an owner of it. {now}\n\n"
-        f"    {about.link}\n\n"
+        f"    {about.link}\n\n{_SHUT if is_shut else ''}"
         "If it was not you, choose another password at once, and tell the other owners and the operators of the service.\n",
     )
 
@@ -88,7 +93,12 @@ def held_up(about: About) -> Letter:
 
 def taken_back(about: About, *, by: str, is_without_keys: bool) -> Letter:
     """It is in use again. `by`: the address of the owner who has decided that; `is_without_keys`: keys of before are revoked."""
-    keys = "All its API keys and access keys were revoked." if is_without_keys else "Its API keys are good as before."
+    keys = (
+        "All its API keys and access keys were revoked."
+        if is_without_keys
+        else "Its API keys are good as before; of those made by single sign-on, one that has fallen asleep meanwhile is good"
+        " again once its person has signed in by the provider."
+    )
     return Letter(
         f"The organisation {about.called} will not be deleted",
         f"{by} has taken the deletion of the organisation {about.called} on Sluice back. {keys} Invitations that were open have"

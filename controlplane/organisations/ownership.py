@@ -3,7 +3,8 @@
 Handing over is one act: another member becomes owner and, if that is said, whoever asks steps down. Both happen under the lock on
 the organisation that every change of its members takes, so that of two owners who hand over to each other at once one stays, and
 nobody hands over who is no owner any more. The new owner has to be able to act: an account that is closed, whose address is still
-to be confirmed, or that lacks the second factor which the organisation demands, would leave it without anybody who decides.
+to be confirmed, or that lacks the second factor which the organisation demands, would leave it without anybody who decides. So
+would owners whom its own single sign-on keeps out, where it is required and who steps down is the last one who gets in.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.organisations import letters
 from controlplane.organisations.telling import TRANSFER, person_tell, sending_check
+from controlplane.sso.selectors import owners_getting_in, owners_without, rule_of
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
@@ -81,11 +83,24 @@ def ownership_transfer(
             custom_role=custom_role,
             with_key=with_key,
         )
+    rule = rule_of(organisation)
+    if rule is not None and steps_down and not owners_getting_in(rule):
+        raise Conflict(
+            f"{email} could not act as an owner yet: single sign-on is required here, and no owner would get in. They have to "
+            "connect their account to the provider first",
+            code="member_cannot_act",
+        )
+    is_shut = rule is not None and not owners_without(rule)
     detail = {"by": by.email, "steps_down_to": step_down_to or custom_role}
     audit.record(**place, action=TRANSFER, target=email, detail=detail, clock=clock)
     tell = letters.stepped_down if was_owner else letters.made_owner
-    person_tell(organisation, target.user, lambda about: tell(about, by=by.email), now)
-    person_tell(organisation, by, lambda about: letters.gave_ownership(about, to=email, is_owner=not steps_down), now)
+    person_tell(organisation, target.user, lambda about: tell(about, by=by.email, is_shut=is_shut), now)
+    person_tell(
+        organisation,
+        by,
+        lambda about: letters.gave_ownership(about, to=email, is_owner=not steps_down, is_shut=is_shut),
+        now,
+    )
     return target
 
 

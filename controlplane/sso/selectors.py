@@ -62,10 +62,16 @@ def link_held(link_id: int, user_id: int | None) -> SsoLink | None:
     return link_standing(link_id, user_id)
 
 
+def rule_of(organisation: Organisation) -> SsoProvider | None:
+    """The provider by which members have to come; None: they need not."""
+    provider = provider_of(organisation)
+    return provider if provider is not None and provider.is_on and provider.is_required else None
+
+
 def provider_keeping_out(caller: Caller, *, is_by_sso: bool) -> SsoProvider | None:
     """The one by which this sign-in would have to be; None: they are in."""
-    provider = None if is_by_sso else provider_of(caller.organisation)
-    if provider is None or not (provider.is_on and provider.is_required):
+    provider = None if is_by_sso else rule_of(caller.organisation)
+    if provider is None:
         return None
     return None if caller.may_manage and gets_in_without(caller.person, provider) else provider
 
@@ -80,9 +86,14 @@ def gets_in_without(owner: User, provider: SsoProvider) -> bool:
 
 
 def owners_without(provider: SsoProvider) -> list[str]:
-    """Addresses of the owners who get in without the provider; where it is not required, of those who would if it were now."""
+    """Addresses of the owners who get in without the provider; where it is not required, of those who would if it were now.
+
+    Required without a moment, as a process of the release before has written it: nobody, as `gets_in_without` says.
+    """
     has_factor = Q(second_factor_at__isnull=False)
-    if provider.required_at is not None:
+    if provider.is_required:
+        if provider.required_at is None:
+            return []
         has_factor = Q(second_factor_at__lte=provider.required_at)
     owners = User.objects.filter(
         has_factor,
@@ -91,6 +102,17 @@ def owners_without(provider: SsoProvider) -> list[str]:
         memberships__role=Role.OWNER,
     )
     return list(owners.order_by("email").values_list("email", flat=True))
+
+
+def owners_getting_in(provider: SsoProvider) -> set[str]:
+    """Addresses of the owners who get in where it is required: by it, as members who are connected, or without it."""
+    links = SsoLink.objects.for_organisation(provider.organisation).filter(
+        issuer=provider.issuer,
+        membership__role=Role.OWNER,
+        membership__user__is_active=True,
+        membership__user__is_staff=False,  # the provider signs no operator in
+    )
+    return {*owners_without(provider), *links.values_list("membership__user__email", flat=True)}
 
 
 def connect_check(caller: Caller, *, is_by_sso: bool) -> None:

@@ -11,6 +11,9 @@ organisation's own provider says has the invited address. An account that is the
 
 What was made in a session that a provider has begun ends with what had begun it: sessions name the row that they came by, keys
 that were made in one are revoked where the connection ends, or the provider, or it is put out of force.
+
+Each change takes the lock on the organisation first, then those of the provider, of members, of links and of keys, as every
+change of its members does (tenants/in_use.py): of two at once the second waits, and sees what the first has done.
 """
 
 from __future__ import annotations
@@ -99,6 +102,7 @@ def provider_set(
         else before.client_secret
     )
     with transaction.atomic():
+        in_use.locked(organisation)
         held = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
         row, _ = SsoProvider.objects.for_organisation(organisation).update_or_create(
             organisation=organisation,
@@ -140,10 +144,11 @@ def provider_switch(
     """In force or not, required or not; None: as it is. Out of force it is not required either.
 
     Whoever puts it out of force does not trust it, so that keys end that were made in its sessions. Raises NotFound,
-    Invalid where nothing is asked for, Conflict where it was not tested as it is, or cannot be required.
+    Invalid where nothing is asked for, Conflict where it was not tested as it is, cannot be required, or is being deleted.
     """
     if is_on is None and is_required is None:
         raise Invalid("nothing to change: give in_force, required or both")
+    in_use.locked(organisation)
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
@@ -186,7 +191,11 @@ def provider_release(*, organisation: Organisation, actor: str, reason: str, clo
 
 @transaction.atomic
 def provider_remove(*, organisation: Organisation, actor: str) -> None:
-    """Nobody signs in by it any more, who has is signed out, and keys end that were made so; links go. Raises NotFound."""
+    """Nobody signs in by it any more, who has is signed out, and keys end that were made so; links go.
+
+    Raises NotFound, Conflict.
+    """
+    in_use.locked(organisation)
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
@@ -253,9 +262,8 @@ def member_connect(
     `asked`: the provider as it was then. What was set meanwhile was not tested. Where single sign-on is required, whoever gets in
     by it alone does not replace their connection: it would be by a password, as connecting always is.
     """
-    organisation = asked.organisation
-    in_use.check(organisation)
-    now = clock.now()
+    organisation, now = asked.organisation, clock.now()
+    in_use.locked(organisation)
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     membership = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
     if provider is None or membership is None:
@@ -287,6 +295,7 @@ def invited_join(*, asked: SsoProvider, begun: Begun, identity: Identity, clock:
     invitation as well), Forbidden, and Conflict: where there is an account with the address it is entered on no provider's word.
     """
     organisation = asked.organisation
+    in_use.locked(organisation)
     provider = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if provider is None or not provider.is_on:
         raise NotFound("this organisation has no single sign-on")
@@ -338,7 +347,11 @@ def _connected(organisation: Organisation, user: User, subject: str, clock: Cloc
 
 @transaction.atomic
 def member_disconnect(*, organisation: Organisation, user: User) -> None:
-    """The provider signs this member in no more; sessions that it has begun end, and keys made in them. Raises NotFound."""
+    """The provider signs this member in no more; sessions that it has begun end, and keys made in them.
+
+    Raises NotFound, Conflict.
+    """
+    in_use.locked(organisation)
     _members_hold(organisation, user=user)
     if not SsoLink.objects.for_organisation(organisation).filter(membership__user=user).delete()[0]:
         raise NotFound("you are not connected")
@@ -348,7 +361,15 @@ def member_disconnect(*, organisation: Organisation, user: User) -> None:
 
 @transaction.atomic
 def member_signed_in(*, provider: SsoProvider, subject: str, clock: Clock = SYSTEM_CLOCK) -> SsoLink:
-    """Whose sign-in it is; keys that were made so are good for longer. Raises Forbidden: nobody has connected that account."""
+    """Whose sign-in it is; keys that were made so are good for longer. Raises Forbidden: nobody has connected that account.
+
+    `provider`: as it was when it was asked who this is, which takes seconds. Raises Conflict where an owner has changed it since,
+    or put it out of force, or the organisation is being deleted: what that has ended would begin anew.
+    """
+    in_use.locked(provider.organisation)
+    held = SsoProvider.objects.for_organisation(provider.organisation).select_for_update().first()
+    if held is None or not held.is_on or _said(held) != _said(provider):
+        raise Conflict("single sign-on was changed meanwhile: begin anew", code="sso_changed")
     rows = SsoLink.objects.for_organisation(provider.organisation).select_related("membership__user")
     link = rows.filter(
         issuer=provider.issuer,

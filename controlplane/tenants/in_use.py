@@ -1,7 +1,12 @@
 """Whether an organisation is in use: one that is marked for deletion is closed to everybody, and nothing of it is changed.
 
 Whoever comes is refused where they are known by a key or a session. A request that was let in just before the mark was set is
-refused here: what could be in the way of a deletion, or would give somebody a way in, is written under this lock.
+refused here: what could be in the way of a deletion, or would give somebody a way in, is written under this lock. Keys alone are
+not: they are refused whenever they were made.
+
+Who needs several locks of an organisation takes them in this order, or two of them wait for each other: the organisation, its
+provider of single sign-on, memberships, links to the provider, keys. Under the organisation's lock memberships may be locked one
+by one; whoever does not have it locks one of each organisation, those of several by `pk`. A purchase has its own rows before it.
 """
 
 from __future__ import annotations

@@ -124,6 +124,8 @@ def member_remove(*, organisation: Organisation, actor: str, membership_id: int)
     membership = _membership(organisation, membership_id)
     _keep_an_owner(organisation, membership)
     invitations_end(organisation=organisation, actor=actor, membership=membership)
+    # Before what goes with the row: whoever ends a connection, or makes a key, has locked the member first, too.
+    list(Membership.objects.select_for_update().filter(pk=membership.pk).values_list("pk"))
     membership.delete()
     _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
     return membership

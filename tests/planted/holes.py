@@ -404,6 +404,22 @@ HOLES: tuple[Hole, ...] = (
         ("tests/controlplane/sso/test_invited.py", "-k", "where_no_mail_is_sent"),
     ),
     Hole(
+        "sign-in-meanwhile",
+        "Whoever is on the way to the provider is signed in, though an owner has put it out of force meanwhile.",
+        "controlplane/sso/services.py",
+        "    if held is None or not held.is_on or _said(held) != _said(provider):\n",
+        "    if held is None:\n",
+        ("tests/controlplane/sso/test_meanwhile.py", "-k", "comes_back_after_that"),
+    ),
+    Hole(
+        "left-to-whom-it-keeps-out",
+        "An organisation is handed over to somebody whom its own single sign-on keeps out.",
+        "controlplane/organisations/ownership.py",
+        "    if rule is not None and steps_down and not owners_getting_in(rule):\n",
+        "    if False and rule is not None and steps_down and not owners_getting_in(rule):\n",
+        ("tests/controlplane/organisations/test_names_and_owners.py", "-k", "keeps_out"),
+    ),
+    Hole(
         "connected-by-password",
         "Whoever knows a member's password connects another account in place of theirs, where single sign-on is required.",
         "controlplane/sso/services.py",

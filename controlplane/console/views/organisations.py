@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import custom_roles
@@ -19,6 +20,7 @@ from controlplane.core.errors import NotFound, SluiceError
 from controlplane.organisations import deletion as ends
 from controlplane.organisations import ownership
 from controlplane.organisations.obstacles import obstacles
+from controlplane.sso.selectors import owners_without, rule_of
 from controlplane.tenants.models import Organisation, Role
 from controlplane.tenants.selectors import member_list
 
@@ -53,8 +55,12 @@ def settings(request: HttpRequest, caller: Caller) -> HttpResponse:
         except SluiceError as error:
             bound.refuse(error)
         else:
+            if does == TRANSFER and transfer.wanted():  # who steps down may have a role that does not open this page
+                return redirect(reverse("console:home", query={"organisation": organisation.id}))
             return redirect("console:organisation_settings", organisation.id)
-    context = {"form": form, "transfer": transfer, "owners": _owners(organisation)}
+    rule = rule_of(organisation) if caller.may_manage else None
+    context = {"form": form, "transfer": transfer, "owners": _owners(organisation), "rule": rule}
+    context["owners_without"] = owners_without(rule) if rule is not None else []
     status = 422 if bound is not None and bound.errors else 200
     return render(request, "console/organisation_settings.html", context, status=status)
 

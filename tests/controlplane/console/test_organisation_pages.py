@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from django.urls import reverse
 
+import controlplane.urls  # noqa: F401  # it knows the converters that the console routes use
+from controlplane.accounts.models import User
 from controlplane.console import urls
 from controlplane.console.single_sign_on import MARK
 from controlplane.core.models import Operation
@@ -67,8 +69,26 @@ def test_an_owner_hands_it_over_and_steps_down(at_alice, at_bob):
 
 def test_or_takes_a_role_of_the_organisations_own(at_alice, bob):
     role = custom_role_row(at_alice.organisation)
-    at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": role.id})
+    page = at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": role.id}, follow=True)
+    assert page.status_code == 200, "they come to a page that their role opens"
+    assert "bob@example.com is an owner now" in text_of(page)
     assert Membership.objects.get(user=at_alice.user).custom_role_id == role.id
+
+
+def test_where_single_sign_on_is_required_the_page_says_who_gets_in_without_it(at_alice, bob):
+    assert "Single sign-on is required here" not in text_of(at_alice.get("settings"))
+    provider = provider_row(at_alice.organisation)
+    provider.is_on = provider.is_required = True
+    provider.required_at = LONG_AGO
+    provider.save()
+    User.objects.filter(pk=at_alice.user.pk).update(second_factor_at=LONG_AGO)
+    page = text_of(at_alice.get("settings"))
+    assert "Single sign-on is required here" in page
+    assert "Owners who get in without the provider: alice@example.com" in page
+    page = at_alice.post("settings", {"do": "transfer", "email": "bob@example.com", "step_down": "member"})
+    assert page.status_code == 422
+    assert "single sign-on" in problem_beside(page, "email")
+    assert owners(at_alice.organisation) == ["alice@example.com"]
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,19 @@ def test_a_key_that_would_be_refused_anyway_is_not_told_of_it(alice):
     problem(expired.get("/api/v1/me"), 401, "api_key_expired")
 
 
+def test_a_key_that_sleeps_is_told_of_the_deletion_first(alice):
+    """To sign in by the provider, which is what a sleeping key is told otherwise, leads nowhere while it is marked."""
+    rows = ApiKey.objects.for_organisation(alice.organisation)
+    rows.update(sso_until=LONG_AGO)
+    problem(alice.api.get("/api/v1/me"), 401, "sso_key_asleep")
+    rows.update(sso_until=None)
+    marked(alice)
+    rows.update(sso_until=LONG_AGO)
+    problem(alice.api.get("/api/v1/me"), 401, "organisation_deleting")
+    rows.update(addresses=["10.0.0.0/8"])
+    problem(alice.api.get("/api/v1/me"), 403, "address_not_allowed")
+
+
 def test_nobody_is_told_that_a_key_of_it_expires(alice, mails):
     now = SYSTEM_CLOCK.now()
     made(alice, expires_at=now + timedelta(days=8))

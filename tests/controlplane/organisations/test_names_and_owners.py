@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from controlplane.accounts import services as accounts
@@ -12,11 +14,13 @@ from controlplane.core.errors import Conflict, Forbidden, NotFound, Unauthentica
 from controlplane.core.models import AuditEntry
 from controlplane.mail.outbox import send_due
 from controlplane.organisations import ownership
+from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.tenants import invitations
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Invitation, Membership, Organisation, Role
 from tests.controlplane.conftest import client_of
 from tests.controlplane.rows import custom_role_row, service_account_row
+from tests.controlplane.sso.rows import provider_row
 from tests.controlplane.test_instances_api import problem
 from tests.controlplane.test_limited_keys import made
 
@@ -161,6 +165,86 @@ def test_to_whom_it_is_handed_over_can_act(alice, bob, mails):
     assert owners(alice.organisation) == ["alice@example.com"]
     User.objects.filter(pk=bob.user.pk).update(second_factor_at=now)
     assert handed_over(alice, bob, step_down_to="member").status_code == 200
+
+
+# --- handing over where single sign-on is required ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def required(alice):
+    """Since this moment; alice had a second factor a day before."""
+    now = SYSTEM_CLOCK.now()
+    provider = provider_row(alice.organisation)
+    provider.is_on = provider.is_required = True
+    provider.required_at = now
+    provider.save()
+    User.objects.filter(pk=alice.user.pk).update(second_factor_at=now - timedelta(days=1))
+    return provider
+
+
+def connected(person, provider, **other):
+    row = {"organisation": person.organisation, "issuer": provider.issuer, "subject": person.user.email}
+    SsoLink(**(row | other), membership=membership(person), created_at=SYSTEM_CLOCK.now()).save(force_insert=True)
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+def test_an_organisation_is_not_left_to_whom_its_single_sign_on_keeps_out(alice, bob, required, is_dry):
+    to = at(alice, "/transfer") + ("?dry_run=true" if is_dry else "")
+    for role in ("member", "viewer"):
+        answer = alice.api.post(to, {"member_id": membership(bob).pk, "step_down_to": role})
+        assert "single sign-on" in problem(answer, 409, "member_cannot_act")["detail"]
+    assert owners(alice.organisation) == ["alice@example.com"]
+    assert audited(alice.organisation, "organisation.transfer") == []
+    assert handed_over(alice, bob).status_code == 200, "alice goes on, and gets in"
+    problem(handed_over(alice, bob, step_down_to="viewer"), 409, "member_cannot_act")
+    assert owners(alice.organisation) == ["alice@example.com", "bob@example.com"]
+
+
+def test_a_connection_to_the_provider_of_before_or_of_an_operator_is_none(alice, bob, required):
+    connected(bob, required, issuer="https://before.example.com")
+    problem(handed_over(alice, bob, step_down_to="member"), 409, "member_cannot_act")
+    SsoLink.objects.for_organisation(alice.organisation).update(issuer=required.issuer)
+    User.objects.filter(pk=bob.user.pk).update(is_staff=True)
+    problem(handed_over(alice, bob, step_down_to="member"), 409, "member_cannot_act")
+
+
+def test_it_is_left_to_who_is_connected_or_gets_in_without_or_beside_an_owner_who_does(
+    alice, bob, viewer, required, mails
+):
+    connected(bob, required)
+    assert handed_over(alice, bob, step_down_to="member").status_code == 200
+    assert owners(alice.organisation) == ["bob@example.com"]
+    assert handed_over(bob, viewer).status_code == 200
+    assert handed_over(bob, viewer, step_down_to="member").status_code == 409, (
+        "vera does not get in, and bob is the last"
+    )
+    User.objects.filter(pk=viewer.user.pk).update(second_factor_at=required.required_at)
+    assert handed_over(bob, viewer, step_down_to="member").status_code == 200
+
+
+def test_a_second_factor_that_is_younger_than_the_rule_is_no_way_in_here_either(alice, bob, required):
+    User.objects.filter(pk=bob.user.pk).update(second_factor_at=required.required_at + timedelta(seconds=1))
+    problem(handed_over(alice, bob, step_down_to="member"), 409, "member_cannot_act")
+    User.objects.filter(pk=bob.user.pk).update(second_factor_at=required.required_at)
+    assert handed_over(alice, bob, step_down_to="member").status_code == 200
+
+
+@pytest.mark.parametrize("state", [{"is_on": False, "is_required": False, "required_at": None}, {"is_required": False}])
+def test_where_it_is_not_required_nobody_is_asked_for_a_connection(alice, bob, required, state):
+    SsoProvider.objects.for_organisation(alice.organisation).update(**state)
+    assert handed_over(alice, bob, step_down_to="member").status_code == 200
+
+
+@pytest.mark.parametrize("has_way", [False, True])
+def test_both_are_told_where_no_owner_gets_in_without_the_provider_then(alice, bob, required, mails, has_way):
+    connected(bob, required)
+    if has_way:
+        User.objects.filter(pk=bob.user.pk).update(second_factor_at=required.required_at)
+    assert handed_over(alice, bob, step_down_to="member").status_code == 200
+    send_due()
+    told = {mail["To"]: " ".join(mail.get_content().split()) for mail in mails.mails}
+    for address in ("alice@example.com", "bob@example.com"):
+        assert ("no owner gets in without the provider" in told[address]) == (not has_way)
 
 
 def test_both_are_told_and_the_name_stands_only_where_the_address_is_known(alice, bob, mails):

@@ -90,6 +90,16 @@ def test_owners_see_who_gets_in_without_the_provider(in_force, at_alice, alice, 
     assert "No owner gets in without the provider" in text_of(by_sso.get(page(alice)))
 
 
+def test_a_rule_without_a_moment_lets_no_owner_in_and_nobody_is_told_otherwise(in_force, at_alice, alice, time):
+    """A process of the release before requires it, while an upgrade is under way: it writes no moment."""
+    with_factor_since(alice, time.now - DAY)
+    SsoProvider.objects.unscoped("a test").update(is_required=True, required_at=None)
+    assert not is_in(at_alice.client, alice.organisation)
+    assert alice.api.get("/api/v1/sso").json()["owners_without"] == []
+    assert alice.api.patch("/api/v1/sso", {"required": True}).json()["owners_without"] == ["alice@example.com"]
+    assert is_in(at_alice.client, alice.organisation), "said again, it has one"
+
+
 def test_whoever_does_not_manage_is_not_told_which_owners(in_force, at_bob, bob, alice, time):
     with_factor_since(alice, time.now - DAY)
     assert "alice@example.com" not in text_of(at_bob.client.get(page(bob)))
