@@ -78,7 +78,7 @@ def test_a_message_is_not_written(ok, instance, admin):
     assert ok("message", "list", instance.name, "orders", "-o", "json").json["items"] == []
 
 
-WITHOUT = {"access check", "access issuer refresh", "access user password", "bill verify"}
+WITHOUT = {"access check", "access issuer refresh", "access user password", "bill verify", "organisation rename"}
 """Their calls have none (tests/controlplane/test_rehearsals.py)."""
 
 
