@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import SCREENS
+from .conftest import SCREENS, fits
 from .test_accessibility import violations
 
 pytestmark = pytest.mark.timeout(180)
@@ -46,8 +46,7 @@ def test_finding_a_client_and_letting_in_an_address(open_page, console, screen, 
     users = page.get_by_role("region", name="Who produces and consumes")
     expect(users.get_by_role("row", name=re.compile("^billing-1"))).to_contain_text("1 MiB/s")
     found += violations(page, "topic")
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide <= 0
+    assert fits(page)
     assert found == []
 
     page.goto(console.address(f"{one}/access"))  # as it was, for whoever comes next
