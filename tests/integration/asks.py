@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -104,8 +105,8 @@ class Ask:
 
 
 def batch(value: bytes = b"v", count: int = 1, **producer: int) -> bytes:
-    """A record batch of equal values."""
-    return bytes(build_batch([Record(b"k", value)] * count, now_ms=1_700_000_000_000, **producer))
+    """A record batch of equal values, written now: an older one would go with retention in the middle of a test."""
+    return bytes(build_batch([Record(b"k", value)] * count, now_ms=int(time.time() * 1000), **producer))
 
 
 def produce(topic: str, records: bytes | None = None, *, acks: int = -1, partition: int = 0) -> ProduceRequest:

@@ -92,7 +92,7 @@ def stamped(tenant, rows):
 
 
 def test_a_topic_is_looked_through_from_either_end_from_an_offset_and_from_a_time(tenant, at):
-    create_topic(tenant, TOPIC, partitions=2)
+    create_topic(tenant, TOPIC, partitions=2, retention_ms="-1")  # its records are years old
     rows = [(n % 2, 1_700_000_000_000 + n, f"k{n % 3}".encode(), f"value {n}".encode()) for n in range(10)]
     stamped(tenant, rows)
     here = at(tenant)
