@@ -55,7 +55,8 @@ venv:
 venv-develop:
 	@$(BOOTSTRAP) develop
 
-up: venv
+up:
+	@$(BOOTSTRAP) product $(PORT) $(CLUSTERS)
 	@exec $(RUN) manage.py up --port $(PORT) --clusters $(CLUSTERS)
 
 demo: venv-develop

@@ -1,7 +1,7 @@
 """The local stack: `manage.py up` starts, watches and stops every process of Sluice on one machine.
 
 bootstrap                  from a bare Python to the virtual environment
-layout config              folders and ports; the files that the processes read
+layout ports config        folders and ports; which ports are free; the files that the processes read
 plan                       which programs make a stack, and how each shows that it is ready
 copying                    the database as it was before a new release changes it
 run                        what `manage.py up` does, told in order

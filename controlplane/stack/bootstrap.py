@@ -1,10 +1,12 @@
-"""From a bare Python to the virtual environment: `python3 -I controlplane/stack/bootstrap.py product|develop`.
+"""From a bare Python to the virtual environment: `python3 -I controlplane/stack/bootstrap.py product|develop [PORT CLUSTERS]`.
 
 Makes `.venv` and installs the pinned, hashed requirements into it, with uv when it is on PATH and else with pip. A
 stamp in `.venv` holds the digest of what was installed and is written last: while the pins stay the same the second run
-does nothing, and after an interrupted one everything is looked at again (what is installed already is kept).
+does nothing, and after an interrupted one everything is looked at again (what is installed already is kept). With the port and
+the number of clusters of a stack that is to be started it looks first whether that could start: nobody shall wait for an
+installation to hear that a port is taken.
 
-Standard library only, one file, and no import of the project: nothing else exists yet.
+Standard library only, and of the project only what needs no more (`ports`): nothing else exists yet.
 """
 
 import hashlib
@@ -24,14 +26,17 @@ SETS = {"product": ("redis.txt", "product.txt"), "develop": ("redis.txt", "produ
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 
-def main(wanted: str) -> int:
-    """Make `.venv` hold the requirements of one set; the exit status."""
+def main(wanted: str, port: str = "", clusters: str = "1") -> int:
+    """Make `.venv` hold the requirements of one set, unless the stack that is to be started cannot; the exit status."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         found = ".".join(map(str, sys.version_info[:2]))
         say(f"Sluice needs Python 3.11 to 3.13, and {sys.executable} is {found}: `make PYTHON=python3.12 ...` chooses.")
         return 1
     if is_installed(wanted):
         return 0
+    if port and (problem := port_problem(port, clusters)):
+        say(problem)
+        return 1
     began = time.monotonic()
     try:
         make_venv()
@@ -51,6 +56,22 @@ def is_installed(wanted: str) -> bool:
     """Whether this set, or a larger one, is installed from the present pins."""
     larger = [name for name, files in SETS.items() if set(SETS[wanted]) <= set(files)]
     return PYTHON.exists() and any(stamp(name).exists() and stamp(name).read_text() == digest(name) for name in larger)
+
+
+def port_problem(port: str, clusters: str) -> "str | None":
+    """Why a stack could not have its ports; None: it can."""
+    if not (port.isdecimal() and clusters.isdecimal()):
+        return f"PORT and CLUSTERS must be whole numbers, and are {port!r} and {clusters!r}."
+    if str(PROJECT) not in sys.path:
+        sys.path.insert(0, str(PROJECT))
+    from controlplane.stack import ports  # noqa: PLC0415 - this file is run by its path, without the project's folder
+    from controlplane.stack.layout import Layout  # noqa: PLC0415 - the same
+
+    try:
+        layout = Layout.of(int(port), None, int(clusters))
+    except ValueError as problem:
+        return str(problem)
+    return ports.problem(layout, ports.own_stores(os.environ))
 
 
 def make_venv() -> None:
@@ -118,4 +139,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

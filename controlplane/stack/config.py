@@ -21,6 +21,7 @@ from controlplane.env import zookeeper_table
 from controlplane.sealing.keyring import drawn
 from controlplane.stack import metering
 from controlplane.stack.layout import CLUSTERS, HOST, Layout
+from controlplane.stack.ports import own_stores
 from quota.contracts import identity
 from quota.contracts.identity import METERING, Keys
 from quota.contracts.internal_security import InternalSecurity
@@ -57,13 +58,12 @@ class Stores:
                 "ZOOKEEPER_HOSTS must end with a chroot, such as /sluice, where there are several CLUSTERS."
             )
         redis_url = environment.get("REDIS_URL", "")
-        own = {name for name, theirs in (("zookeeper", hosts), ("redis", redis_url)) if not theirs}
         return cls(
             zookeeper=zookeeper,
             chroot=slash + path,
             redis_url=redis_url or f"redis://{HOST}:{layout.redis_port}/0",
             database_url=environment.get("DATABASE_URL") or f"sqlite:///{layout.directory}/db.sqlite3",
-            own=frozenset(own),
+            own=own_stores(environment),
             zookeeper_access=zookeeper_table(environment),
         )
 

@@ -36,19 +36,6 @@ def programs(layout: Layout, stores: Stores) -> tuple[Program, ...]:
     return (*_stores(layout, stores), *_clusters(layout, stores), *_control(layout, stores))
 
 
-def own_ports(layout: Layout, stores: Stores) -> dict[int, str]:
-    """The ports that must be free before the start, each with the process that wants it."""
-    ports = {layout.base: "the console"}
-    if "zookeeper" in stores.own:
-        ports |= {layout.zookeeper_port_of(cluster): "ZooKeeper" for cluster in layout.numbers}
-    if "redis" in stores.own:
-        ports[layout.redis_port] = "Redis"
-    ports |= {layout.broker_port(broker): f"broker {broker}" for broker in layout.brokers}
-    for master in layout.masters:
-        ports |= {layout.report_port(master): f"master {master}", layout.master_http_port(master): f"master {master}"}
-    return ports
-
-
 def _stores(layout: Layout, stores: Stores) -> Iterator[Program]:
     for cluster in layout.numbers if "zookeeper" in stores.own else ():
         port = layout.zookeeper_port_of(cluster)

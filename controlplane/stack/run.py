@@ -11,15 +11,14 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from controlplane.java import JavaNotFoundError
-from controlplane.stack import config, plan, report
-from controlplane.stack.layout import HIGHEST_BASE, HOST, LOWEST_BASE, SPAN, Layout
+from controlplane.stack import config, plan, ports, report
+from controlplane.stack.layout import Layout
 from controlplane.stack.redis import RedisNotFoundError
 from controlplane.stack.supervisor import StartError, StopRequested, Supervisor
 
@@ -42,7 +41,8 @@ def _run_locked(layout: Layout, lock_fd: int) -> int:
     began = time.monotonic()
     layout.stack_file.unlink(missing_ok=True)  # a supervisor that was killed could not
     stores = config.Stores.of(layout, os.environ)
-    _check_ports(layout, stores)
+    if problem := ports.problem(layout, stores.own):
+        raise StartError(problem)
     config.give_secrets(layout, config.ensure_secrets(layout.secrets_file))
     config.ensure_encryption_keys(layout)
     config.give_certificates(layout)
@@ -123,23 +123,3 @@ def _alive(pid: str) -> bool:
         return Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (OSError, ValueError):
         return False
-
-
-def _check_ports(layout: Layout, stores: config.Stores) -> None:
-    for port, owner in sorted(plan.own_ports(layout, stores).items()):
-        if not _is_free(port):
-            other = layout.base + SPAN if layout.base + SPAN <= HIGHEST_BASE else LOWEST_BASE
-            raise StartError(
-                f"port {port}, which {owner} needs, is taken by another program: stop that one, "
-                f"or move the whole stack with `make up PORT={other}`."
-            )
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True

@@ -1,11 +1,13 @@
 """When `make` installs, and when it has nothing to do."""
 
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from controlplane.stack import bootstrap
+from tests.support.ports import free_block
 
 
 @pytest.fixture
@@ -94,3 +96,39 @@ def test_a_python_that_is_too_old_or_too_new_is_one_sentence(monkeypatch, capsys
     assert out.startswith("sluice: Sluice needs Python 3.11 to 3.13, and ")
     assert sys.executable in out
     assert runs == []
+
+
+class TestAStackThatIsToBeStarted:
+    """`bootstrap.py product PORT CLUSTERS`: what would keep it from starting is said before anything is installed."""
+
+    def test_nothing_is_installed_where_a_port_of_it_is_taken(self, runs, capsys):
+        base = free_block(100)
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", base + 2))
+            other.listen()
+            assert bootstrap.main("product", str(base), "1") == 1
+        assert f"port {base + 2}, which Redis needs, is taken by another program" in capsys.readouterr().out
+        assert runs == []
+
+    def test_a_port_of_what_the_user_brings_is_not_asked_for(self, runs, monkeypatch):
+        monkeypatch.setenv("REDIS_URL", "redis://elsewhere:6379/0")
+        base = free_block(100)
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", base + 2))
+            other.listen()
+            assert bootstrap.main("product", str(base), "1") == 0
+
+    @pytest.mark.parametrize(("port", "clusters"), [("abc", "1"), ("-1", "1"), ("99999", "1"), ("24000", "9")])
+    def test_what_is_no_stack_is_one_sentence(self, runs, capsys, port, clusters):
+        assert bootstrap.main("product", port, clusters) == 1
+        assert capsys.readouterr().out.startswith("sluice: ")
+        assert runs == []
+
+    def test_a_bare_python_can_ask(self):
+        """Before the installation there are no packages, and `-I` leaves the project's folder out."""
+        program = f"import runpy; print(runpy.run_path({bootstrap.__file__!r})['port_problem']('abc', '1'))"
+        found = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+        assert found.stdout.startswith("PORT and CLUSTERS must be whole numbers")
+        program = program.replace("abc", str(free_block(100)))
+        found = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+        assert found.stdout == "None\n"

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.env import Environment
 from controlplane.sealing.keyring import Keyring
-from controlplane.stack import plan, report
+from controlplane.stack import plan, ports, report
 from controlplane.stack.config import (
     Stores,
     ensure_encryption_keys,
@@ -51,9 +51,9 @@ def test_the_readme_says_which_base_ports_there_are():
 
 
 def test_every_port_lies_in_the_stacks_own_range_and_below_the_tenants(layout):
-    ports = plan.own_ports(layout, Stores.of(layout, {}))
-    assert len(ports) == 10
-    assert all(24_000 <= port < 24_100 for port in ports)
+    wanted = ports.own_ports(layout, Stores.of(layout, {}).own)
+    assert len(wanted) == 10
+    assert all(24_000 <= port < 24_100 for port in wanted)
     assert layout.tenant_ports == "24100-25999"
 
 
@@ -119,7 +119,7 @@ def test_a_users_own_stores_are_used_and_not_started(layout):
     assert (stores.zookeeper, stores.chroot) == ("zk1:2181,zk2:2181", "/sluice")
     environment = process_environment(layout, stores, {})
     assert {name: environment[name] for name in theirs} == theirs
-    assert {24_001, 24_002}.isdisjoint(plan.own_ports(layout, stores))
+    assert {24_001, 24_002}.isdisjoint(ports.own_ports(layout, stores.own))
 
 
 def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
@@ -288,10 +288,10 @@ class TestTwoClusters:
     @pytest.mark.parametrize("clusters", [2, 3])
     def test_no_port_is_wanted_twice(self, tmp_path, clusters):
         layout = Layout.of(24_000, tmp_path, clusters)
-        ports = plan.own_ports(layout, Stores.of(layout, {}))
+        wanted = ports.own_ports(layout, Stores.of(layout, {}).own)
         # Console and Redis; of each cluster ZooKeeper, three brokers, and two ports of two masters.
-        assert len(ports) == 2 + clusters * 8
-        assert all(24_000 <= port < 24_100 for port in ports)
+        assert len(wanted) == 2 + clusters * 8
+        assert all(24_000 <= port < 24_100 for port in wanted)
 
     def test_each_has_a_zookeeper_of_its_own(self, two):
         write_configuration(two, Stores.of(two, {}))
