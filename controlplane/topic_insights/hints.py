@@ -96,7 +96,11 @@ def _of_readers(known: Known) -> Iterator[Hint]:
         return
     if not known.readers:
         if sum(amount or 0 for amount in known.records or ()):
-            yield Hint("no_group", NOTE, "no consumer group has an offset in it: perhaps nobody reads what is written")
+            yield Hint(
+                "no_group",
+                NOTE,
+                "no consumer group has an offset in it: nobody reads it, or whoever does commits no offsets",
+            )
         return
     for reader in known.readers:
         if reader.lost:

@@ -49,7 +49,7 @@ class TopicForm(ConsoleForm):
         required=False,
         min_value=1,
         max_value=LONGEST_RETENTION_H,
-        help_text="How long records are kept. Empty: the cluster's default of 7 days.",
+        help_text="How long records are kept. Empty: as the cluster has it, 7 days unless its operators chose otherwise.",
     )
     cleanup_policy = forms.ChoiceField(
         label="Cleanup",

@@ -14,8 +14,11 @@ from controlplane.console.views.whitelists import covers
 from controlplane.core.errors import Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
+from controlplane.routes.selectors import route_list
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
@@ -50,10 +53,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         context["away"] = error
     else:
         found = [row for row in connected.connections if _fits(row, search.lower())]
+        routes = route_list(organisation=caller.organisation, instance_id=instance_id) if connected.refused else []
+        lists = {route.key: route.whitelist for route in routes}
         context |= {
             "connected": connected,
             "talking": talking,
-            "refused": [_refused(instance, row) for row in connected.refused[:REFUSED_ROWS]],
+            "refused": [_refused(instance, row, lists) for row in connected.refused[:REFUSED_ROWS]],
             "refused_more": connected.other_refused + sum(row.count for row in connected.refused[REFUSED_ROWS:]),
             "listing": listing(request, found, search=search, size=CONNECTION_ROWS),
             "total": _total(connected),
@@ -91,11 +96,17 @@ def _fits(row: ConnectionView, search: str) -> bool:
     return any(search in text.lower() for text in said)
 
 
-def _refused(instance: Instance, row: RefusedView) -> dict[str, Any]:
-    """With what can be done about it: an address that the instance's own list lets in was refused by the route's."""
-    by_list = row.reason == _WHITELIST
-    is_listed = by_list and covers(instance.whitelist, row.address)
-    return {"row": row, "can_be_added": by_list and not is_listed, "by_route": is_listed}
+def _refused(instance: Instance, row: RefusedView, lists: Mapping[str, list[str] | None]) -> dict[str, Any]:
+    """With what can be done about it. `lists` are the routes' own; None, or no route: the instance's list alone.
+
+    What is told are refusals since the brokers started: an address may have been let in meanwhile.
+    """
+    if row.reason != _WHITELIST:
+        return {"row": row}
+    own = lists.get(row.route_id)
+    is_listed = covers(instance.whitelist, row.address)
+    by_route = is_listed and own is not None and not covers(own, row.address)
+    return {"row": row, "can_be_added": not is_listed, "by_route": by_route, "let_in": is_listed and not by_route}
 
 
 def _total(connected: Connected) -> dict[str, float]:

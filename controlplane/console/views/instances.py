@@ -33,6 +33,7 @@ from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
+from controlplane.core import origin
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.core.models import OperationState
@@ -104,7 +105,7 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
             form.refuse(error)
         else:
             return redirect("console:instance", caller.organisation.id, instance.id)
-    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), **_estimate(caller, form, form.initial)}
+    context = {"form": form, "address": origin.address_of(request), **_estimate(caller, form, form.initial)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.instances.models import Route
 from tests.controlplane.connections.conftest import connection, hers, refused, rest  # noqa: F401  # hers is a fixture
 
 from .conftest import text_of
@@ -118,10 +119,29 @@ def test_an_address_that_was_refused_is_put_on_the_whitelist(at_alice, at, hers,
 
 
 def test_one_that_the_route_alone_refuses_leads_to_the_route(at_alice, at, hers):  # noqa: F811
+    Route.objects.unscoped("a test").filter(instance_id=hers.instance_id, key="default").update(
+        whitelist=["127.0.0.8/32"]
+    )
     hers.say(1, refused=(refused("127.0.0.9"), refused("127.0.0.8", "sasl")))
     page = at_alice.get(f"{at}/connections").content.decode()
     assert page.count("The route's own list") == 1
     assert 'name="address"' not in page
+
+
+@pytest.mark.parametrize("own_list", [None, ["127.0.0.0/8"]])
+def test_one_that_was_let_in_since_is_said_to_be(at_alice, at, hers, own_list):  # noqa: F811
+    """Refusals are told since the brokers started; the list may be another by now."""
+    Route.objects.unscoped("a test").filter(instance_id=hers.instance_id, key="default").update(whitelist=own_list)
+    hers.say(1, refused=(refused("127.0.0.9"),))
+    page = at_alice.get(f"{at}/connections").content.decode()
+    assert "Let in now" in page
+    assert "The route's own list" not in page
+
+
+def test_while_brokers_do_not_answer_nobody_is_said_to_be_alone(at_alice, at, hers):  # noqa: F811
+    hers.say(1)
+    hers.door.away.add(2)
+    assert "Nobody is connected to the brokers that answered" in text_of(at_alice.get(f"{at}/connections"))
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "10.0.0.0/8", "127.0.0.1"])

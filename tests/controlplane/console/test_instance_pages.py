@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -485,3 +486,13 @@ def test_a_moment_that_cannot_be_is_said_beside_it(at_alice, instance, typed, sa
     page = at_alice.post(f"instances/{instance.id}/settings", asked)
     assert (page.status_code, problem_beside(page, "at")) == (422, said)
     assert not ScheduledChange.objects.for_organisation(at_alice.organisation).exists()
+
+
+def test_whoever_makes_an_instance_behind_a_proxy_is_told_their_own_address(at_alice, settings):
+    """What is told here is what people put on the whitelist: the proxy's address would lock them out."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, tls=True)
+    page = at_alice.get(
+        "instances/new", REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.9, 192.0.2.7", secure=True
+    )
+    assert "192.0.2.7" in text_of(page)
+    assert "10.0.0.1" not in text_of(page)
