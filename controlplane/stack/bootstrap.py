@@ -33,6 +33,7 @@ def main(wanted: str, port: str = "", clusters: str = "1") -> int:
         say(f"Sluice needs Python 3.11 to 3.13, and {sys.executable} is {found}: `make PYTHON=python3.12 ...` chooses.")
         return 1
     if is_installed(wanted):
+        write_program()
         return 0
     if port and (problem := port_problem(port, clusters)):
         say(problem)
@@ -47,6 +48,7 @@ def main(wanted: str, port: str = "", clusters: str = "1") -> int:
         what = " ".join(map(str, error.cmd[:5]))
         say(f"`{what} ...` failed, with the words above. The same command again goes on from here.")
         return 1
+    write_program()
     stamp(wanted).write_text(digest(wanted))
     say(f"installed in {time.monotonic() - began:.0f} s")
     return 0
@@ -98,6 +100,17 @@ def install(pins: Path, *options: str) -> None:
     # uv brings certificates of its own and would not know those of a company's proxy; the two names are old and new.
     environment = {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true", **os.environ}
     subprocess.run([*command, *options, "--require-hashes", "--requirement", str(pins)], check=True, env=environment)
+
+
+def write_program() -> None:
+    """`.venv/bin/sluice`, the command line, which runs from any folder."""
+    program = VENV / "bin" / "sluice"
+    text = f"""#!/bin/sh
+exec env PYTHONPATH="{PROJECT}" "{PYTHON}" -m controlplane.cli "$@"
+"""
+    if not program.exists() or program.read_text() != text:
+        program.write_text(text)
+        program.chmod(0o755)
 
 
 def brings_redis() -> bool:

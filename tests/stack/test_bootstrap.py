@@ -98,6 +98,23 @@ def test_a_python_that_is_too_old_or_too_new_is_one_sentence(monkeypatch, capsys
     assert runs == []
 
 
+def test_the_command_line_is_a_program_that_runs_from_any_folder(tmp_path):
+    """Of this project: `make` has written it, with the environment that these tests run in."""
+    bootstrap.write_program()
+    program = bootstrap.VENV / "bin" / "sluice"
+    found = subprocess.run([program, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "Usage: sluice" in found.stdout
+
+
+def test_the_program_is_written_again_where_the_project_was_moved(runs, project):
+    bootstrap.main("product")
+    program = project / ".venv" / "bin" / "sluice"
+    program.write_text("of another folder")
+    bootstrap.main("product")
+    assert str(project) in program.read_text()
+    assert program.stat().st_mode & 0o111
+
+
 class TestAStackThatIsToBeStarted:
     """`bootstrap.py product PORT CLUSTERS`: what would keep it from starting is said before anything is installed."""
 
