@@ -6,8 +6,10 @@ import os
 
 from django.core.asgi import get_asgi_application
 
+from controlplane.core.charset import asgi_in_utf8
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-application = get_asgi_application()
+application = asgi_in_utf8(get_asgi_application())
 
 from controlplane.sealing import installed  # noqa: E402  # it needs settings
 

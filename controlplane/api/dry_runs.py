@@ -135,8 +135,14 @@ def is_rehearsed(view: object, method: str | None) -> bool:
 
 
 def refuse_unknown(request: Request, view: object) -> None:
-    """Of a change that has no dry run. Raises Invalid. A method that there is not at all has another answer, 405."""
+    """Of a change that has no dry run, or another spelling of the name. Raises Invalid: nobody shall find the change made.
+
+    A method that there is not at all has another answer, 405.
+    """
     is_there = hasattr(view, (request.method or "").lower())
+    for name in request.query_params:
+        if is_there and name != NAME and "".join(filter(str.isalpha, name.lower())) == "dryrun":
+            raise Invalid.field(name, f"unknown parameter, did you mean `{NAME}`? Nothing was changed")
     if is_there and NAME in request.query_params and not has_one(view, request.method):
         raise Invalid.field(NAME, "this call has no dry run; nothing was changed")
 

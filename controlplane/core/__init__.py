@@ -7,6 +7,7 @@ scope           keeps tenants' data apart: a query says whose data it wants, or 
 audit origin    one row per change that a person asked for; where a request comes from, and its id
 audit_chain audit_sealing   these rows as a chain that shows what was changed (the first is pure)
 audit_file      they as CSV
+charset         requests are read as UTF-8
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to

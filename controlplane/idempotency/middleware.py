@@ -1,6 +1,7 @@
 """Around every mutating call of REST that carries an `Idempotency-Key`. Whoever may not make a call may not repeat it either.
 
-The role and the limits of the key are looked at here as they are behind: a viewer's call goes on to be refused. An answer that
+The role and the limits of the key are looked at here as they are behind: a viewer's call goes on to be refused. What only a
+view knows (that owners alone may make the call) is not: so an answer is for the role in which the call was made. An answer that
 forbids to be stored (`Cache-Control: no-store`) holds a secret, and is not kept. A dry run does nothing that could be done twice,
 and keeps no key.
 """

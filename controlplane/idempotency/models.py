@@ -18,6 +18,7 @@ class RepeatableCall(models.Model):
     service_account = models.ForeignKey("accounts.ServiceAccount", models.CASCADE, null=True, related_name="+")
     key = models.CharField(max_length=64)  # SHA-256 of it
     request = models.CharField(max_length=64)  # SHA-256 of method, address and body
+    role = models.CharField(max_length=64, default="")  # what the caller was then; empty: not kept yet
     status = models.PositiveSmallIntegerField(null=True)  # of the answer; null: under way, or its server died
     body = models.TextField(default="")
     is_kept = models.BooleanField(default=True)  # the body; a secret is not

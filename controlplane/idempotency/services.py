@@ -64,7 +64,8 @@ def call_begin(*, caller: Caller, key: str, request: str, clock: Clock = SYSTEM_
     rows.filter(created_at__lt=now - KEPT).delete()
     found = rows.first()
     if found is None:
-        claim = RepeatableCall(organisation=caller.organisation, **whose, key=key, request=request, created_at=now)
+        row = {"key": key, "request": request, "role": role_of(caller), "created_at": now}
+        claim = RepeatableCall(organisation=caller.organisation, **whose, **row)
         try:
             with transaction.atomic():
                 claim.save(force_insert=True)
@@ -74,12 +75,22 @@ def call_begin(*, caller: Caller, key: str, request: str, clock: Clock = SYSTEM_
             return claim
     if found is None:
         raise _under_way()  # it was given back this moment
-    return _repeated(found, request, clock)
+    return _repeated(found, request, role_of(caller), clock)
 
 
-def _repeated(found: RepeatableCall, request: str, clock: Clock) -> Answer:
+def role_of(caller: Caller) -> str:
+    """What decides, beside the limits of a key, which calls are allowed."""
+    return str(caller.role) if caller.custom_role is None else caller.custom_role.pk
+
+
+def _repeated(found: RepeatableCall, request: str, role: str, clock: Clock) -> Answer:
     if found.request != request:
         raise Conflict("this Idempotency-Key was used for another request", code="idempotency_key_reused")
+    if found.role not in {"", role}:  # the answer was for whoever had that role; made again, it could be done twice
+        raise Conflict(
+            "the first call with this Idempotency-Key was made in another role than you have now: look what became of it",
+            code="idempotency_other_role",
+        )
     if found.status is None:
         if clock.now() - found.created_at < UNDER_WAY_AT_MOST:
             raise _under_way()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -49,6 +50,8 @@ from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, flows_get
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest
 
     from controlplane.accounts.selectors import Caller
@@ -225,7 +228,8 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
     first = {f"window_{name}": value for name, value in (window or {"hour_utc": 3, "length_hours": 2}).items()}
     form = InstanceChangeForm(request.POST or None, initial={**now, **first})
     if request.method == "POST" and form.is_valid():
-        changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
+        shown = _shown(request, now)
+        changes = {name: form.cleaned_data[name] for name in now if _text(form.cleaned_data[name]) != shown[name]}
         if not changes:
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
@@ -244,11 +248,29 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "tab": "settings",
         "form": form,
         "scheduled": scheduled.order_by(waiting_first, "-created_at")[: scheduling.MOST_WAITING],
+        "shown": json.dumps(_shown(request, now)),
         "price_of": instance,
         "price_now": _price_of(caller, now),
         **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+
+
+def _shown(request: HttpRequest, now: Mapping[str, Any]) -> dict[str, str]:
+    """What the page had in its fields when it was opened: what differs from it was changed by whoever saves.
+
+    What is there now may have been changed by others, whom a page that was opened earlier does not take it back from.
+    """
+    texts = {name: _text(value) for name, value in now.items()}
+    try:
+        told = json.loads(request.POST.get("shown", "{}"))
+    except ValueError:
+        return texts
+    return texts | {name: told[name] for name in texts if isinstance(told, dict) and isinstance(told.get(name), str)}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_plain(value), sort_keys=True, default=str)
 
 
 def _change(

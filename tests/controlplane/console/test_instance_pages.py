@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
 
@@ -179,6 +181,27 @@ def test_settings_send_on_what_was_changed_and_nothing_else(at_alice, instance):
     entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="instance.update")
     assert entry.detail == {"bandwidth_mib_per_s": {"from": 5, "to": 7.5}}
     assert "A change is on its way" in text_of(at_alice.client.get(answer["Location"]))
+
+
+def test_a_page_that_was_opened_earlier_takes_nothing_back(at_alice, alice, instance):
+    """In another tab the storage was enlarged meanwhile; here only the name is changed."""
+    path = f"instances/{instance.id}/settings"
+    page = at_alice.get(path).content.decode()
+    shown = unescape(re.search(r'name="shown" value="([^"]*)"', page)[1])
+    larger = instance.storage_gib + 4
+    assert alice.api.patch(f"/api/v1/instances/{instance.id}", {"storage_gib": larger}).status_code == 202
+    saved = at_alice.post(path, SIZES | {"name": "renamed", "bandwidth_mib_per_s": "5", "shown": shown})
+    assert saved.status_code == 302
+    instance.refresh_from_db()
+    assert (instance.name, instance.storage_gib) == ("renamed", larger)
+
+
+@pytest.mark.parametrize("shown", ["", "{", "[]", '{"name": 5, "other": "x"}'])
+def test_what_a_page_is_said_to_have_shown_may_be_anything(at_alice, instance, shown):
+    saved = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"name": "renamed", "shown": shown})
+    assert saved.status_code == 302
+    instance.refresh_from_db()
+    assert instance.name == "renamed"
 
 
 def test_saving_settings_unchanged_starts_nothing(at_alice, instance):

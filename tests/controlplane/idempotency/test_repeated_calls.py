@@ -103,6 +103,24 @@ def test_who_has_no_valid_api_key_repeats_nothing(alice, brokers):
     assert client_of("slc_wrong").post(URL, WANTED, **KEY).status_code == 401
 
 
+def test_what_an_owner_did_is_not_told_to_a_member(alice, bob):
+    """That owners alone may make the call is known to its view, which a repetition does not reach."""
+    role = {"name": "readers", "scopes": {"topics": "look"}}
+    bob.user.memberships.update(role="owner")
+    assert bob.api.post("/api/v1/roles", role, **KEY).status_code == 201
+    bob.user.memberships.update(role="member")
+    problem(bob.api.post("/api/v1/roles", role, **KEY), 409, "idempotency_other_role")
+    bob.user.memberships.update(role="owner")
+    assert bob.api.post("/api/v1/roles", role, **KEY)["Idempotency-Replayed"] == "true"
+
+
+def test_who_has_risen_meanwhile_does_nothing_twice(alice, bob, brokers):
+    assert bob.api.post(URL, WANTED, **KEY).status_code == 202
+    bob.user.memberships.update(role="owner")
+    problem(bob.api.post(URL, WANTED, **KEY), 409, "idempotency_other_role")
+    assert count() == 1
+
+
 def test_a_viewer_may_not_repeat_what_was_done_before_the_role_changed(alice, bob, brokers):
     bob.api.post(URL, WANTED, **KEY)
     bob.user.memberships.update(role="viewer")
