@@ -73,6 +73,11 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             form = InvitationForm()
         except SluiceError as error:
             form.refuse(error)
+    without_factor = (
+        list(member_list(organisation=caller.organisation).filter(user__second_factor_at=None))
+        if caller.may_manage
+        else []
+    )
     still_open = invitations.invitation_list(organisation=caller.organisation) if caller.may_manage else []
     context = {
         "form": form,
@@ -81,6 +86,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "is_mailing": outbox.is_on(),
         "invitations": still_open,
         "now": timezone.now(),
+        "without_factor": without_factor,
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
         "roles": Role.choices,
         "own_roles": custom_roles.custom_role_list(organisation=caller.organisation).order_by("name"),
