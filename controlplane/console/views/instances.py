@@ -130,7 +130,9 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     form.is_valid()
     context = _estimate(caller, form, {})
     if context["price"] is None:
-        context["wrong"] = [(form[name].label, error) for name in SIZES if form.data.get(name) for error in form[name].errors]
+        context["wrong"] = [
+            (form[name].label, error) for name in SIZES if form.data.get(name) for error in form[name].errors
+        ]
         if not context["wrong"] and request.htmx:  # type: ignore[attr-defined]
             return HttpResponse(status=204)
     instance_id = request.GET.get("instance", "").replace("\x00", "")
@@ -168,7 +170,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "config": config_of(instance.config),
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),
-        "snippets": guide(instance, routes[0], bootstrap),
+        **guide(instance, routes[0], bootstrap),
         "firing": alarms_firing(instance) if caller.limits.covers(ALARMS, changes=False) else [],
         "policy_problem": problem_get(instance),
         "paid_until": prepaid.paid_until(instance),
