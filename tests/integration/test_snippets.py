@@ -206,13 +206,10 @@ def test_kcat_says_that_it_may_not_write(served, tmp_path):
 
 def consumed(command: list[str], folder: Path, **environment: str) -> None:
     """It goes on reading: stopped once it has said what there is."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=(folder / "stderr").open("w"),
-        env={**os.environ, **environment},
-    )
+    with (folder / "stderr").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **environment}
+        )
     deadline = threading.Timer(TIMEOUT_S, process.kill)
     deadline.start()
     try:
