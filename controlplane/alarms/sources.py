@@ -18,9 +18,10 @@ What nobody writes down is not here: single elections of leaders, and rebalances
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, F, Max, Min, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery
 
 from controlplane.alarms.delivery.words import amount, duration_text
 from controlplane.alarms.events import Few, Rows, Told
@@ -53,6 +54,8 @@ SIZE_WORDS = {
     "partitions": ("partitions", ""),
 }
 MINUTE_S = 60
+AT_ONCE = timedelta(minutes=1)
+"""Between the end of one reason and the beginning of the worse one that took its place."""
 CLIENTS = {"produce": "Producers", "consume": "Consumers"}
 _REASON = "the caller found the instance in its organisation"
 
@@ -81,8 +84,16 @@ def _of_alarms(instance: Instance) -> list[Source]:
 
 def _of_health(instance: Instance) -> list[Source]:
     rows = HealthSpell.objects.filter(instance=instance.pk)
+    # What has become worse has not ended: storage that is full is no longer nearly full, which nobody has to be told.
+    worse = HealthSpell.objects.filter(
+        instance=instance.pk,
+        code="storage_full",
+        began_at__gt=OuterRef("ended_at") - AT_ONCE,
+        began_at__lt=OuterRef("ended_at") + AT_ONCE,
+    )
+    over = rows.exclude(Q(code="storage_nearly_full") & Exists(worse))
     return [
-        Rows({"health.ended": Q()}, rows, "ended_at", lambda row: Told("health.ended", row.title, row.code)),
+        Rows({"health.ended": Q()}, over, "ended_at", lambda row: Told("health.ended", row.title, row.code)),
         Rows({"health.began": Q()}, rows, "began_at", lambda row: Told("health.began", row.title, row.code)),
     ]
 

@@ -208,7 +208,7 @@ def _reasons(facts: Facts) -> Iterator[Reason]:
 
 
 def _storage(flow: Flow, limit_bytes: int) -> Iterator[Reason]:
-    used = f"{size_text(flow.storage_used_bytes)} of {size_text(limit_bytes)} are used"
+    used = f"{size_text(flow.storage_used_bytes)} of {size_text(limit_bytes)} is used"
     if flow.storage_full:
         yield Reason(
             "storage_full",

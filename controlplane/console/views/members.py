@@ -115,8 +115,14 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
             if changed.custom_role is not None:
                 messages.success(request, f"{changed.user.email} has the role {changed.custom_role.name} now.")
             else:
-                messages.success(request, f"{changed.user.email} is {Role(changed.role).label.lower()} now.")
+                messages.success(request, _is_now(changed.user.email, Role(changed.role)))
     return redirect("console:members", caller.organisation.id)
+
+
+def _is_now(email: str, role: Role) -> str:
+    if role == Role.OWNER:
+        return f"{email} is an owner now."
+    return f"{email} is a member now." if role == Role.MEMBER else f"{email} is a viewer now."
 
 
 @require_POST

@@ -327,3 +327,19 @@ def test_while_all_are_there_a_look_writes_nothing(instance, tree, clock, django
     with django_assert_max_num_queries(2):
         brokers_watch(cluster=cluster, live=live, clock=clock)
     assert not BrokerAbsence.objects.exists()
+
+
+def test_what_became_worse_is_not_told_as_over(alice, instance, url):
+    now = datetime.now(UTC)
+    spell(instance, now - timedelta(minutes=50), now - timedelta(minutes=20), code="storage_nearly_full")
+    spell(instance, now - timedelta(minutes=20) + timedelta(milliseconds=40))
+    kinds = [each["kind"] for each in alice.api.get(url).json()["items"] if each["kind"].startswith("health.")]
+    assert kinds == ["health.began", "health.began"], "storage that is full is no longer nearly full: nothing is over"
+
+
+def test_what_has_ended_long_before_a_worse_one_began_is_told(alice, instance, url):
+    now = datetime.now(UTC)
+    spell(instance, now - timedelta(minutes=50), now - timedelta(minutes=30), code="storage_nearly_full")
+    spell(instance, now - timedelta(minutes=20))
+    kinds = [each["kind"] for each in alice.api.get(url).json()["items"] if each["kind"].startswith("health.")]
+    assert kinds == ["health.began", "health.ended", "health.began"]
