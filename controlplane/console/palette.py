@@ -90,7 +90,7 @@ SYNONYMS = {
     "bills": "invoices costs money price plan",
     "statement": "invoices month",
     "caps": "limits most",
-    "keys": "tokens",
+    "keys": "tokens secrets",
     "members": "people invitations second factor",
     "organisation_sso": "sso oidc",
     "instance": "connect bootstrap health size",
@@ -102,7 +102,7 @@ SYNONYMS = {
     "users": "passwords login",
     "instance_quota": "bandwidth throttled limit",
     "receivers": "webhook e-mail notifications",
-    "instance_events": "timeline",
+    "instance_events": "timeline log",
     "instance_history": "charts metrics prometheus",
     "instance_usage": "storage traffic",
     "instance_bill": "price cost",
@@ -111,7 +111,7 @@ SYNONYMS = {
     "instance_policies": "storage disk full retention",
     "instance_prepaid": "prepaid price",
 }
-"""Other words by which a page is found, behind those whose titles have them; each is a word of its own in the catalogue."""
+"""Other words by which a page is found, behind those whose titles have them, in whatever language the page is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[
 
 def _others(name: str) -> str:
     """In English, and in the language of the page."""
-    texts = SYNONYMS.get(name, "").split()
-    return " ".join([*texts, *(str(worded(text)) for text in texts)])
+    text = SYNONYMS.get(name, "")
+    return f"{text} {worded(text)}" if text else ""
 
 
 def _instances(caller: Caller, rows: Iterable[Instance], words: Sequence[str]) -> list[Hit]:

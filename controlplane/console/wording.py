@@ -135,6 +135,7 @@ NAMES = (
     *"produce consume storage bandwidth partitions connections requests limit allocated average maximum bought".split(),
     *"hour hours GB-hours months minute minutes second seconds days day h min s".split(),
     *"leader leaders above below empty . Is As Do it them".split(),
+    "E-mail",
     "{number} records",
     *("there", "not there", "at least", "at most", "Another browser", "a member", "{number} members"),
     *("{leaders} leader", "{leaders} leaders"),

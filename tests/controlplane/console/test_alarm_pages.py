@@ -363,3 +363,9 @@ def test_a_name_that_is_taken_is_said_beside_it_and_old_ones_are_told_apart(at_a
     shown = text_of(at_alice.get(f"{at}/new-alarm"))
     assert ", rcv-000000000001" in shown
     assert ", rcv-000000000002" in shown
+
+
+def test_how_a_receiver_is_told_is_in_the_language_of_the_page(at_alice, at):
+    shown = text_of(at_alice.get(f"{at}/receivers", headers={"Accept-Language": "zh-Hans"}))
+    assert "电子邮件" in shown
+    assert "E-mail" not in shown
