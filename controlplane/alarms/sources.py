@@ -55,7 +55,8 @@ SIZE_WORDS = {
 }
 MINUTE_S = 60
 AT_ONCE = timedelta(minutes=1)
-"""Between the end of one reason and the beginning of the worse one that took its place."""
+"""Between two rows that are written for one thing: the end of a reason and the worse one that took its place, a size and its
+operation."""
 CLIENTS = {"produce": "Producers", "consume": "Consumers"}
 _REASON = "the caller found the instance in its organisation"
 
@@ -186,7 +187,16 @@ def _resizes(instance: Instance) -> QuerySet[SpecChange]:
     differs = Q(before_partitions__isnull=True)  # not known: what is comes first
     for name in SIZES:
         differs |= ~Q(**{f"before_{name}": F(name)})
-    return rows.filter(kind=SpecChangeKind.RESIZED).annotate(**before).filter(differs)
+    # Its operation is begun behind it while the instance's row is locked: of those that came later it is the first.
+    begun = Operation.objects.unscoped(_REASON).filter(
+        organisation=instance.organisation_id,
+        target=instance.pk,
+        kind="instance.update",
+        created_at__gte=OuterRef("at"),
+        created_at__lt=OuterRef("at") + AT_ONCE,
+    )
+    by = Subquery(begun.order_by("created_at", "pk").values("actor")[:1])
+    return rows.filter(kind=SpecChangeKind.RESIZED).annotate(**before, by=by).filter(differs)
 
 
 def _resized(instance: Instance, row: SpecChange) -> Told:
@@ -194,7 +204,8 @@ def _resized(instance: Instance, row: SpecChange) -> Told:
     known = {name: getattr(row, f"before_{name}") for name in SIZES}
     before = None if None in known.values() else known
     said = "; ".join(f"{SIZE_WORDS[name][0]} {text}" for name, text in sizes_changed(before, after))
-    return Told("instance.resized", instance.name, instance.pk, detail=said, before=before, after=after)
+    by = row.by or ""  # type: ignore[attr-defined]  # annotated
+    return Told("instance.resized", instance.name, instance.pk, by, said, before=before, after=after)
 
 
 def sizes_changed(before: Sizes | None, after: Sizes) -> list[tuple[str, str]]:

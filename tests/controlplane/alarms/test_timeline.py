@@ -15,6 +15,7 @@ from controlplane.clusters.services import brokers_sync, brokers_watch
 from controlplane.core.models import Operation
 from controlplane.health import services as health
 from controlplane.health.models import HealthReason, HealthSpell
+from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.test_instances_api import problem
@@ -343,3 +344,11 @@ def test_what_has_ended_long_before_a_worse_one_began_is_told(alice, instance, u
     spell(instance, now - timedelta(minutes=20))
     kinds = [each["kind"] for each in alice.api.get(url).json()["items"] if each["kind"].startswith("health.")]
     assert kinds == ["health.began", "health.ended", "health.began"]
+
+
+def test_a_resize_says_who_it_was(alice, instance, url):
+    instances.instance_update(
+        organisation=alice.organisation, actor="bob@example.com", instance_id=instance.id, changes={"partitions": 90}
+    )
+    (found,) = [each for each in alice.api.get(url).json()["items"] if each["kind"] == "instance.resized"]
+    assert found["actor"] == "bob@example.com"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+import controlplane.urls  # noqa: F401  # it knows the converters that the routes of the console use
 from controlplane.console import palette
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION
