@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.access import acls, selectors, trail, users
+from controlplane.access.cut_off import acls_cut_off
 from controlplane.access.serializers import (
     AccessAnswerSerializer,
     AccessQuestionSerializer,
@@ -33,15 +34,17 @@ from controlplane.access.serializers import (
 from controlplane.accounts.permissions import LookingPermission, caller_of
 from controlplane.api import dry_runs, pagination
 from controlplane.api.ranges import moment_of
+from controlplane.core.dry_runs import affected
 from controlplane.core.errors import Invalid, NotFound
 from quota.contracts.acls import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer
 
+    from controlplane.core.dry_runs import Affected
     from quota.contracts.acls import Acl
     from quota.contracts.users import User
     from quota.core.acl_filters import AclFilter
@@ -116,6 +119,24 @@ def _one(view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, A
     """The same of a body that is one ACL."""
     (found,) = _there(lambda body: [_acl_of(body)].__contains__)(view, request, ids)["items"]
     return dict(found)
+
+
+def _refused_then(wanted: Callable[[Any], Sequence[Acl]]) -> dry_runs.Touches:
+    """Clients that use a topic now and would be refused with these ACLs."""
+
+    def touched(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+        at = {"organisation": caller_of(request).organisation, "instance_id": ids["instance_id"]}
+        return tuple(
+            entry
+            for each in acls_cut_off(**at, added=wanted(request.data))
+            for entry in affected(
+                "clients",
+                each.clients,
+                f"use topic {each.topic} now as {each.principal}: {each.operation} would be refused to them",
+            )
+        )
+
+    return touched
 
 
 def _acl_of(body: Any) -> Acl:
@@ -221,7 +242,7 @@ class AclsApi(APIView):
         return Response(pagination.body(list(AclSerializer(page, many=True).data), following))
 
     @extend_schema(request=AclCreateSerializer, responses={201: AclSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(of=_one)
+    @dry_runs.rehearsed(of=_one, touches=_refused_then(lambda body: [_acl_of(body)]))
     def post(self, request: Request, instance_id: str) -> Response:
         """A new ACL, in force within 2 s, on open connections too. One that is there already stays."""
         made = acls.acls_create(**caller_of(request).place(instance_id), acls=[_acl_of(request.data)])
@@ -242,7 +263,10 @@ class AclBatchApi(APIView):
     """/api/v1/instances/{id}/acls/batch."""
 
     @extend_schema(request=AclBatchSerializer, responses={201: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(of=_there(lambda body: frozenset(_batch_of(body)).__contains__))
+    @dry_runs.rehearsed(
+        of=_there(lambda body: frozenset(_batch_of(body)).__contains__),
+        touches=_refused_then(_batch_of),
+    )
     def post(self, request: Request, instance_id: str) -> Response:
         """Several ACLs, all or none."""
         wanted = _batch_of(request.data)
@@ -253,7 +277,7 @@ class AclPresetsApi(APIView):
     """/api/v1/instances/{id}/acls/presets."""
 
     @extend_schema(request=AclPresetSerializer, responses={201: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(of=_there(lambda body: _preset_of(body).__contains__))
+    @dry_runs.rehearsed(of=_there(lambda body: _preset_of(body).__contains__), touches=_refused_then(_preset_of))
     def post(self, request: Request, instance_id: str) -> Response:
         """The ACLs that a producer of a topic needs, or a consumer in a group; prefixed, for topics to come as well."""
         members = _valid(AclPresetSerializer(data=request.data))

@@ -19,7 +19,7 @@ from django.db import transaction
 
 from controlplane.alarms.delivery import outbox, posting, secrets, words
 from controlplane.alarms.delivery.signing import KEY_BYTES, secret_text
-from controlplane.alarms.delivery.targets import target_of
+from controlplane.alarms.delivery.targets import NOT_PUBLIC, target_of
 from controlplane.alarms.evaluation import place_of
 from controlplane.alarms.models import Alarm, Delivery, DeliveryKind, DeliveryState, Receiver, ReceiverKind
 from controlplane.alarms.rules import MOST_RECEIVERS
@@ -64,11 +64,14 @@ def receiver_create(
     rows = Receiver.objects.for_organisation(organisation).filter(instance=instance)
     if rows.count() >= MOST_RECEIVERS:
         raise LimitReached(f"an instance has at most {MOST_RECEIVERS} receivers", code="too_many_receivers")
+    name = name_checked(name)
+    if rows.filter(name=name).exists():
+        raise Conflict(f"the instance has a receiver {name}: alarms name them by it", code="receiver_exists")
     receiver = Receiver(
         id=ids.receiver_id(random.SystemRandom()),
         organisation=organisation,
         instance=instance,
-        name=name_checked(name),
+        name=name,
         kind=kind,
         address=_checked(kind, address),  # of a webhook not for long: see below
         created_at=clock.now(),
@@ -86,6 +89,17 @@ def receiver_create(
         _send_code(receiver, clock.now())
     _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": receiver.address})
     return receiver, text
+
+
+def address_problem(*, kind: str, address: str) -> str | None:
+    """Why nothing could be sent there at this moment, in a sentence; None: nothing is known against it. Takes 2 s at most.
+
+    It is a remark and no refusal: a name may be made after its receiver. Ask outside of transactions.
+    """
+    if kind != ReceiverKind.WEBHOOK:
+        return None
+    target = target_of(address, posting.networks())
+    return None if posting.has_address(target) else NOT_PUBLIC.format(host=target.host)
 
 
 @transaction.atomic

@@ -18,9 +18,10 @@ What nobody writes down is not here: single elections of leaders, and rebalances
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, F, Max, Min, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery
 
 from controlplane.alarms.delivery.words import amount, duration_text
 from controlplane.alarms.events import Few, Rows, Told
@@ -53,6 +54,9 @@ SIZE_WORDS = {
     "partitions": ("partitions", ""),
 }
 MINUTE_S = 60
+AT_ONCE = timedelta(minutes=1)
+"""Between two rows that are written for one thing: the end of a reason and the worse one that took its place, a size and its
+operation."""
 CLIENTS = {"produce": "Producers", "consume": "Consumers"}
 _REASON = "the caller found the instance in its organisation"
 
@@ -81,8 +85,16 @@ def _of_alarms(instance: Instance) -> list[Source]:
 
 def _of_health(instance: Instance) -> list[Source]:
     rows = HealthSpell.objects.filter(instance=instance.pk)
+    # What has become worse has not ended: storage that is full is no longer nearly full, which nobody has to be told.
+    worse = HealthSpell.objects.filter(
+        instance=instance.pk,
+        code="storage_full",
+        began_at__gt=OuterRef("ended_at") - AT_ONCE,
+        began_at__lt=OuterRef("ended_at") + AT_ONCE,
+    )
+    over = rows.exclude(Q(code="storage_nearly_full") & Exists(worse))
     return [
-        Rows({"health.ended": Q()}, rows, "ended_at", lambda row: Told("health.ended", row.title, row.code)),
+        Rows({"health.ended": Q()}, over, "ended_at", lambda row: Told("health.ended", row.title, row.code)),
         Rows({"health.began": Q()}, rows, "began_at", lambda row: Told("health.began", row.title, row.code)),
     ]
 
@@ -175,7 +187,16 @@ def _resizes(instance: Instance) -> QuerySet[SpecChange]:
     differs = Q(before_partitions__isnull=True)  # not known: what is comes first
     for name in SIZES:
         differs |= ~Q(**{f"before_{name}": F(name)})
-    return rows.filter(kind=SpecChangeKind.RESIZED).annotate(**before).filter(differs)
+    # Its operation is begun behind it while the instance's row is locked: of those that came later it is the first.
+    begun = Operation.objects.unscoped(_REASON).filter(
+        organisation=instance.organisation_id,
+        target=instance.pk,
+        kind="instance.update",
+        created_at__gte=OuterRef("at"),
+        created_at__lt=OuterRef("at") + AT_ONCE,
+    )
+    by = Subquery(begun.order_by("created_at", "pk").values("actor")[:1])
+    return rows.filter(kind=SpecChangeKind.RESIZED).annotate(**before, by=by).filter(differs)
 
 
 def _resized(instance: Instance, row: SpecChange) -> Told:
@@ -183,7 +204,8 @@ def _resized(instance: Instance, row: SpecChange) -> Told:
     known = {name: getattr(row, f"before_{name}") for name in SIZES}
     before = None if None in known.values() else known
     said = "; ".join(f"{SIZE_WORDS[name][0]} {text}" for name, text in sizes_changed(before, after))
-    return Told("instance.resized", instance.name, instance.pk, detail=said, before=before, after=after)
+    by = row.by or ""  # type: ignore[attr-defined]  # annotated
+    return Told("instance.resized", instance.name, instance.pk, by, said, before=before, after=after)
 
 
 def sizes_changed(before: Sizes | None, after: Sizes) -> list[tuple[str, str]]:

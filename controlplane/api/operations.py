@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PARAMETERS = [
     filters.choice_parameter("state", OperationState.values, "only operations in this state"),
     filters.text_parameter("target", "only operations on this, such as the id of an instance"),
+    pagination.ORDER,
     *pagination.PARAMETERS,
 ]
 
@@ -31,14 +32,17 @@ class OperationsApi(APIView):
 
     @extend_schema(responses=OperationPageSerializer, parameters=PARAMETERS, tags=["operations"])
     def get(self, request: Request) -> Response:
-        """Operations of the organisation, oldest first."""
+        """Operations of the organisation, oldest first unless it is said otherwise."""
         rows = selectors.operation_list(
             organisation=request.user.organisation,
             only_on=request.user.limits.instances,
             state=filters.choice_of(request, "state", OperationState.values),
             target=filters.text_of(request, "target"),
         )
-        operations, following = pagination.rows_page(request, rows)
+        if pagination.is_newest_first(request):
+            operations, following = pagination.newest_page(request, rows, moment="created_at", key=str)
+        else:
+            operations, following = pagination.rows_page(request, rows)
         return Response(pagination.body(OperationSerializer(operations, many=True).data, following))
 
 

@@ -40,6 +40,23 @@ PARAMETERS = [
 ]
 
 
+ORDERS = ("oldest", "newest")
+ORDER = OpenApiParameter(
+    "order",
+    OpenApiTypes.STR,
+    enum=list(ORDERS),
+    description="which come first; a cursor goes on in its own order; default oldest",
+)
+
+
+def is_newest_first(request: Request) -> bool:
+    """Of a list that can be had in either order. Raises Invalid."""
+    word = request.query_params.get("order", ORDERS[0])
+    if word not in ORDERS:
+        raise Invalid.field("order", f"must be one of {', '.join(ORDERS)}")
+    return word == "newest"
+
+
 def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | None]:
     """One page of rows in the order of `created_at`, and the next cursor."""
     cursor = _cursor(request)

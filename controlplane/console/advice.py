@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from controlplane.quotas.figures import Figures
 
 MINUTE_S = 60
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+_COMMAS = re.compile(r"(?<![A-Za-z0-9_.,\[-])\d{1,3}(?:,\d{3})+(?![A-Za-z0-9_,])")
+"""A number with commas between its thousands, and no part of a name, a list or an address."""
 ENDS = (".", "?", "!", "\N{IDEOGRAPHIC FULL STOP}", "\N{FULLWIDTH QUESTION MARK}", "\N{FULLWIDTH EXCLAMATION MARK}")
 _ADVICE = {
     "cluster_unavailable": "Try again in a minute; your data is safe and running clients are not affected by this page.",
@@ -39,9 +43,14 @@ _ADVICE = {
 
 def sentence(text: str) -> str:
     """In the page's language, with a capital and a full stop: services write fragments, pages show sentences."""
-    text = str(worded(text.strip()))
+    text = grouped(str(worded(text.strip())))
     text = text[:1].upper() + text[1:]
     return text if text.endswith(ENDS) else text + gettext(".")
+
+
+def grouped(text: str) -> str:
+    """Thousands apart as everywhere on a page: services write ``17,096.60``, for terminals and programs as well."""
+    return _COMMAS.sub(lambda number: number[0].replace(",", NARROW), text)
 
 
 def said(error: SluiceError) -> str:

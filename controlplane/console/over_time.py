@@ -181,6 +181,10 @@ def _charts(history: History, chosen: Range) -> list[Chart]:
     ]
 
 
+PART_OF_A_JOIN = "MEMBER_ID_REQUIRED"
+"""Answered to every client that joins a group for the first time, which comes again with the id that it is given: no failure."""
+
+
 def request_charts_of(requests: Requests, chosen: Range) -> list[Chart]:
     """By API and by error, the most first, errors only where there were any; and how long producing and fetching took."""
     total = requests.summed()
@@ -197,8 +201,9 @@ def request_charts_of(requests: Requests, chosen: Range) -> list[Chart]:
             _shares(requests, apis, lambda counts, name: counts.of(name).requests),
         )
     ]
-    if total.errors:
-        lines = _shares(requests, total.errors, lambda counts, code: counts.errors.get(code, 0))
+    errors = {code: count for code, count in total.errors.items() if code != PART_OF_A_JOIN}
+    if errors:
+        lines = _shares(requests, errors, lambda counts, code: counts.errors.get(code, 0))
         found.append(_chart(requests, chosen, "errors", "Errors answered", PER_S, lines))
     values = [{} if step is None else values_of(step.counts, step.seconds) for step in requests.steps]
     for api, title in (("produce", "Produce latency"), ("fetch", "Fetch latency")):

@@ -38,7 +38,9 @@ PAGES = (
     ("instance_new", "instances/new", "New instance"),
     ("operations", "operations", "Operations"),
     ("bills", "bills", "Bills"),
+    ("statement", "statement", "Statement"),
     ("budgets", "budgets", "Budgets"),
+    ("budget_new", "new-budget", "New budget"),
     ("caps", "caps", "Caps"),
     ("keys", "keys", "API keys"),
     ("roles", "roles", "Roles"),
@@ -63,16 +65,53 @@ INSTANCE_PAGES = (
     ("instance_loads", "/lake-loads", "Lake loads"),
     ("instance_connections", "/connections", "Connections"),
     ("instance_access", "/access", "Access"),
+    ("route_new", "/new-route", "New route"),
     ("users", "/users", "Users"),
     ("acls", "/acls", "ACLs"),
     ("instance_quota", "/quota", "Quota"),
     ("alarms", "/alarms", "Alarms"),
+    ("alarm_new", "/new-alarm", "New alarm"),
+    ("receivers", "/receivers", "Receivers"),
+    ("instance_events", "/timeline", "Events"),
     ("instance_history", "/history", "History"),
     ("instance_usage", "/usage", "Usage"),
     ("instance_bill", "/bill", "Bill"),
     ("instance_settings", "/settings", "Settings"),
+    ("instance_config", "/config", "Defaults of topics"),
+    ("instance_policies", "/policies", "Policies"),
+    ("instance_prepaid", "/prepaid", "Months in advance"),
+    ("instance_elastic", "/elastic-bandwidth", "Elastic bandwidth"),
 )
 """The same of the instance whose page it is: addresses within the instance's."""
+
+
+SYNONYMS = {
+    "instance_new": "create buy price cost",
+    "bills": "invoices costs money price plan",
+    "statement": "invoices month",
+    "caps": "limits most",
+    "keys": "tokens secrets",
+    "members": "people invitations second factor",
+    "organisation_sso": "sso oidc",
+    "instance": "connect bootstrap health size",
+    "topics": "messages records",
+    "groups": "consumers lag offsets",
+    "instance_access": "whitelist routes listeners",
+    "route_new": "sasl tls ssl listener",
+    "acls": "permissions rights",
+    "users": "passwords login",
+    "instance_quota": "bandwidth throttled limit",
+    "receivers": "webhook e-mail notifications",
+    "instance_events": "timeline log",
+    "instance_history": "charts metrics prometheus",
+    "instance_usage": "storage traffic",
+    "instance_bill": "price cost",
+    "instance_settings": "storage bandwidth partitions size resize delete",
+    "instance_config": "config auto-create",
+    "instance_policies": "storage disk full retention",
+    "instance_prepaid": "prepaid price",
+}
+"""Other words by which a page is found, behind those whose titles have them, in whatever language the page is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +147,28 @@ def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
 def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[Hit]:
     org, limits = caller.organisation.id, caller.limits
     pages = [
-        (worded(title), "", reverse(f"console:{name}", args=[org]))
+        (worded(title), "", reverse(f"console:{name}", args=[org]), name)
         for name, address, title in PAGES
         if is_open(limits, address) and (caller.may_manage or name not in OF_OWNERS)
     ]
     if here is not None:
         pages = [
             *(
-                (worded(title), here.name, reverse(f"console:{name}", args=[org, here.pk]))
+                (worded(title), here.name, reverse(f"console:{name}", args=[org, here.pk]), name)
                 for name, rest, title in INSTANCE_PAGES
                 if is_open_within(limits, rest)
             ),
             *pages,
         ]
-    return [Hit(*page) for page in pages if fits(words, page[0])][:MOST_HITS]
+    by_title = [page for page in pages if fits(words, page[0])]
+    by_others = [page for page in pages if page not in by_title and fits(words, f"{page[0]} {_others(page[3])}")]
+    return [Hit(*page[:3]) for page in (*by_title, *by_others)][:MOST_HITS]
+
+
+def _others(name: str) -> str:
+    """In English, and in the language of the page."""
+    text = SYNONYMS.get(name, "")
+    return f"{text} {worded(text)}" if text else ""
 
 
 def _instances(caller: Caller, rows: Iterable[Instance], words: Sequence[str]) -> list[Hit]:

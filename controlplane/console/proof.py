@@ -10,8 +10,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 
 from controlplane.accounts import attempts
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 VALID_FOR = timedelta(minutes=15)
 PROVED = "proved_at"  # in the session
 SAFE = ("GET", "HEAD", "OPTIONS")
-NOT_CARRIED = ("csrfmiddlewaretoken", "proof", "proof_passkey")
+NOT_CARRIED = ("csrfmiddlewaretoken", "proof", "proof_passkey", "proof_back")
 
 
 def proof_asked(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -93,11 +95,26 @@ def _asked(request: HttpRequest) -> HttpResponse | None:
         "has_passkeys": bool(passkeys.passkey_list(user=request.user)),
         "has_no_password": SSO in request.session and not _has_a_text(request.user),
         "passkey_problem": passkey_problem,
+        "back": _back(request),
     }
     page = render(request, "console/proof.html", context, status=status)
     if wait_s:
         page.headers["Retry-After"] = str(wait_s)
     return page
+
+
+def _back(request: HttpRequest) -> str:
+    """Where the form was, as an address of ours without its host; empty: the browser has not said it.
+
+    While the proof is tried again the page before is the one that asks: then the address that was sent along stays.
+    """
+    address, ours = request.POST.get("proof_back") or request.headers.get("Referer", ""), {request.get_host()}
+    if not url_has_allowed_host_and_scheme(address, ours, require_https=request.is_secure()):
+        return ""
+    parts = urlsplit(address)
+    found = parts.path + (f"?{parts.query}" if parts.query else "")
+    # Once more without the host: a path that begins with two slashes would name another one.
+    return found if url_has_allowed_host_and_scheme(found, ours, require_https=request.is_secure()) else ""
 
 
 def _has_a_text(user: User) -> bool:

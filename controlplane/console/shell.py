@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.functional import SimpleLazyObject
 
 from controlplane.accounts.standing import is_unconfirmed
-from controlplane.console.commandline import command_of
+from controlplane.console.commandline import CHANGING, command_of
 from controlplane.console.page import SSO
 from controlplane.console.places import first_page, menu_of, tabs_of
 from controlplane.tenants.selectors import organisation_list
@@ -49,9 +49,11 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 
 
 def _command(request: HttpRequest) -> str | None:
-    """What does the same by the command line."""
+    """What does the same by the command line, and may be done."""
     match = request.resolver_match
-    return None if match is None else command_of(match.url_name, match.kwargs, request.GET)
+    if match is None or (match.url_name in CHANGING and not request.caller.may_change):  # type: ignore[attr-defined]
+        return None
+    return command_of(match.url_name, match.kwargs, request.GET)
 
 
 def theme_of(request: HttpRequest) -> str:

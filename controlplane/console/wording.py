@@ -133,7 +133,9 @@ NAMES = (
     *"confirm issued brought none kept missed reported auto light dark".split(),
     # What is measured, and in what.
     *"produce consume storage bandwidth partitions connections requests limit allocated average maximum bought".split(),
-    *"hour hours GB-hours months minutes seconds days day h min s leader leaders above below empty . Is As Do it them".split(),
+    *"hour hours GB-hours months minute minutes second seconds days day h min s".split(),
+    *"leader leaders above below empty . Is As Do it them".split(),
+    "E-mail",
     "{number} records",
     *("there", "not there", "at least", "at most", "Another browser", "a member", "{number} members"),
     *("{leaders} leader", "{leaders} leaders"),

@@ -8,7 +8,9 @@ partitions_without_leader     critical  partitions can be neither produced to no
 route_down                    critical  no broker serves a route; degraded while some do
 storage_nearly_full           degraded  75 % of the storage is used
 partitions_under_replicated   degraded  replicas are not in sync: fewer brokers may fail than was wanted
-throttled_under_limit         degraded  a client waited lately while the instance used less than 95 % of its limit
+throttled_under_limit         degraded  a client waited lately while the instance used less than 95 % of its limit, and
+                                        that was most of what was waited in that direction
+limit_used_up                 degraded  clients waited for a quarter of the last two minutes, because the limit was used
 change_not_in_force           degraded  what was changed last cannot be brought to the brokers
 flow_unknown                  degraded  no flow master answers: the first, fourth and fifth cannot be known
 cluster_unknown               degraded  ZooKeeper does not answer: whether routes are served cannot be known
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 NEARLY_FULL_PERCENT = 75
 THROTTLED_MS = 1_000
 """Waiting below the limit, in the time that was looked at, that is worth a word."""
+AT_LIMIT_MS = 30_000
+"""Waiting for a limit that is used: a short burst that meets it is what limits are for."""
 
 
 class HealthState(StrEnum):
@@ -59,7 +63,9 @@ CODES = (
 )
 UNWATCHED = ("work_waits",)
 """What no alarm can watch: workers judge alarms."""
-EVERY_CODE = (*CODES, *UNWATCHED)
+OF_LIMIT = ("limit_used_up",)
+"""Nor this: alarms watch the used part of the limit itself, at any percentage."""
+EVERY_CODE = (*CODES, *OF_LIMIT, *UNWATCHED)
 OF_FLOW = ("storage_full", "partitions_without_leader", "storage_nearly_full", "partitions_under_replicated")
 """What only the flow master knows."""
 
@@ -94,6 +100,7 @@ class Facts:
     )
     listeners: Sequence[Listener] | None = ()  # None: ZooKeeper does not answer
     throttled_under_limit_ms: int = 0  # lately
+    throttled_at_limit_ms: int = 0  # likewise, in the direction in which it was more
     change_problem: str = ""  # why the last change is not in force
     metering_problem: str = ""  # why usage does not arrive
     workers_are_away: bool = False
@@ -177,6 +184,13 @@ def _reasons(facts: Facts) -> Iterator[Reason]:
             f"Clients waited {facts.throttled_under_limit_ms / 1000:.0f} s of the last two minutes while the instance used "
             "less than its bandwidth; its quota page says on which broker, and why",
         )
+    if facts.throttled_at_limit_ms >= AT_LIMIT_MS:
+        yield _degraded(
+            "limit_used_up",
+            "The bandwidth is used up",
+            f"Clients waited {facts.throttled_at_limit_ms / 1000:.0f} s of the last two minutes, because the instance used all "
+            "its bandwidth. They are slowed, and lose nothing; with more bandwidth they wait less",
+        )
     if facts.change_problem:
         yield _degraded(
             "change_not_in_force",
@@ -194,7 +208,7 @@ def _reasons(facts: Facts) -> Iterator[Reason]:
 
 
 def _storage(flow: Flow, limit_bytes: int) -> Iterator[Reason]:
-    used = f"{size_text(flow.storage_used_bytes)} of {size_text(limit_bytes)} are used"
+    used = f"{size_text(flow.storage_used_bytes)} of {size_text(limit_bytes)} is used"
     if flow.storage_full:
         yield Reason(
             "storage_full",

@@ -31,7 +31,7 @@ from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instances_by_cluster
 from controlplane.metering import selectors as metering
 from controlplane.quotas.figures import NOT_YET, figures_get
-from controlplane.quotas.history import throttled_under_limit
+from controlplane.quotas.history import Throttled, throttled_lately
 from controlplane.quotas.selectors import flows_get
 from quota.contracts.instance import GIB
 
@@ -72,7 +72,7 @@ def health_get(
         figures = figures_get(running, flows_get, clock=clock)
     now = clock.now()
     names = [instance.id for instance in running]
-    throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
+    throttled = throttled_lately(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
     metering_problems = {
         cluster.pk: _metering_problem(cluster.name, silent_after_s) for cluster, _ in instances_by_cluster(running)
@@ -91,7 +91,8 @@ def health_get(
             flow=None if is_learning else _flow(document),
             flow_problem=away.detail if away is not None and away.code != NOT_YET else "",
             listeners=listeners[instance.id],
-            throttled_under_limit_ms=throttled.get(instance.id, 0),
+            throttled_under_limit_ms=throttled.get(instance.id, Throttled()).under_limit_ms,
+            throttled_at_limit_ms=throttled.get(instance.id, Throttled()).at_limit_ms,
             change_problem=instance.problem.rstrip("."),
             metering_problem=metering_problems[instance.cluster_id],
             workers_are_away=away_since is not None,

@@ -50,14 +50,25 @@ DAY = OpenApiParameter("day", OpenApiTypes.STR, description="UTC, 2026-11-21; de
 class ThrottlingApi(APIView):
     """/api/v1/instances/{id}/throttling."""
 
-    @extend_schema(responses=ThrottledIntervalPageSerializer, parameters=[*RANGE, *pagination.PARAMETERS], tags=TAGS)
+    @extend_schema(
+        responses=ThrottledIntervalPageSerializer,
+        parameters=[*RANGE, pagination.ORDER, *pagination.PARAMETERS],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str) -> Response:
         """Why was I throttled? Each interval of the last 7 days with its reason and every input of the decision."""
         instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
         start, end = range_of(request, beginning=SYSTEM_CLOCK.now() - timedelta(days=1))
+        newest = pagination.is_newest_first(request)
+
+        def fetch(after: history.After | None, limit: int) -> list[RecordedInterval]:
+            return history.intervals(
+                instance=instance, start=start, end=end, after=after, limit=limit, newest_first=newest
+            )
+
         page, following = pagination.fetched_page(
             request,
-            lambda after, limit: history.intervals(instance=instance, start=start, end=end, after=after, limit=limit),
+            fetch,
             key=lambda row: (row.started_at, row.direction, row.rule, row.epoch),
             shape=(str, str, str, int),
         )

@@ -28,6 +28,7 @@ DAYS = 7
 LONGEST_MS = 2 * 60 * 1000
 """No interval lasts longer; a minute is what recorders promise."""
 _DAY_LETTERS, _HOUR_LETTERS = len("2026-11-21"), len("2026-11-21T09")
+_ORDERED_BY = ("started_at", "direction", "rule", "epoch")
 After = tuple[str, str, str, int]
 """Start, direction, rule and epoch of the last interval that was shown."""
 
@@ -55,19 +56,25 @@ class Wait(NamedTuple):
 
 
 def intervals(
-    *, instance: Instance, start: datetime, end: datetime, after: After | None = None, limit: int
+    *,
+    instance: Instance,
+    start: datetime,
+    end: datetime,
+    after: After | None = None,
+    limit: int,
+    newest_first: bool = False,
 ) -> list[RecordedInterval]:
-    """Those that began in [start, end), oldest first, behind `after`."""
+    """Those that began in [start, end), oldest first or in the very opposite order, behind `after`."""
     rows = _of(instance, start, end)
+    sign, behind = ("-", "lt") if newest_first else ("", "gt")
     if after is not None:
-        started_at, direction, rule, epoch = after
-        rows = rows.filter(
-            Q(started_at__gt=started_at)
-            | Q(started_at=started_at, direction__gt=direction)
-            | Q(started_at=started_at, direction=direction, rule__gt=rule)
-            | Q(started_at=started_at, direction=direction, rule=rule, epoch__gt=epoch)
-        )
-    return list(rows.order_by("started_at", "direction", "rule", "epoch")[:limit])
+        here: dict[str, str | int] = {}
+        further = Q()
+        for name, value in zip(_ORDERED_BY, after, strict=True):
+            further |= Q(**here, **{f"{name}__{behind}": value})
+            here[name] = value
+        rows = rows.filter(further)
+    return list(rows.order_by(*(f"{sign}{name}" for name in _ORDERED_BY))[:limit])
 
 
 def latest(*, instance: Instance, start: datetime, end: datetime, limit: int) -> list[ThrottledInterval]:
@@ -83,17 +90,41 @@ def throttled_by_hour(*, instance: Instance, start: datetime, end: datetime) -> 
     return {(row["direction"], row["hour"]): row["waited"] for row in sums}
 
 
-def throttled_under_limit(*, instances: Sequence[str], start: datetime, end: datetime) -> dict[str, int]:
-    """Milliseconds waited below their own limits in intervals that began in [start, end), of those that did, by instance."""
+class Throttled(NamedTuple):
+    """Milliseconds that an instance waited for its own limit: below it, and because it was used."""
+
+    under_limit_ms: int = 0
+    at_limit_ms: int = 0
+
+
+def throttled_lately(*, instances: Sequence[str], start: datetime, end: datetime) -> dict[str, Throttled]:
+    """Of intervals that began in [start, end), by instance, those that waited; not what full storage refused.
+
+    An instance that always wants more than its limit is below it for moments, while the limit is divided anew. So of each
+    direction that counts which was most of it: below the limit (added up over directions), or at it (of the worse direction).
+    """
     rows = RecordedInterval.objects.filter(
         instance__in=instances,
         started_at__gte=text_of(start),
         started_at__lt=text_of(end),
         rule="",
-        under_limit_ms__gt=0,
+        throttled_ms__gt=0,
+        document__blocked__isnull=True,
     )
-    sums = rows.order_by().values("instance").annotate(waited=Sum("under_limit_ms"))
-    return {row["instance"]: row["waited"] for row in sums}
+    sums = (
+        rows.order_by()
+        .values("instance", "direction")
+        .annotate(waited=Sum("throttled_ms"), under=Sum("under_limit_ms"))
+    )
+    found: dict[str, Throttled] = {}
+    for row in sums:
+        under_ms, at_ms = found.get(row["instance"], Throttled())
+        if row["under"] * 2 >= row["waited"]:
+            under_ms += row["under"]
+        else:
+            at_ms = max(at_ms, row["waited"])
+        found[row["instance"]] = Throttled(under_ms, at_ms)
+    return found
 
 
 def waits(*, start_ms: int, end_ms: int, instances: Sequence[str] | None = None) -> Iterator[Wait]:

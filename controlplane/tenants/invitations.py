@@ -69,7 +69,7 @@ def invitation_create(
     in_use.locked(organisation)
     email = email.strip().lower()
     if organisation.memberships.filter(user__email=email).exists():
-        raise Invalid.field("email", f"{email} is a member already")
+        raise Invalid.field("email", f"the organisation has a member {email} already")
     now = clock.now()
     still_open = Invitation.objects.for_organisation(organisation).filter(_OPEN)
     _withdraw(still_open.filter(Q(email=email) | Q(expires_at__lte=now)), inviter.email, now)

@@ -118,6 +118,14 @@ def fits(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
+def tabs_fit(page: Page) -> bool:
+    """Each tab of a page is in sight: none is behind the edge of the list, or of the screen."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.tabs')].every(nav => nav.scrollWidth <= nav.clientWidth"
+        " && [...nav.querySelectorAll('a')].every(a => a.getBoundingClientRect().right <= document.documentElement.clientWidth))"
+    )
+
+
 @pytest.fixture(scope="session")
 def console(tmp_path_factory) -> Iterator[Console]:
     directory = tmp_path_factory.mktemp("console")

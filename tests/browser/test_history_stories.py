@@ -7,6 +7,8 @@ from datetime import datetime
 import pytest
 from playwright.sync_api import expect
 
+from .conftest import fits, tabs_fit
+
 CHARTS = 5
 
 
@@ -30,6 +32,15 @@ def test_pointing_at_a_moment_shows_its_values_in_all_charts(open_page, history)
     expect(page.locator(f'.strip.on[data-at="{at}"]')).to_have_count(CHARTS)
     page.get_by_role("heading", name="orders").hover()
     expect(readouts.first).to_be_empty()
+
+
+@pytest.mark.parametrize("width", [1280, 1024, 390])
+def test_all_tabs_and_the_table_of_requests_are_in_sight(open_page, history, width):
+    page = open_page("alice", viewport={"width": width, "height": 800})
+    page.goto(history)
+    expect(page.locator(".tabs").get_by_role("link", name="Settings")).to_be_in_viewport(ratio=1)
+    assert tabs_fit(page)
+    assert fits(page)
 
 
 def test_on_a_phone_the_tab_of_the_page_is_in_sight(open_page, history):

@@ -10,6 +10,7 @@ from django.core.cache import cache
 from rest_framework.test import APIClient
 
 from controlplane.accounts import services as accounts
+from controlplane.alarms.delivery import posting
 from controlplane.clusters import master, zookeeper
 from controlplane.core import operations
 from controlplane.core.errors import MasterUnavailable
@@ -153,6 +154,14 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
     fake = FakeTree()
     monkeypatch.setattr(zookeeper, "connection", lambda _cluster: fake)
     return fake
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """What names resolve to; those that are not in it to a public address. No test asks a name server."""
+    found: dict[str, list[str]] = {}
+    monkeypatch.setattr(posting, "looked_up", lambda host, _port: found.get(host, ["8.8.8.8"]))
+    return found
 
 
 @pytest.fixture

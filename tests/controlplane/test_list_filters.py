@@ -38,6 +38,19 @@ def test_instances_by_state_and_by_name(alice, charlie, instance, coming):
     assert found(charlie, URL, name="orders") == []
 
 
+def test_operations_come_oldest_first_or_newest_first(alice, instance, coming):
+    oldest = [each["id"] for each in alice.api.get(OPERATIONS).json()["items"]]
+    assert len(oldest) > 1
+    assert [each["id"] for each in alice.api.get(f"{OPERATIONS}?order=oldest").json()["items"]] == oldest
+    found, query = [], "?order=newest&limit=1"
+    while query:
+        page = alice.api.get(f"{OPERATIONS}{query}").json()
+        found += [each["id"] for each in page["items"]]
+        query = page["next"] and f"?order=newest&limit=1&cursor={page['next']}"
+    assert found == oldest[::-1]
+    assert alice.api.get(f"{OPERATIONS}?order=random").status_code == 400
+
+
 def test_operations_by_state_and_by_target(alice, charlie, instance, coming):
     made, making = Operation.objects.for_organisation(alice.organisation).order_by("created_at")
     assert found(alice, OPERATIONS) == [made.id, making.id]

@@ -12,12 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from controlplane.console.snippets import CLIENTS, snippets
+from controlplane.console.snippets import CLIENTS, CONSUMERS, snippets
 from controlplane.console.snippets.way import AUTHORITY, BOTH, CERTIFICATE, KEY, PASSWORD, TOKEN, USER
+from tests.clients.checks import READ_ONLY
 from tests.clients.clients import PROGRAMS
 from tests.clients.instance import Served
 from tests.clients.rows import ROWS, Row
@@ -43,14 +45,14 @@ def served(running_cluster, tmp_path_factory):
     running_cluster.forget(made.tenant)
 
 
-def pasted(served: Served, row: Row, client: str, topic: str, folder: Path) -> str:
+def pasted(served: Served, row: Row, client: str, topic: str, folder: Path, member: str = "text") -> str:
     """A snippet in which a reader has replaced what there is to replace; its files are in the folder."""
     access = served.access(row, "right")
     mechanisms = [row.mechanism] if row.mechanism else []
     found = snippets(
         access["bootstrap"], topic, security=row.security, mechanisms=mechanisms, shows=row.shows_certificate
     )
-    text = {each.key: each.text for each in found}[client]
+    text = {each.key: getattr(each, member) for each in found}[client]
     for word, name in WORDS.items():
         text = re.sub(rf"\b{word}\b", access[name], text)
     for file, name in FILES.items():
@@ -60,7 +62,12 @@ def pasted(served: Served, row: Row, client: str, topic: str, folder: Path) -> s
 
 
 def run(command: list[str], folder: Path, **environment: str) -> None:
-    done = subprocess.run(
+    done = ended(command, folder, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def ended(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command,
         cwd=folder,
         capture_output=True,
@@ -69,7 +76,6 @@ def run(command: list[str], folder: Path, **environment: str) -> None:
         check=False,
         env={**os.environ, **environment},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def line_of(text: str, word: str) -> str:
@@ -175,5 +181,72 @@ def test_it_writes_a_record(served, row, client, tmp_path):
 def test_it_writes_a_record_by_a_client_that_is_fetched_first(served, row, client, tmp_path):
     try:
         check(served, row, client, tmp_path)
+    except NotAvailableError as problem:
+        pytest.skip(str(problem))
+
+
+SASL = next(row for row in ROWS if (row.security, row.mechanism) == ("sasl_plaintext", "SCRAM-SHA-256"))
+
+
+@pytest.mark.parametrize("client", ["python", "kafka-python", "aiokafka"])
+def test_one_that_may_not_write_says_so_and_fails(served, client, tmp_path):
+    """A program that ends well has written: nobody looks for records that it has lost without a word."""
+    (tmp_path / "snippet.py").write_text(pasted(served, SASL, client, READ_ONLY, tmp_path))
+    done = ended([sys.executable, "-W", "ignore", "snippet.py"], tmp_path)
+    assert done.returncode == 1
+    assert "uthorization" in done.stderr
+
+
+def test_kcat_says_that_it_may_not_write(served, tmp_path):
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed (apt-get install kcat)")
+    line = line_of(pasted(served, SASL, "kcat", READ_ONLY, tmp_path), "echo hello")
+    assert "uthorization" in ended(["sh", "-c", line], tmp_path).stderr
+
+
+def consumed(command: list[str], folder: Path, **environment: str) -> None:
+    """It goes on reading: stopped once it has said what there is."""
+    with (folder / "stderr").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **environment}
+        )
+    deadline = threading.Timer(TIMEOUT_S, process.kill)
+    deadline.start()
+    try:
+        assert b"hello" in process.stdout.readline(), (folder / "stderr").read_text()
+    finally:
+        deadline.cancel()
+        process.kill()
+        process.communicate()
+
+
+def check_consumer(served: Served, row: Row, client: str, tmp_path: Path) -> None:
+    if row.mechanism == "OAUTHBEARER" and client in NO_TOKEN_OF_OURS:
+        pytest.skip("it asks an address for its token")
+    topic = f"orders-read-{client}-{row.name.replace(' ', '-')}".lower()
+    served.make_topic(topic)
+    by_python(pasted(served, SASL, "python", topic, tmp_path), tmp_path)
+    text = pasted(served, row, client, topic, tmp_path, "consumer")
+    text = re.sub(r"\bmy-group\b", f"readers-{topic}", text)
+    if client == "node":
+        (tmp_path / "reads.js").write_text(text)
+        consumed(["node", "reads.js"], tmp_path, NODE_PATH=str(fixtures.kafkajs() / "node_modules"))
+    else:
+        (tmp_path / "reads.py").write_text(text)
+        consumed([sys.executable, "-W", "ignore", "reads.py"], tmp_path)
+
+
+@pytest.mark.parametrize("row", FEW, ids=[row.name for row in FEW])
+@pytest.mark.parametrize("client", sorted(set(CONSUMERS) & set(HERE)))
+def test_its_consumer_reads_a_record(served, row, client, tmp_path):
+    check_consumer(served, row, client, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+@pytest.mark.parametrize("client", sorted(set(CONSUMERS) - set(HERE)))
+def test_its_consumer_reads_a_record_by_a_client_that_is_fetched_first(served, row, client, tmp_path):
+    try:
+        check_consumer(served, row, client, tmp_path)
     except NotAvailableError as problem:
         pytest.skip(str(problem))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Resolve = Callable[..., list[Any]]
 
 WITHIN_S = 5.0
+LOOKED_UP_WITHIN_S = 2.0
 MOST_ADDRESSES = 4
 
 
@@ -43,6 +44,31 @@ def networks() -> Networks:
         return networks_of(settings.ENVIRONMENT.webhook_networks)
     except ValueError as error:
         raise EnvironmentProblem(f"SLUICE_WEBHOOK_NETWORKS: {error}") from error
+
+
+def looked_up(host: str, port: int) -> list[str]:
+    """The addresses of a name, as they are now. Raises OSError, UnicodeError."""
+    return [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def has_address(target: Target, *, within_s: float = LOOKED_UP_WITHIN_S) -> bool:
+    """Whether the host has an address now that may be connected to. What is not found in time has none.
+
+    Nothing is decided by it: each message looks again (`posted`). A name that nobody has and one that points inside are
+    the same, so that nobody learns by it which names there are inside.
+    """
+    found: list[str] = []
+
+    def look() -> None:
+        try:
+            found.extend(looked_up(target.host, target.port))
+        except (OSError, UnicodeError):
+            return
+
+    thread = threading.Thread(target=look, name=f"looking up {target.host}", daemon=True)
+    thread.start()
+    thread.join(within_s)
+    return any(target.allows(each, networks()) for each in list(found))
 
 
 def posted(

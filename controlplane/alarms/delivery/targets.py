@@ -27,6 +27,10 @@ LEAST_PORT = 1024
 """Below it only that of the scheme: mail servers and the like are nobody's receivers of webhooks."""
 
 
+_INSIDE = ("localhost", "local", "localdomain", "internal", "intranet", "lan", "home.arpa", "invalid")
+"""Names, and all below them, that nobody's public server has (RFC 6761, 6762, 8375): said where they are typed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a webhook goes."""
@@ -73,10 +77,17 @@ def target_of(url: str, networks: Networks) -> Target:
     try:
         is_allowed = target.allows(host, networks)
     except ValueError:
+        if not networks and _is_inside(host):
+            raise ValueError(NOT_PUBLIC.format(host=host)) from None
         return target  # a name, whose addresses are judged when it is looked up
     if not is_allowed:
         raise ValueError(NOT_PUBLIC.format(host=host))
     return target
+
+
+def _is_inside(name: str) -> bool:
+    """Whether it can be no public server's. One without a dot is looked up in the service's own domain."""
+    return "." not in name or any(name == each or name.endswith(f".{each}") for each in _INSIDE)
 
 
 NOT_PUBLIC = "{host} has no public address"

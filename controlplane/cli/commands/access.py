@@ -31,14 +31,14 @@ Asked = Literal[
 def check(
     ctx: typer.Context,
     instance: Instance,
-    source: Annotated[str, typer.Option(help="The address that he connects from.")],
+    source: Annotated[str, typer.Option(help="The address that the client connects from.")],
     operation: Annotated[Asked, typer.Option(case_sensitive=False)],
     resource_type: Annotated[ResourceType, typer.Option(case_sensitive=False)],
     resource_name: Annotated[str, typer.Option()],
     principal: Annotated[str | None, typer.Option(help="By default User:ANONYMOUS: nobody has logged in.")] = None,
     route: Annotated[str | None, typer.Option(help="By default the route called default.")] = None,
 ) -> None:
-    """Whether somebody may do something, and which rule says so. Ends with 1 where he may not."""
+    """Whether somebody may do something, and which rule says so. Ends with 1 where the answer is no."""
     body = said(
         source=source,
         principal=principal,

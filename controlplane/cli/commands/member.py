@@ -16,7 +16,7 @@ from controlplane.cli.values import plain
 
 app = Commands("Members: who belongs to the organisation, and as what.")
 invitation_app = Commands("Invitations: who is to belong to it.")
-LISTED = columns("id", "email", "name", "role", "custom_role.name", "second_factor")
+LISTED = columns("id", "email", "name", "role", own_role="custom_role.name", second_factor="second_factor")
 INVITED = columns("id", "email", "role", "invited_by", "created_at", "expires_at", "is_mailed")
 Role = Literal["owner", "member", "viewer"]
 Member = Annotated[str, typer.Argument(metavar="MEMBER", help="The address, or the id.")]

@@ -25,8 +25,8 @@ def listed(
     target: Annotated[str | None, typer.Option(help="Only those on this, such as the id of an instance.")] = None,
     limit: Limit = None,
 ) -> None:
-    """Operations of the organisation, oldest first."""
-    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit, query=said(state=state, target=target))
+    """Operations of the organisation, the newest first."""
+    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit, query=said(state=state, target=target, order="newest"))
 
 
 @app.add("show")

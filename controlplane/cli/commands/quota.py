@@ -37,8 +37,8 @@ def allocation(ctx: typer.Context, instance: Instance) -> None:
 
 @app.add("throttling")
 def throttling(ctx: typer.Context, instance: Instance, start: From = None, end: To = None, limit: Limit = None) -> None:
-    """Why was I throttled? Each interval of the last 7 days with its reason."""
-    query = said(**{"from": start, "to": end})
+    """Why was I throttled? Each interval of the last 7 days with its reason, the newest first."""
+    query = said(**{"from": start, "to": end, "order": "newest"})
     of(ctx).listed(ops.THROTTLING, INTERVALS, limit=limit, query=query, instance_id=instance)
 
 

@@ -15,7 +15,10 @@ from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
 app = Commands("Service accounts: what programs act as, whoever comes and goes.")
-LISTED = columns("id", "name", "role", "custom_role.name", "description", "created_at", "disabled_at")
+LISTED = columns(
+    "id", "name", "role", own_role="custom_role.name", description="description", created_at="created_at",
+    disabled_at="disabled_at",
+)  # fmt: skip
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
 NAMES = ("member", "viewer")

@@ -130,7 +130,13 @@ def _pattern(help_text: str = "") -> forms.ChoiceField:
     )
 
 
-class AclForm(ConsoleForm):
+class CuttingForm(ConsoleForm):
+    """ACLs to be made. The box stands beside the list of clients that they would cut off, and only there."""
+
+    accept_cut_off = forms.BooleanField(label="I know that these clients will be refused", required=False)
+
+
+class AclForm(CuttingForm):
     """One ACL: to be made, or one of a list that is to go."""
 
     permission = forms.ChoiceField(label="Permission", choices=_words(words.PERMISSIONS), initial=Permission.ALLOW.name)
@@ -205,7 +211,7 @@ class AclRulesForm(ConsoleForm):
         return {name: value for name, value in self.cleaned_data.items() if value != self._now[name]}
 
 
-class PresetForm(ConsoleForm):
+class PresetForm(CuttingForm):
     """The ACLs that a kind of program needs."""
 
     preset = forms.ChoiceField(
@@ -229,7 +235,7 @@ class PresetForm(ConsoleForm):
 
     def wanted(self) -> dict[str, Any]:
         """What `acls_preset` takes."""
-        data = self.cleaned_data
+        data = {name: value for name, value in self.cleaned_data.items() if name != "accept_cut_off"}
         return {**data, "group": data["group"] or None, "pattern_type": PatternType[data["pattern_type"]]}
 
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.accounts import custom_roles
+from controlplane.accounts.models import User
 from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES
 from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
+from controlplane.accounts.services import password_checked
 from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
+from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.accounts.models import SignUp, User
+    from controlplane.accounts.models import SignUp
     from controlplane.tenants.models import Organisation
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
@@ -85,6 +88,16 @@ class SignUpForm(_FoundingForm):
         super().__init__(*args, **options)
         if not asks_password:
             del self.fields["password"]
+
+    def clean(self) -> dict[str, Any]:
+        """A password that will not do is said beside whatever else is wrong, and not once that is mended."""
+        found: dict[str, Any] = super().clean() or self.cleaned_data
+        if found.get("password"):
+            try:
+                password_checked(found["password"], User(email=found.get("email", ""), name=found.get("name", "")))
+            except Invalid as error:
+                self.refuse(error)
+        return found
 
 
 class SignUpConfirmForm(_FoundingForm):

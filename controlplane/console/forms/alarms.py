@@ -110,7 +110,7 @@ class AlarmForm(ConsoleForm):
             *((seconds, filled("Every {time}", time=duration_text(seconds))) for seconds in repeats),
         ]
         self.fields["receivers"].choices = [  # type: ignore[attr-defined]
-            (each.pk, f"{each.name} ({each.address})" + ("" if each.is_confirmed else worded(", not confirmed yet")))
+            (each.pk, _told(each, receivers) + ("" if each.is_confirmed else worded(", not confirmed yet")))
             for each in receivers
         ]
 
@@ -166,6 +166,13 @@ def _short(value: float | None) -> float | None:
     return int(value) if value is not None and value.is_integer() else value
 
 
+def _told(receiver: Receiver, receivers: Sequence[Receiver]) -> str:
+    """By name and address; of several that are called the same at the same host (there may be older ones) the id as well."""
+    shown = f"{receiver.name} ({receiver.address})"
+    others = [each for each in receivers if (each.name, each.address) == (receiver.name, receiver.address)]
+    return shown if len(others) == 1 else f"{shown}, {receiver.pk}"
+
+
 class SilenceForm(ConsoleForm):
     """For how long messages are held back."""
 
@@ -187,7 +194,7 @@ class SilenceForm(ConsoleForm):
 class ReceiverForm(ConsoleForm):
     """Somebody, or a program."""
 
-    refusals: ClassVar = {"email_off": "address"}
+    refusals: ClassVar = {"email_off": "address", "receiver_exists": "name"}
 
     name = forms.CharField(label="Name", max_length=LONGEST_NAME, validators=[ruled(name_problem)], widget=_plain())
     kind = forms.ChoiceField(
@@ -203,8 +210,8 @@ class ReceiverForm(ConsoleForm):
     def __init__(self, data: Any = None) -> None:
         super().__init__(data)
         self.fields["kind"].choices = [  # type: ignore[attr-defined]
-            (ReceiverKind.EMAIL.value, "E-mail"),
-            (ReceiverKind.WEBHOOK.value, "Webhook"),
+            (ReceiverKind.EMAIL.value, worded("E-mail")),
+            (ReceiverKind.WEBHOOK.value, worded("Webhook")),
         ]
 
 

@@ -30,7 +30,9 @@ class TopicForm(ConsoleForm):
         validators=[ruled(topic_name_problem)],
         max_length=1000,  # the name's own rule says more clearly what is wrong
         help_text="Letters, digits, dots, underscores and hyphens.",
-        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+        widget=forms.TextInput(
+            {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", "autofocus": True}
+        ),
     )
     partitions = forms.IntegerField(
         label="Partitions",

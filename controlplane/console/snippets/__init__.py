@@ -35,15 +35,22 @@ CLIENTS = (
     ("sarama", "Go, sarama", go.sarama),
 )
 """Key, title, and what writes the text."""
+CONSUMERS = {
+    "python": native.python_consumer,
+    "kafka-python": python.kafka_python_consumer,
+    "node": node.kafkajs_consumer,
+}
+"""By key: a program of its own that reads, where the text is a program that writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """One tab of the connection guide: its title and what to copy."""
+    """One tab of the connection guide: its title and what to copy. `consumer`: a second text, empty where there is none."""
 
     key: str
     title: str
     text: str
+    consumer: str = ""
 
 
 def snippets(
@@ -60,4 +67,7 @@ def snippets(
     """
     mechanism = next((each for each in PREFERRED if each in mechanisms), "")
     way = Way(bootstrap, topic, security, mechanism, shows)
-    return [Snippet(key, title, text(way).rstrip("\n")) for key, title, text in CLIENTS]
+    return [
+        Snippet(key, title, text(way).rstrip("\n"), CONSUMERS[key](way).rstrip("\n") if key in CONSUMERS else "")
+        for key, title, text in CLIENTS
+    ]

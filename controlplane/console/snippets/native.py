@@ -10,6 +10,7 @@ from controlplane.console.snippets.way import (
     BEARER,
     CERTIFICATE,
     CLIENT,
+    GROUP,
     KEY,
     PASSWORD,
     SECRET,
@@ -22,11 +23,43 @@ if TYPE_CHECKING:
 
 _PYTHON = """\
 # pip install confluent-kafka
+import sys
+
 from confluent_kafka import Producer
 
+failures = []
+
+
+def delivered(error, message):
+    if error is not None:
+        failures.append(error.str())
+
+
 producer = Producer({config})
-producer.produce("{topic}", b"hello")
+producer.produce("{topic}", b"hello", on_delivery=delivered)
 producer.flush()
+if failures:
+    sys.exit("Not written: " + failures[0])
+"""
+
+_PYTHON_CONSUMER = """\
+# pip install confluent-kafka
+import sys
+
+from confluent_kafka import Consumer
+
+consumer = Consumer({config})
+consumer.subscribe(["{topic}"])
+try:
+    while True:
+        message = consumer.poll(1.0)
+        if message is None:
+            continue
+        if message.error():
+            sys.exit("Not read: " + message.error().str())
+        print(message.value(), flush=True)
+finally:
+    consumer.close()
 """
 
 _KCAT = """\
@@ -42,6 +75,17 @@ kcat -b {bootstrap}{security} -t {topic} -C -o beginning
 def python(way: Way) -> str:
     """A producer by confluent-kafka."""
     return _PYTHON.format(config=_dict({"bootstrap.servers": way.bootstrap, **_properties(way)}), topic=way.topic)
+
+
+def python_consumer(way: Way) -> str:
+    """A member of a group by confluent-kafka, which goes on reading."""
+    config = {
+        "bootstrap.servers": way.bootstrap,
+        **_properties(way),
+        "group.id": GROUP,
+        "auto.offset.reset": "earliest",
+    }
+    return _PYTHON_CONSUMER.format(config=_dict(config), topic=way.topic)
 
 
 def kcat(way: Way) -> str:

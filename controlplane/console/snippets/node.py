@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, KEY, PASSWORD, TOKEN, USER
+from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
 
 if TYPE_CHECKING:
     from controlplane.console.snippets.way import Way
@@ -19,24 +19,46 @@ const kafka = new Kafka({{
 {security}}});
 
 async function main() {{
+{body}}}
+
+main().catch((error) => {{
+  console.error(error);
+  process.exit(1);
+}});
+"""
+
+_PRODUCER = """\
   const producer = kafka.producer();
   await producer.connect();
   await producer.send({{ topic: "{topic}", messages: [{{ value: "hello" }}] }});
   await producer.disconnect();
-}}
+"""
 
-main();
+_CONSUMER = """\
+  const consumer = kafka.consumer({{ groupId: "{group}" }});
+  await consumer.connect();
+  await consumer.subscribe({{ topic: "{topic}", fromBeginning: true }});
+  await consumer.run({{ eachMessage: async ({{ message }}) => console.log(message.value.toString()) }});
 """
 
 
 def kafkajs(way: Way) -> str:
     """A producer."""
+    return _program(way, _PRODUCER.format(topic=way.topic))
+
+
+def kafkajs_consumer(way: Way) -> str:
+    """A member of a group, which goes on reading."""
+    return _program(way, _CONSUMER.format(topic=way.topic, group=GROUP))
+
+
+def _program(way: Way, body: str) -> str:
     security = (f"  ssl: {_tls(way)},\n" if way.is_tls else "") + (f"  sasl: {_sasl(way)},\n" if way.mechanism else "")
     return _KAFKAJS.format(
         files='const fs = require("fs");\n' if way.is_tls else "",
         brokers=json.dumps(way.brokers),
         security=security,
-        topic=way.topic,
+        body=body,
     )
 
 

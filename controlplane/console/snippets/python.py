@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, KEY, PASSWORD, TOKEN, USER
+from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
 
 if TYPE_CHECKING:
     from controlplane.console.snippets.way import Way
@@ -15,8 +15,17 @@ _KAFKA_PYTHON = """\
 from kafka import KafkaProducer
 {tokens}
 producer = KafkaProducer({arguments})
-producer.send("{topic}", b"hello")
+producer.send("{topic}", b"hello").get(timeout=60)  # raises what went wrong
 producer.flush()
+"""
+
+_KAFKA_PYTHON_CONSUMER = """\
+# pip install kafka-python
+from kafka import KafkaConsumer
+{tokens}
+consumer = KafkaConsumer({arguments})
+for record in consumer:
+    print(record.value, flush=True)
 """
 
 _KAFKA_PYTHON_TOKENS = """\
@@ -58,13 +67,28 @@ class Tokens(AbstractTokenProvider):
 
 def kafka_python(way: Way) -> str:
     """A producer."""
+    return _KAFKA_PYTHON.format(arguments=_arguments(_of_kafka_python(way)), topic=way.topic, tokens=_tokens(way))
+
+
+def kafka_python_consumer(way: Way) -> str:
+    """A member of a group, which goes on reading."""
+    found = {**_of_kafka_python(way), "group_id": json.dumps(GROUP), "auto_offset_reset": json.dumps("earliest")}
+    arguments = f"\n    {json.dumps(way.topic)},{_arguments(found)}"
+    return _KAFKA_PYTHON_CONSUMER.format(arguments=arguments, tokens=_tokens(way))
+
+
+def _of_kafka_python(way: Way) -> dict[str, str]:
+    """How it comes in."""
     found = {"bootstrap_servers": json.dumps(way.bootstrap), **_login(way)}
     if way.shows:
         found |= {"ssl_certfile": json.dumps(CERTIFICATE), "ssl_keyfile": json.dumps(KEY)}
     if way.is_tls:
         found |= {"ssl_cafile": json.dumps(AUTHORITY)}
-    tokens = _KAFKA_PYTHON_TOKENS.format(token=TOKEN) if way.mechanism == BEARER else ""
-    return _KAFKA_PYTHON.format(arguments=_arguments(found), topic=way.topic, tokens=tokens)
+    return found
+
+
+def _tokens(way: Way) -> str:
+    return _KAFKA_PYTHON_TOKENS.format(token=TOKEN) if way.mechanism == BEARER else ""
 
 
 def aiokafka(way: Way) -> str:

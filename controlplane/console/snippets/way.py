@@ -10,6 +10,8 @@ TOKENS, CLIENT, SECRET = "https://TOKENS", "CLIENT", "SECRET"
 AUTHORITY = "ca.pem"
 CERTIFICATE, KEY, BOTH = "client.crt", "client.key", "client.pem"
 """Files of the reader's, the last three of a client that shows a certificate; Java wants key and certificate in one."""
+GROUP = "my-group"
+"""Of consumers."""
 PREFERRED = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER")
 BEARER = "OAUTHBEARER"
 

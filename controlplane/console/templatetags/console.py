@@ -55,7 +55,7 @@ MINUTE_S, TENS = 60, 10
 SPANS = ((86_400, "days", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
-NARROW = "\N{NARROW NO-BREAK SPACE}"
+NARROW = advice.NARROW
 
 
 LIVE_WORDS = (
@@ -305,7 +305,9 @@ def config_note(value: str, name: str) -> str:
         return in_bytes(number)
     if name.endswith(".ms"):
         return next(
-            f"{amount(number / size)} {worded(unit)}" for size, unit in DURATIONS if number >= size or size == 1
+            f"{amount(number / size)} {worded(unit.removesuffix('s') if number == size and size > 1 else unit)}"
+            for size, unit in DURATIONS
+            if number >= size or size == 1
         )
     return ""
 
@@ -361,7 +363,7 @@ TOPIC_PARTS = {
     "last_write": "the last write",
     "groups": "consumer groups",
     "configs": "configurations",
-    "usage": "what flowed",
+    "usage": "how much is produced and consumed",
 }
 
 

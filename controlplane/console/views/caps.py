@@ -15,6 +15,7 @@ from controlplane.accounts.scopes import BILLING
 from controlplane.admission import installed, rules, selectors
 from controlplane.admission.services import CAPS_SET, caps_set, room_set
 from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.console.advice import grouped
 from controlplane.console.forms.admission import CapsForm, RoomForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import staff_page, tenant_page
@@ -43,7 +44,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     context = {
         "rows": _rows(uses, currency),
         "how": selectors.how_to_raise(organisation),
-        "confirmed_above": rules.shown(rules.PRICE, installed.price_confirmed_above(currency), currency),
+        "confirmed_above": grouped(rules.shown(rules.PRICE, installed.price_confirmed_above(currency), currency)),
     }
     return render(request, "console/caps.html", context)
 
@@ -79,7 +80,9 @@ def capacity(request: HttpRequest) -> HttpResponse:
         "form": form,
         "changes": selectors.room_changes(cluster)[:SHOWN_CHANGES],
         "listing": shown,
-        "owners": [(each, [rules.shown(name, amount) for name, amount in taken[each.id].items()]) for each in found],
+        "owners": [
+            (each, [grouped(rules.shown(name, amount)) for name, amount in taken[each.id].items()]) for each in found
+        ],
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "console/parts/organisation_rows.html", context)
@@ -122,7 +125,7 @@ def organisation(request: HttpRequest, owner_id: str) -> HttpResponse:
 def _rows(uses: list[Use], currency: str = "") -> list[tuple[Use, str, str, str]]:
     """Each with its limit, use and default in words."""
     return [
-        (use, *(rules.shown(use.resource, amount, currency) for amount in (use.limit, use.used, use.default)))
+        (use, *(grouped(rules.shown(use.resource, amount, currency)) for amount in (use.limit, use.used, use.default)))
         for use in uses
     ]
 

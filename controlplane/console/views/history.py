@@ -13,7 +13,7 @@ from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
 from controlplane.console.charts import svg
-from controlplane.console.over_time import RANGES, charts_of, is_empty, legend_of
+from controlplane.console.over_time import PART_OF_A_JOIN, RANGES, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
@@ -68,6 +68,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "step_s": found.step_s,
         "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
         "requests": rows_of(requests),
+        "part_of_a_join": PART_OF_A_JOIN,
         "key_file": KEY_FILE,
         "scraping": scraping_get(
             organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")

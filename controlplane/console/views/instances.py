@@ -125,12 +125,19 @@ def _places_to_choose(caller: Caller) -> dict[str, Any]:
 @require_safe
 @tenant_page
 def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """The price slip beside a form, while its numbers are being typed. Where one is no size yet, the last slip stays."""
+    """The price slip beside a form, while its numbers are being typed.
+
+    Where one is empty as yet, the last slip stays; what can be no size has no price, and the slip says so.
+    """
     form = InstanceSettingsForm(request.GET)
     form.is_valid()
     context = _estimate(caller, form, {})
-    if context["price"] is None and request.htmx:  # type: ignore[attr-defined]
-        return HttpResponse(status=204)
+    if context["price"] is None:
+        context["wrong"] = [
+            (form[name].label, error) for name in SIZES if form.data.get(name) for error in form[name].errors
+        ]
+        if not context["wrong"] and request.htmx:  # type: ignore[attr-defined]
+            return HttpResponse(status=204)
     instance_id = request.GET.get("instance", "").replace("\x00", "")
     if instance_id:
         rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
@@ -166,7 +173,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "config": config_of(instance.config),
         "window": instance.maintenance_window,
         "window_hours": hours_text(instance.maintenance_window),
-        "snippets": guide(instance, routes[0], bootstrap),
+        **guide(instance, routes[0], bootstrap),
         "firing": alarms_firing(instance) if caller.limits.covers(ALARMS, changes=False) else [],
         "policy_problem": problem_get(instance),
         "paid_until": prepaid.paid_until(instance),

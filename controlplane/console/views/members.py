@@ -73,6 +73,11 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             form = InvitationForm()
         except SluiceError as error:
             form.refuse(error)
+    without_factor = (
+        list(member_list(organisation=caller.organisation).filter(user__second_factor_at=None))
+        if caller.may_manage
+        else []
+    )
     still_open = invitations.invitation_list(organisation=caller.organisation) if caller.may_manage else []
     context = {
         "form": form,
@@ -81,6 +86,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "is_mailing": outbox.is_on(),
         "invitations": still_open,
         "now": timezone.now(),
+        "without_factor": without_factor,
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
         "roles": Role.choices,
         "own_roles": custom_roles.custom_role_list(organisation=caller.organisation).order_by("name"),
@@ -109,8 +115,14 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
             if changed.custom_role is not None:
                 messages.success(request, f"{changed.user.email} has the role {changed.custom_role.name} now.")
             else:
-                messages.success(request, f"{changed.user.email} is {Role(changed.role).label.lower()} now.")
+                messages.success(request, _is_now(changed.user.email, Role(changed.role)))
     return redirect("console:members", caller.organisation.id)
+
+
+def _is_now(email: str, role: Role) -> str:
+    if role == Role.OWNER:
+        return f"{email} is an owner now."
+    return f"{email} is a member now." if role == Role.MEMBER else f"{email} is a viewer now."
 
 
 @require_POST

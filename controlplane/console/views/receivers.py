@@ -31,7 +31,7 @@ NEW_SECRET = "secret"  # noqa: S105  # the button that asks for another one
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """All of them, ten at most, and a new one. The answer to the form is the page itself, with the secret in it."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    form, made, secret = ReceiverForm(request.POST or None), None, None
+    form, made, secret, remark = ReceiverForm(request.POST or None), None, None, None
     if request.method == "POST" and form.is_valid():
         try:
             made, secret = receivers.receiver_create(**caller.place(instance.id), **form.cleaned_data)
@@ -41,6 +41,8 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
             if secret is None:
                 messages.success(request, f"A code was sent to {made.address}.")
                 return redirect("console:receiver", caller.organisation.id, instance.id, made.pk)
+            typed = form.cleaned_data
+            remark = receivers.address_problem(kind=typed["kind"], address=typed["address"])
             form = ReceiverForm()
     rows = list(
         selectors.receiver_list(organisation=caller.organisation, instance_id=instance.id).order_by("created_at")
@@ -53,6 +55,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "form": form,
         "made": made,
         "secret": secret,
+        "remark": remark,
         "email_off": not sender.is_installed(),
         "rows": [(row, last.get(row.pk)) for row in rows],
     }

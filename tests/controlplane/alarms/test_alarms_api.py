@@ -314,6 +314,19 @@ def test_a_webhook_goes_to_public_addresses_inside_tls(alice, url, address):
     assert found["errors"][0]["field"] == "address"
 
 
+@pytest.mark.parametrize("host", ["localhost", "a.localhost", "db", "db.internal", "printer.local", "x.home.arpa"])
+def test_a_name_that_can_be_no_public_server_is_refused_where_it_is_typed(alice, url, host):
+    found = problem(alice.api.post(f"{url}/receivers", HOOK | {"address": f"https://{host}/x"}), 400, "invalid")
+    assert found["errors"][0]["detail"] == f"{host} has no public address"
+
+
+def test_two_receivers_of_an_instance_are_not_called_the_same(alice, url, hooked, mailing):
+    problem(alice.api.post(f"{url}/receivers", HOOK), 409, "receiver_exists")
+    problem(alice.api.post(f"{url}/receivers", MAIL | {"name": hooked["name"]}), 409, "receiver_exists")
+    assert alice.api.delete(f"{url}/receivers/{hooked['id']}").status_code == 204
+    assert alice.api.post(f"{url}/receivers", HOOK).status_code == 201
+
+
 def test_an_email_address_is_confirmed_by_who_reads_it(alice, url, mailing):
     made = alice.api.post(f"{url}/receivers", MAIL).json()
     assert (made["confirmed"], made["secret"]) == (False, None)

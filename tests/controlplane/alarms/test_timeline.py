@@ -15,6 +15,7 @@ from controlplane.clusters.services import brokers_sync, brokers_watch
 from controlplane.core.models import Operation
 from controlplane.health import services as health
 from controlplane.health.models import HealthReason, HealthSpell
+from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.test_instances_api import problem
@@ -327,3 +328,27 @@ def test_while_all_are_there_a_look_writes_nothing(instance, tree, clock, django
     with django_assert_max_num_queries(2):
         brokers_watch(cluster=cluster, live=live, clock=clock)
     assert not BrokerAbsence.objects.exists()
+
+
+def test_what_became_worse_is_not_told_as_over(alice, instance, url):
+    now = datetime.now(UTC)
+    spell(instance, now - timedelta(minutes=50), now - timedelta(minutes=20), code="storage_nearly_full")
+    spell(instance, now - timedelta(minutes=20) + timedelta(milliseconds=40))
+    kinds = [each["kind"] for each in alice.api.get(url).json()["items"] if each["kind"].startswith("health.")]
+    assert kinds == ["health.began", "health.began"], "storage that is full is no longer nearly full: nothing is over"
+
+
+def test_what_has_ended_long_before_a_worse_one_began_is_told(alice, instance, url):
+    now = datetime.now(UTC)
+    spell(instance, now - timedelta(minutes=50), now - timedelta(minutes=30), code="storage_nearly_full")
+    spell(instance, now - timedelta(minutes=20))
+    kinds = [each["kind"] for each in alice.api.get(url).json()["items"] if each["kind"].startswith("health.")]
+    assert kinds == ["health.began", "health.ended", "health.began"]
+
+
+def test_a_resize_says_who_it_was(alice, instance, url):
+    instances.instance_update(
+        organisation=alice.organisation, actor="bob@example.com", instance_id=instance.id, changes={"partitions": 90}
+    )
+    (found,) = [each for each in alice.api.get(url).json()["items"] if each["kind"] == "instance.resized"]
+    assert found["actor"] == "bob@example.com"

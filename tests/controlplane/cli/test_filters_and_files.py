@@ -7,6 +7,8 @@ import io
 
 import pytest
 
+from controlplane.cli.client import Client
+from controlplane.cli.commands import member, service_account
 from controlplane.core import audit, audit_sealing
 from controlplane.core.models import AuditEntry
 from tests.controlplane.fakes import FakeGroup
@@ -95,3 +97,20 @@ def test_a_key_is_made_with_limits_and_rotated(ok, as_alice, alice, events):
     assert (other["id"], other["prefix"]) == (made["id"], made["prefix"])
     assert other["key"] != made["key"]
     assert as_alice("key", "create", "ci", "--scope", "everything").status == 2
+
+
+def test_what_made_somebody_wait_is_listed_from_the_newest_on(ok, events, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        Client, "pages", lambda _self, _call, _ids=None, **more: asked.append(more["query"]) or [{"items": []}]
+    )
+    ok("quota", "throttling", events)
+    assert asked == [{"order": "newest"}]
+
+
+def test_no_two_columns_of_members_have_one_name(ok):
+    for command in ("member", "service-account"):
+        module = {"member": member, "service-account": service_account}[command]
+        titles = [title for title, _ in module.LISTED]
+        assert len(set(titles)) == len(titles)
+    assert "own_role" in ok("member", "list").out

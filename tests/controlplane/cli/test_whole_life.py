@@ -43,7 +43,9 @@ def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
     assert gone.status == 0
     assert as_alice("topic", "list", name).status == 4
     kinds = [each["kind"] for each in ok("operation", "list", "-o", "json").json["items"]]
-    assert kinds == ["instance.create", *["instance.update"] * 3, "instance.delete"]
+    assert kinds == ["instance.delete", *["instance.update"] * 3, "instance.create"], "the newest first"
+    (newest,) = ok("operation", "list", "--limit", 1, "-o", "json").json["items"]
+    assert newest["kind"] == "instance.delete"
 
 
 def test_a_size_is_changed_later(ok, as_alice, events, brokers):

@@ -42,7 +42,7 @@ def test_pages_without_anything_say_what_there_could_be(at_alice, at):
     assert "No user yet" in text_of(at_alice.get(f"{at}/users"))
     page = text_of(at_alice.get(f"{at}/acls"))
     assert "No ACL yet" in page
-    assert "What has no ACL everyone may use who may connect" in page
+    assert "Whoever may connect may use what has no ACL" in page
     assert "Users" in text_of(at_alice.get(f"{at}/access"))
 
 
@@ -51,7 +51,7 @@ def test_what_holds_where_no_acl_decides_is_changed_by_a_form(at_alice, at, inst
     closed = {"allow_everyone_if_no_acl_found": "no", "super_users": "User:ann\n\n User:root "}
     assert at_alice.post(f"{at}/acl-rules", closed).status_code == 302
     shown = text_of(at_alice.get(f"{at}/acls"))
-    assert "What has no ACL only super users may use; super users: User:ann, User:root" in shown
+    assert "Only super users may use what has no ACL; super users: User:ann, User:root" in shown
     assert at_alice.post(f"{at}/acl-rules", {"allow_everyone_if_no_acl_found": "yes"}).status_code == 302
     instance.refresh_from_db()
     assert instance.config["allow_everyone_if_no_acl_found"] is True

@@ -332,3 +332,40 @@ def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):
         "Moving partitions between brokers: done 1 copied to other brokers, 1 led by another replica.",
     ):
         assert said in text
+
+
+@pytest.mark.parametrize("addresses", [[], ["127.0.0.1", "10.0.0.1"]])
+def test_a_webhook_whose_name_has_no_public_address_now_is_taken_with_a_remark(at_alice, at, names, addresses):
+    """A name that nobody has and one that points inside are told by the same words: nobody learns which there are."""
+    names["hooks.example.com"] = addresses
+    page = at_alice.post(
+        f"{at}/receivers", {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/x"}
+    )
+    assert "ooks.example.com has no public address" in text_of(page)
+    assert "each message looks for it again" in text_of(page)
+    assert Receiver.objects.unscoped("a test").count() == 1
+
+
+def test_a_webhook_that_can_be_reached_has_no_remark(at_alice, at):
+    page = at_alice.post(
+        f"{at}/receivers", {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/x"}
+    )
+    assert "no public address" not in text_of(page)
+
+
+def test_a_name_that_is_taken_is_said_beside_it_and_old_ones_are_told_apart(at_alice, at, instance):
+    for number in (1, 2):
+        receiver_row(instance, f"rcv-{number:012}", name="pager")
+    page = at_alice.post(
+        f"{at}/receivers", {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/x"}
+    )
+    assert "has a receiver pager" in problem_beside(page, "name")
+    shown = text_of(at_alice.get(f"{at}/new-alarm"))
+    assert ", rcv-000000000001" in shown
+    assert ", rcv-000000000002" in shown
+
+
+def test_how_a_receiver_is_told_is_in_the_language_of_the_page(at_alice, at):
+    shown = text_of(at_alice.get(f"{at}/receivers", headers={"Accept-Language": "zh-Hans"}))
+    assert "电子邮件" in shown
+    assert "E-mail" not in shown

@@ -33,7 +33,7 @@ def count():
 def test_a_tenant_reads_caps_and_use_and_how_to_have_more(at_viewer, instance):
     text = text_of(at_viewer.get("caps"))
     assert "Bandwidth 5 MiB/s 1 % 400 MiB/s 400 MiB/s" in text
-    assert "CNY 1,160.70 a month" in text
+    assert "CNY 1 160.70 a month" in text
     assert "To have a cap raised, ask the operators of this service" in text
     assert at_viewer.organisation.id in text
 
@@ -42,7 +42,7 @@ def test_what_is_beyond_a_cap_is_refused_in_words(at_alice, instance):
     page = at_alice.post("instances/new", SIZES | {"bandwidth_mib_per_s": "90000"})
     assert page.status_code == 422
     text = text_of(page)
-    assert "Bandwidth: the organisation may have 400 MiB/s (in use: 5 MiB/s; asked for: 90,000 MiB/s more)" in text
+    assert "Bandwidth: the organisation may have 400 MiB/s (in use: 5 MiB/s; asked for: 90 000 MiB/s more)" in text
     assert "To have a cap raised, ask the operators of this service" in text
     assert count() == 1
 
@@ -58,7 +58,7 @@ def test_the_box_for_a_price_comes_with_the_price(at_alice, instance):
     assert "confirm_price" not in at_alice.get("instances/new").content.decode()
     page = at_alice.post("instances/new", DEAR)
     assert (page.status_code, count()) == (422, 1)
-    assert "The instance costs CNY 7,789.10 a month, which is more than 5,000.00." in text_of(page)
+    assert "The instance costs CNY 7 789.10 a month, which is more than 5 000.00." in text_of(page)
     assert "ask again" not in text_of(page)
     assert 'name="confirm_price"' in page.content.decode()
     assert at_alice.post("instances/new", DEAR | {"confirm_price": "on"}).status_code == 302

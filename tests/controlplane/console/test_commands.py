@@ -13,7 +13,7 @@ import controlplane.urls  # noqa: F401  # it knows the converters that the conso
 from controlplane.billing.pricing.plans import NAMES
 from controlplane.cli.app import app
 from controlplane.console import urls
-from controlplane.console.commandline import COMMANDS, OF_A_MONTH, command_of
+from controlplane.console.commandline import CHANGING, COMMANDS, OF_A_MONTH, command_of
 from controlplane.topics import services as topics
 
 from .conftest import text_of
@@ -140,6 +140,26 @@ def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
         page = at_alice.get(path)
         assert f"The same by CLI: {line} Copy" in text_of(page)
         assert html.unescape(re.search(r'<code id="by-cli"[^>]*>(.*?)</code>', page.content.decode())[1]) == line
+
+
+def test_who_may_only_look_is_shown_no_command_that_changes(at_alice, at_viewer, instance):
+    for path, is_changing in (("settings", True), ("config", True), ("topics", False)):
+        at = f"instances/{instance.id}/{path}"
+        assert "The same by CLI" in text_of(at_alice.get(at))
+        assert ("The same by CLI" in text_of(at_viewer.get(at))) != is_changing, path
+
+
+def test_commands_that_change_are_known_by_their_verb():
+    verbs = (
+        "create delete resize config password add preset note configure alter produce set reset-offsets remove-member end "
+        "end-hanging"
+    )
+    found = {
+        page
+        for page, (words, *_) in COMMANDS.items()
+        if {word for word in words.split()[:3] if not word.startswith("-")} & set(verbs.split())
+    }
+    assert found == CHANGING
 
 
 def test_pages_without_a_command_say_nothing(at_alice, at_staff):

@@ -131,6 +131,29 @@ def test_requests_are_charts_and_a_table_by_api(page, instance, last):
     assert " ms at the end" in said
 
 
+def test_what_belongs_to_every_join_is_no_error_of_the_chart(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    joins = counts_of(9, api="JoinGroup", errors={"MEMBER_ID_REQUIRED": 7})
+    keep_requests(instance, {last - 60: joins}, known_to=last)
+    answer = page()
+    assert "errors" not in pictures(answer)
+    assert "MEMBER_ID_REQUIRED 7 part of a first join" in text_of(answer)
+    joins.add(counts_of(1, api="JoinGroup", errors={"REBALANCE_IN_PROGRESS": 1}))
+    keep_requests(instance, {last - 60: joins}, known_to=last)
+    drawing = pictures(page())["errors"]
+    assert "MEMBER_ID_REQUIRED" not in ET.tostring(drawing, encoding="unicode")
+
+
+def test_error_codes_of_an_api_are_one_list_that_may_break(page, instance, last):
+    """Each code as a column of its own printed them over each other on a phone."""
+    keep([sample(last - 60, instance.id)])
+    made = counts_of(9, errors={"UNKNOWN_TOPIC_OR_PARTITION": 7, "TOPIC_AUTHORIZATION_FAILED": 2})
+    keep_requests(instance, {last - 60: made}, known_to=last)
+    (cell,) = re.findall(r'<td data-label="Errors">(.*?)</td>', page().content.decode(), flags=re.DOTALL)
+    assert cell.count('class="how') == 1
+    assert cell.count("<li>") == 2
+
+
 def test_a_prometheus_is_told_the_one_address_and_a_configuration(page, instance, settings):
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metrics_url="https://metrics.example.com")
     text = text_of(page())

@@ -84,7 +84,7 @@ def test_it_is_not_said_who_has_an_account(at_alice, charlie):
 @pytest.mark.parametrize(
     ("email", "said"),
     [
-        ("alice@example.com", "Alice@example.com is a member already."),
+        ("alice@example.com", "The organisation has a member alice@example.com already."),
         ("dora", "Enter a valid email address."),
         ("", "This field is required."),
     ],

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from controlplane.accounts.models import ApiKey
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.tenants.models import Membership, Organisation, Role
 from tests.controlplane.conftest import client_of
 
@@ -180,3 +181,23 @@ def test_a_key_is_rotated_by_whoever_it_is_of(at_alice, at_bob, alice, bob):
     assert client_of(bob.key).get("/api/v1/me").status_code == 401
     assert client_of(last).get("/api/v1/me").status_code == 200
     assert at_alice.post(f"keys/{key.id}/rotate", {"overlap_s": "0"}).status_code == 403
+
+
+def test_before_a_second_factor_is_required_it_is_said_who_loses_access(at_alice, at_bob, alice):
+    """It acts at once, on keys as well: the names come first, and a second click."""
+    type(alice.user).objects.filter(pk=alice.user.pk).update(second_factor_at=SYSTEM_CLOCK.now())
+    body = at_alice.get("members").content.decode()
+    (asked,) = re.findall(
+        r'<details class="sure"><summary class="button">Require it.*?</details>', body, flags=re.DOTALL
+    )
+    assert "1 member has no second factor and loses access at once, by API key too" in asked
+    assert "bob@example.com" in asked
+    assert "alice@example.com" not in asked
+    assert body.count('name="demanded"') == 1, "nothing outside of that asks for it"
+    assert "no second factor and loses access" not in text_of(at_bob.get("members"))
+
+
+def test_where_everybody_has_one_that_is_said(at_alice, alice):
+    alice.organisation.memberships.exclude(user=alice.user).delete()
+    type(alice.user).objects.filter(pk=alice.user.pk).update(second_factor_at=SYSTEM_CLOCK.now())
+    assert "Every member has a second factor: nobody loses access." in text_of(at_alice.get("members"))

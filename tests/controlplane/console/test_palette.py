@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+import controlplane.urls  # noqa: F401  # it knows the converters that the routes of the console use
 from controlplane.console import palette
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION
@@ -159,6 +160,40 @@ def test_deletion_is_found_by_owners_alone(at_alice, at_bob, at_viewer):
     for visitor in (at_bob, at_viewer):
         assert hits(visitor, "deletion") == []
         assert hits(visitor, "settings") == [visitor.address("settings")]
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("storage", "settings"),
+        ("price", "bill"),
+        ("webhook", "receivers"),
+        ("messages", "topics"),
+        ("prepaid", "prepaid"),
+        ("config", "config"),
+        ("elastic", "elastic-bandwidth"),
+        ("policies", "policies"),
+        ("events", "timeline"),
+        ("new alarm", "new-alarm"),
+        ("routes", "access"),
+    ],
+)
+def test_pages_are_found_by_what_people_call_them(at_alice, place, text, page):
+    found = hits(at_alice, text, instance=place.id)
+    assert at_alice.address(f"instances/{place.id}/{page}") in found
+    for address in found:
+        assert at_alice.client.get(address).status_code == 200, address
+
+
+def test_pages_of_the_organisation_are_as_well(at_alice):
+    assert hits(at_alice, "plan") == [at_alice.address("bills")]
+    assert hits(at_alice, "statement") == [at_alice.address("statement")]
+    assert at_alice.address("instances/new") in hits(at_alice, "price")
+
+
+def test_whose_title_fits_comes_first(at_alice, place):
+    assert hits(at_alice, "bill", instance=place.id)[0] == at_alice.address(f"instances/{place.id}/bill")
+    assert set(palette.SYNONYMS) <= {name for name, _, _ in (*palette.PAGES, *palette.INSTANCE_PAGES)}
 
 
 def test_each_page_that_is_found_is_a_page_of_the_console():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.console import connecting
-from controlplane.console.snippets import snippets
+from controlplane.console.snippets import CONSUMERS, snippets
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.models import Operation
 from controlplane.instances.models import Route
@@ -157,6 +157,29 @@ def test_what_is_to_be_pasted_names_a_topic_of_the_instance(at_alice, path, open
         found = at_alice.get(page).content.decode()
         assert "kafka-console-producer.sh --bootstrap-server " in found, page
         assert found.count(f"--topic {shown}") == 2, page
+
+
+@pytest.mark.parametrize(("names", "is_said"), [([], True), (["__audit"], True), (["orders"], False), (None, False)])
+def test_where_there_is_no_topic_it_is_said_beside_the_snippet(at_alice, path, monkeypatch, names, is_said):
+    def topic_names(*_anything):
+        if names is None:
+            raise ClusterUnavailable("the cluster does not answer")
+        return names
+
+    monkeypatch.setattr(connecting.groups, "topic_names", topic_names)
+    assert ("The instance has no topic yet: make one first" in text_of(at_alice.get(path))) == is_said
+
+
+def test_programs_that_write_have_one_that_reads_beside_them(at_alice, path):
+    page = at_alice.get(path).content.decode()
+    for key in CONSUMERS:
+        assert f'id="snippet-{key}-consumer"' in page
+    found = {each.key: each.consumer for each in snippets("h:1,h:2", security="sasl_ssl", mechanisms=["PLAIN"])}
+    assert {key for key, text in found.items() if text} == set(CONSUMERS)
+    for key in CONSUMERS:
+        assert all(word in found[key] for word in ("my-group", "my-topic", "USER", "PASSWORD", "ca.pem"))
+    for key in ("python", "kafka-python"):
+        compile(found[key], key, "exec")
 
 
 def texts(security, *mechanisms):

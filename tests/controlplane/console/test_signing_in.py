@@ -63,6 +63,12 @@ def test_what_is_wrong_with_a_sign_up_stands_beside_the_field(browser, field, va
     assert not Organisation.objects.exists()
 
 
+def test_a_bad_address_and_a_bad_password_are_said_together(browser):
+    page = browser.post("/sign-up", SIGN_UP | {"email": "dora", "password": "short"})
+    assert problem_beside(page, "email") == "Enter a valid email address."
+    assert "too short" in problem_beside(page, "password")
+
+
 def test_a_taken_email_or_organisation_is_said_beside_it(browser):
     browser.post("/sign-up", SIGN_UP)
     other = Client()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from controlplane.instances.models import Instance
@@ -45,6 +47,26 @@ def test_while_a_size_is_being_typed_the_last_estimate_is_left_standing(at_alice
     sizes = {"bandwidth_mib_per_s": "20", "storage_gib": "", "partitions": "6"}
     answer = at_alice.get("instances/estimate", data=sizes, headers={"HX-Request": "true"})
     assert answer.status_code == 204
+
+
+def test_every_size_that_is_typed_asks_for_the_price(at_alice, brokers, instance):
+    """`find` in htmx's trigger takes the first match only: then storage and partitions would ask for nothing."""
+    for path in ("instances/new", f"instances/{instance.id}/settings"):
+        page = at_alice.get(path).content.decode()
+        (trigger,) = re.findall(r'hx-get="[^"]*/estimate[^"]*" hx-trigger="([^"]*)"', page)
+        assert trigger.split()[0] == "input"
+        assert "from:" not in trigger, "input events of all three fields come up to what stands around them"
+
+
+@pytest.mark.parametrize(("name", "value"), [("storage_gib", "0"), ("partitions", "-1"), ("bandwidth_mib_per_s", "x")])
+def test_what_is_no_size_has_no_price(at_alice, instance, name, value):
+    sizes = {"bandwidth_mib_per_s": "20", "storage_gib": "500", "partitions": "60"} | {name: value}
+    of = {**sizes, "instance": instance.id}
+    text = text_of(at_alice.get("instances/estimate", data=of, headers={"HX-Request": "true"}))
+    assert "There is no price for this." in text
+    assert {"storage_gib": "Storage:", "partitions": "Partitions:", "bandwidth_mib_per_s": "Bandwidth:"}[name] in text
+    assert "for every hour begun" not in text
+    assert "Now: " in text
 
 
 def test_an_estimate_says_what_it_is_of_and_what_is_paid_now(at_alice, instance):

@@ -50,7 +50,7 @@ class TestFigures:
         assert "0: 2 times an even share" in text
         assert "Retention deleted 6 records before group slow had read them." in text
         assert "slow No members 0" in text
-        assert "Not known at this moment: what flowed." in text
+        assert "Not known at this moment: how much is produced and consumed." in text
 
     def test_the_part_has_no_frame(self, at_alice, path):
         page = at_alice.get(f"{path}/topics/orders/figures", **HTMX)

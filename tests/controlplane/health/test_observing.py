@@ -82,6 +82,23 @@ def test_waiting_below_the_limit_lately_is_a_reason_and_last_weeks_is_not(alice,
     assert codes(alice, instance) == ["throttled_under_limit"]
 
 
+def test_waiting_for_a_limit_that_is_used_is_not_waiting_below_it(alice, instance, well, record):  # noqa: F811
+    """Who always wants twice the limit is below it for moments, while it is divided anew: the limit is the cause."""
+    now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
+    for ago_ms in (110_000, 50_000):
+        record(interval(instance.id, start=now_ms - ago_ms, throttled_ms=45_000, under_limit_ms=5_500))
+    assert codes(alice, instance) == ["limit_used_up"]
+    assert "waited 90 s" in shown(alice, instance)["reasons"][0]["detail"]
+    record(interval(instance.id, start=now_ms - 40_000, direction="consume", throttled_ms=4_000, under_limit_ms=4_000))
+    assert codes(alice, instance) == ["throttled_under_limit", "limit_used_up"], "each direction has a cause of its own"
+
+
+def test_what_full_storage_refused_did_not_wait_for_the_limit(alice, instance, well, record):  # noqa: F811
+    now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
+    record(interval(instance.id, start=now_ms - 60_000, throttled_ms=50_000, blocked="storage"))
+    assert codes(alice, instance) == []
+
+
 def test_waiting_for_a_rule_of_its_own_tenant_is_no_reason(alice, instance, well, record):  # noqa: F811
     now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
     record(interval(instance.id, start=now_ms - 30_000, under_limit_ms=9000, rule="rule-1"))

@@ -79,6 +79,13 @@ def test_waiting_below_the_limit_counts_from_a_second():
     assert codes(replace(GOOD, throttled_under_limit_ms=1000)) == ["throttled_under_limit"]
 
 
+def test_a_limit_that_is_used_counts_from_a_quarter_of_the_time():
+    assert codes(replace(GOOD, throttled_at_limit_ms=29_999)) == []
+    (reason,) = health_of(replace(GOOD, throttled_at_limit_ms=109_000)).reasons
+    assert (reason.code, reason.title) == ("limit_used_up", "The bandwidth is used up")
+    assert "Clients waited 109 s of the last two minutes, because the instance used all its bandwidth" in reason.detail
+
+
 def test_what_cannot_be_known_is_not_taken_for_good():
     health = health_of(replace(GOOD, flow=None, flow_problem="no flow master is active", listeners=None))
     assert [reason.code for reason in health.reasons] == ["flow_unknown", "cluster_unknown"]

@@ -143,3 +143,22 @@ def test_a_session_of_a_release_before_is_asked(at_alice, time):
     Session.objects.update(session_data=session.encode(data), begun_at=time.now - QUARTER)
     at_alice.get()  # the session remembers where she last was, and is saved
     assert is_asked(at_alice.post("keys", {"name": "k"}))
+
+
+@pytest.mark.parametrize(
+    ("before", "back"),
+    [
+        ("http://testserver/{org}/keys?page=2", "/{org}/keys?page=2"),
+        ("https://evil.example.com/keys", "/"),
+        ("http://testserver//evil.example.com/", "/"),
+        ("javascript:alert(1)", "/"),
+        ("", "/"),
+    ],
+)
+def test_whoever_cancels_comes_back_to_where_the_form_was_and_to_no_other_site(alice_long_ago, before, back):
+    org = alice_long_ago.organisation.id
+    headers = {"Referer": before.format(org=org)} if before else {}
+    page = alice_long_ago.post("keys", {"name": "k"}, headers=headers)
+    assert f'href="{back.format(org=org)}">Cancel' in page.content.decode()
+    again = alice_long_ago.post("keys", {"name": "k", "proof": "a guess", "proof_back": before.format(org=org)})
+    assert f'href="{back.format(org=org)}">Cancel' in again.content.decode()

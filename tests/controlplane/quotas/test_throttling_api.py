@@ -56,13 +56,34 @@ def test_pages_follow_each_other_in_time_and_leave_nothing_out(alice, instance, 
     assert found == [(f"0{minute}", direction) for minute in range(3) for direction in ("consume", "produce")]
 
 
+def test_the_newest_come_first_where_that_is_asked_for_and_pages_leave_nothing_out(alice, instance, record):
+    record(
+        *(
+            interval(instance.id, start=NINE + minute * 60_000, direction=direction)
+            for minute in range(3)
+            for direction in ("produce", "consume")
+        )
+    )
+    asked = "?from=2025-11-21&limit=1&order=newest"
+    found, query = [], asked
+    while True:
+        page = throttling(alice, instance, query)
+        found += [(item["started_at"][14:16], item["direction"]) for item in page["items"]]
+        if page["next"] is None:
+            break
+        query = f"{asked}&cursor={page['next']}"
+    assert found == [(f"0{minute}", direction) for minute in (2, 1, 0) for direction in ("produce", "consume")]
+
+
 def test_without_a_range_it_is_the_last_day(alice, instance, record):
     now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
     record(interval(instance.id, start=now_ms - DAY_MS - 60_000), interval(instance.id, start=now_ms - DAY_MS + 60_000))
     assert len(throttling(alice, instance, "")["items"]) == 1
 
 
-@pytest.mark.parametrize("query", ["?from=yesterday", "?from=2026-01-02&to=2026-01-01", "?cursor=e30", "?limit=0"])
+@pytest.mark.parametrize(
+    "query", ["?from=yesterday", "?from=2026-01-02&to=2026-01-01", "?cursor=e30", "?limit=0", "?order=any"]
+)
 def test_what_cannot_be_asked_is_refused_by_its_field(alice, instance, query):
     assert alice.api.get(f"/api/v1/instances/{instance.id}/throttling{query}").status_code == 400
 

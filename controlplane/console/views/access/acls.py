@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.access import acls, selectors
+from controlplane.access.cut_off import acls_cut_off
 from controlplane.admission import purchases
 from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
 from controlplane.console.listing import listing, searched
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.access.cut_off import ClientsCutOff
     from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
     from quota.contracts.acls import Acl
 
 IN_FORCE = "in force within 2 seconds, on open connections too."
@@ -99,19 +102,31 @@ def _made(
     template: str,
 ) -> HttpResponse:
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    cut: list[ClientsCutOff] = []
     if request.method == "POST" and form.is_valid():
         try:
             if TRY in request.POST:
                 return tried(request, caller, instance, acls_added=wanted())
-            found = make(caller.place(instance.id))
+            if not form.cleaned_data["accept_cut_off"]:
+                cut = acls_cut_off(organisation=caller.organisation, instance_id=instance.id, added=wanted())
+            found = [] if cut else make(caller.place(instance.id))
         except SluiceError as error:
             form.refuse(error)
         else:
+            if cut:
+                return _shown(request, instance, form, template, cut)
             said = f"1 ACL is {IN_FORCE}" if len(found) == 1 else f"{len(found)} ACLs are {IN_FORCE}"
             messages.success(request, said)
             return redirect("console:acls", caller.organisation.id, instance.id)
-    context = {"instance": instance, "tab": "access", "part": "acls", "form": form}
-    return render(request, f"console/{template}.html", context, status=422 if form.errors else 200)
+    return _shown(request, instance, form, template, cut)
+
+
+def _shown(
+    request: HttpRequest, instance: Instance, form: AclForm | PresetForm, template: str, cut: list[ClientsCutOff]
+) -> HttpResponse:
+    """The form, with the clients that it would cut off: then they are confirmed first."""
+    context = {"instance": instance, "tab": "access", "part": "acls", "form": form, "cut": cut}
+    return render(request, f"console/{template}.html", context, status=422 if form.errors or cut else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -65,7 +65,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
         "form": form,
         "route": route,
         "failed": route.state == RouteState.FAILED,
-        "snippets": guide(instance, route, route.bootstrap),  # type: ignore[attr-defined]
+        **guide(instance, route, route.bootstrap),  # type: ignore[attr-defined]
         "is_tls": route.security.endswith("ssl"),
         "certificate": certificate_of(instance, route_id) if route.security.endswith("ssl") else None,
     }

@@ -1,0 +1,118 @@
+"""Clients that use a topic now and that new ACLs would cut off: they are told before anything is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.access import acls, cut_off, selectors
+from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
+from tests.controlplane.connections.conftest import connection, hers  # noqa: F401  # hers is a fixture
+
+from .conftest import text_of
+
+ANONYMOUS = "User:ANONYMOUS"
+PRESET = {"preset": "producer", "principal": "User:shop", "topic": "orders"}
+FORM = {**PRESET, "pattern_type": "LITERAL", "host": "*"}
+ACL = {
+    "permission": "ALLOW",
+    "principal": "User:shop",
+    "operation": "WRITE",
+    "resource_type": "TOPIC",
+    "resource_name": "orders",
+    "pattern_type": "LITERAL",
+    "host": "*",
+}
+
+
+def acl(principal="User:shop", operation=AclOperation.WRITE, permission=Permission.ALLOW, kind=ResourceType.TOPIC):
+    return Acl(kind, PatternType.LITERAL, "orders", principal, "*", operation, permission)
+
+
+@pytest.fixture
+def place(alice, instance):
+    return {"organisation": alice.organisation, "instance_id": instance.id}
+
+
+@pytest.fixture
+def busy(hers):  # noqa: F811
+    """Two clients write to orders, one without a login and one as User:shop; a third reads payments, and one is idle."""
+    hers.say(
+        1,
+        connections=(
+            connection("till-1", "10.0.0.7", principal=ANONYMOUS),
+            connection("shop-1", "10.0.0.8", principal="User:shop"),
+            connection("idle-1", "10.0.0.9", principal=ANONYMOUS),
+        ),
+        talkers=(hers.talker("till-1", produces=100), hers.talker("shop-1", produces=100, address="10.0.0.8")),
+    )
+    hers.say(
+        2,
+        connections=(connection("reader-1", "10.0.0.10", principal=ANONYMOUS),),
+        talkers=(hers.talker("reader-1", "payments", consumes=100, address="10.0.0.10"),),
+    )
+    return hers
+
+
+def cut_by(place, *added):
+    found = cut_off.acls_cut_off(**place, added=added)
+    return [(each.topic, each.principal, each.operation, each.clients) for each in found]
+
+
+def test_the_first_acl_of_a_topic_cuts_off_who_uses_it_without_a_login(place, busy):
+    assert cut_by(place, acl()) == [("orders", ANONYMOUS, "WRITE", ("till-1 (10.0.0.7)",))]
+
+
+def test_where_one_allows_them_as_well_nobody_is_cut_off(place, busy):
+    assert cut_by(place, acl(), acl(ANONYMOUS)) == []
+
+
+def test_one_that_denies_cuts_off_whom_it_names(place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl(), acl(ANONYMOUS)])
+    denied = acl("User:shop", permission=Permission.DENY)
+    assert cut_by(place, denied) == [("orders", "User:shop", "WRITE", ("shop-1 (10.0.0.8)",))]
+
+
+def test_whoever_is_refused_already_is_not_told(place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl()])
+    assert cut_by(place, acl("User:other")) == []
+
+
+def test_where_nobody_can_be_asked_nobody_is_told(place, busy, admin):
+    admin.connections.away = {1, 2}
+    assert cut_by(place, acl()) == []
+
+
+def test_a_dry_run_names_them_and_makes_nothing(alice, instance, place, busy):
+    url = f"/api/v1/instances/{instance.id}/acls"
+    effect = f"use topic orders now as {ANONYMOUS}: WRITE would be refused to them"
+    told = [{"who": "clients", "count": 1, "names": ["till-1 (10.0.0.7)"], "effect": effect}]
+    for address, body in ((url, ACL), (f"{url}/presets", PRESET), (f"{url}/batch", {"items": [ACL]})):
+        assert alice.api.post(f"{address}?dry_run=true", body).json()["affected"] == told, address
+    assert selectors.acl_list(**place) == []
+
+
+def test_another_organisation_learns_nothing_of_them(charlie, instance, busy):
+    for path in ("acls", "acls/presets"):
+        body = PRESET if path.endswith("presets") else ACL
+        assert charlie.api.post(f"/api/v1/instances/{instance.id}/{path}?dry_run=true", body).status_code == 404
+
+
+@pytest.mark.parametrize(("path", "form", "made"), [("new-acl", ACL, 1), ("new-acls", FORM, 3)])
+def test_the_console_lists_them_and_makes_nothing_until_that_is_confirmed(
+    at_alice, instance, place, busy, path, form, made
+):
+    at = f"instances/{instance.id}/{path}"
+    assert 'name="accept_cut_off"' not in at_alice.get(at).content.decode()
+    page = at_alice.post(at, form)
+    assert page.status_code == 422
+    assert f"1 client uses orders now as {ANONYMOUS}; WRITE will be refused to it: till-1 (10.0.0.7)" in text_of(page)
+    assert "shop-1" not in text_of(page)
+    assert 'name="accept_cut_off"' in page.content.decode()
+    assert selectors.acl_list(**place) == []
+    assert at_alice.post(at, {**form, "accept_cut_off": "on"}).status_code == 302
+    assert len(selectors.acl_list(**place)) == made
+
+
+def test_where_nobody_is_cut_off_nothing_is_asked(at_alice, instance, place, hers):  # noqa: F811
+    assert at_alice.post(f"instances/{instance.id}/new-acl", ACL).status_code == 302
+    assert selectors.acl_list(**place) == [acl()]
