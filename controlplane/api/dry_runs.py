@@ -231,7 +231,7 @@ def rehearsed(
                 affected=touches(request, ids, changed) if touches and is_felt else (),
                 begun=rehearsal.begun,
                 moving=moves(request, ids) if moves else NOTHING_MOVES,
-                otherwise=_in_its_words(handler) if request.method == "POST" else (),
+                otherwise=_in_its_words(handler) if request.method == "POST" or touches_unseen else (),
             )
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
@@ -241,7 +241,7 @@ def rehearsed(
 
 
 def _in_its_words(handler: Handler) -> tuple[PlanStep, ...]:
-    """What a POST does that nothing shows afterwards, such as sending a message: by the first sentence of its text."""
+    """What a call does that nothing shows afterwards, such as sending a message: by the first line of its text."""
     said = (handler.__doc__ or "").strip().partition("\n")[0]
     return (PlanStep("carry_out", said),)
 

@@ -116,14 +116,14 @@ class Copy:
 
     def _copy(self, stretch: Stretch, newest: int) -> None:
         last = stretch.versions[-1]
+        if self.is_plain and any(self.log.commit(version).removed for version in stretch.versions):
+            raise LakeError(f"version {last} replaces rows, which a copy of files alone cannot take back")
         self.reporter.say(f"version {last} of {newest}: {_files(len(stretch.files))}")
         with ThreadPoolExecutor(THREADS, thread_name_prefix="copy") as pool:
             self._put_all(pool, stretch.files, f"version {last} of {newest}")
         for version in stretch.versions:
             if not self.is_plain:
                 self._put_commit(version)
-            elif self.log.commit(version).removed:
-                raise LakeError(f"version {version} replaces rows, which a copy of Parquet files cannot take back")
         self.reporter.note(version=last)
         self.reporter.say(f"version {last} of {newest} copied")
 
