@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from controlplane.access import acls, selectors, trail, users
 from controlplane.access.cut_off import acls_cut_off
+from controlplane.access.passwords import password_checked
 from controlplane.access.serializers import (
     AccessAnswerSerializer,
     AccessQuestionSerializer,
@@ -215,9 +216,16 @@ class UserPasswordApi(APIView):
     """/api/v1/instances/{id}/users/{name}/password."""
 
     @extend_schema(request=UserPasswordSerializer, responses=UserWithPasswordSerializer, tags=USERS)
+    @dry_runs.rehearsed(of=dry_runs.item(UserApi), touches_unseen=True)
     def put(self, request: Request, instance_id: str, user: str) -> Response:
-        """Another password; that of before may stay good for a while, so that clients can change one after another."""
+        """Another password; that of before may stay good for a while, so that clients can change one after another.
+
+        A dry run looks whether the password can be one, and at nothing that would say whether it is the present one.
+        """
         members = _valid(UserPasswordSerializer(data=request.data))
+        if dry_runs.is_dry_run(request) and "password" in members:
+            # Tried with another one: nobody guesses by a call that leaves no trace.
+            password_checked(members.pop("password"))
         return _user(*users.user_password_set(**caller_of(request).place(instance_id), name=user, **members))
 
 

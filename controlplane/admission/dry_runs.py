@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def buying(*, organisation: Organisation, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
     """Of purchases.instance_buy, which takes the same."""
-    with taken_back():
+    with taken_back() as made:
         instance, _ = purchases.instance_buy(organisation=organisation, clock=clock, **members)
         price = _price(organisation, None, instance, clock)
         months = members.get("prepaid_months")
@@ -39,7 +39,7 @@ def buying(*, organisation: Organisation, clock: Clock = SYSTEM_CLOCK, **members
             sizes = {name: getattr(instance, name) for name in rules.SIZES}
             quote = prepaid.prepaid_quote(organisation=organisation, months=months, sizes=sizes, clock=clock)
             price = replace(price, at_once=quote.amount)
-    return Outlook(differences({}, _members(instance)), price)
+    return Outlook(differences({}, _members(instance)), price, begun=tuple(made.begun))
 
 
 def changing(
@@ -51,7 +51,7 @@ def changing(
     **members: Any,
 ) -> Outlook:
     """Of purchases.instance_change, which takes the same."""
-    with taken_back():
+    with taken_back() as made:
         before = instance_get(organisation=organisation, instance_id=instance_id)
         charged = prepaid.charged(before, clock)
         after, _ = purchases.instance_change(
@@ -59,12 +59,13 @@ def changing(
         )
         price = _in_advance(_price(organisation, before, after, clock), after, charged, clock)
     problem = services.use_problem(before, changes["storage_gib"]) if "storage_gib" in changes else None
-    return Outlook(differences(_members(before), _members(after)), price, (problem,) if problem else ())
+    changes, problems = differences(_members(before), _members(after)), (problem,) if problem else ()
+    return Outlook(changes, price, problems, begun=tuple(made.begun))
 
 
 def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
     """Of endings.instance_delete, which takes the same."""
-    with taken_back():
+    with taken_back() as made:
         before = instance_get(organisation=organisation, instance_id=instance_id)
         charged = prepaid.charged(before, clock)
         endings.instance_delete(organisation=organisation, instance_id=instance_id, clock=clock, **members)
@@ -75,17 +76,20 @@ def deleting(*, organisation: Organisation, instance_id: str, clock: Clock = SYS
     if before.state == InstanceState.ISOLATED:
         return Outlook({}, None, ("it is isolated already",))
     if after.state == InstanceState.ISOLATED:
-        return _isolating(before, after, price)
+        return replace(_isolating(before, after, price), begun=tuple(made.begun))
     used = master.storage_used_bytes(before.cluster.address, before.id)
     lost = "all topics and records" if used is None else f"all topics and records ({size_text(used)} on disk)"
     return Outlook(
-        {"state": (before.state, InstanceState.DELETING.value)}, price, (f"{lost} would be deleted for good",)
+        {"state": (before.state, InstanceState.DELETING.value)},
+        price,
+        (f"{lost} would be deleted for good",),
+        begun=tuple(made.begun),
     )
 
 
 def beginning(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
     """Of prepaid.prepaid_begin, which takes the same."""
-    with taken_back():
+    with taken_back() as made:
         before = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
         was = _price(organisation, None, before.instance, clock)
         prepaid.prepaid_begin(organisation=organisation, instance_id=instance_id, clock=clock, **members)
@@ -93,19 +97,21 @@ def beginning(*, organisation: Organisation, instance_id: str, clock: Clock = SY
         quote = _quoted(after, members["months"], clock)
     changes = _paid(before, after)
     at_once = quote.amount if changes else None  # asked again, it costs nothing more
-    return Outlook(changes, PriceChange(was.per_month_after, quote.a_month, was.currency, at_once))
+    price = PriceChange(was.per_month_after, quote.a_month, was.currency, at_once)
+    return Outlook(changes, price, begun=tuple(made.begun))
 
 
 def renewing(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Outlook:
     """Of prepaid.prepaid_renew, which takes the same."""
-    with taken_back():
+    with taken_back() as made:
         before = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
         prepaid.prepaid_renew(organisation=organisation, instance_id=instance_id, clock=clock, **members)
         after = prepaid.prepaid_get(organisation=organisation, instance_id=instance_id, clock=clock)
         quote = _quoted(after, members["months"], clock)
     changes = _paid(before, after)
     at_once = quote.amount if changes else None
-    return Outlook(changes, PriceChange(quote.a_month, quote.a_month, quote.prices.currency, at_once))
+    price = PriceChange(quote.a_month, quote.a_month, quote.prices.currency, at_once)
+    return Outlook(changes, price, begun=tuple(made.begun))
 
 
 def _quoted(now: prepaid.PrepaidNow, months: int, clock: Clock) -> prepaid.Quote:

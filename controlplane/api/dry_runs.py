@@ -12,6 +12,7 @@ how things are, work out what would be, and answer with `compared`.
 from __future__ import annotations
 
 from contextlib import suppress
+from decimal import Decimal
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,19 @@ from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from controlplane.core.dry_runs import Affected, Outlook, differences, flat, rehearsing, taken_back
+from controlplane.core.dry_runs import (
+    NOTHING_MOVES,
+    Affected,
+    Begun,
+    Moving,
+    Outlook,
+    PlanStep,
+    differences,
+    flat,
+    rehearsing,
+    taken_back,
+)
+from controlplane.core.durations import usual_s
 from controlplane.core.errors import Invalid, NotFound, SluiceError
 
 if TYPE_CHECKING:
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
     Makes = Callable[[Request], bool]
     Seen = Callable[[APIView, Request, Mapping[str, Any]], Mapping[str, Any]]
     Touches = Callable[[Request, Mapping[str, Any], Collection[str]], Iterable[Affected]]
+    Moves = Callable[[Request, Mapping[str, Any]], Moving]
 
 NAME = "dry_run"
 SECRETS = frozenset({"secret", "password", "key", "secret_key", "link"})
@@ -74,10 +88,33 @@ class AffectedSerializer(serializers.Serializer[Any]):
     effect = serializers.CharField(help_text="what becomes of them")
 
 
+class PlanStepSerializer(serializers.Serializer[Any]):
+    """One thing that the call would do."""
+
+    name = serializers.CharField(help_text="the same each time: of an operation's step that step's name")
+    detail = serializers.CharField(help_text="for people")
+
+
 class DryRunSerializer(serializers.Serializer[Any]):
     """What the call would do. Nothing was done."""
 
     dry_run = serializers.SerializerMethodField()
+    plan = PlanStepSerializer(
+        many=True,
+        help_text="in order: the steps of the operation that the call would begin; without one, a step for each thing that "
+        "changes; empty: nothing would be different",
+    )
+    price_change = serializers.SerializerMethodField(
+        help_text="what it would cost more a month (730 hours), use not counted, as text in the currency of `price`; negative: "
+        "less; null: this has no price"
+    )
+    bytes_to_move = serializers.IntegerField(
+        source="moving.size_bytes", help_text="that brokers would copy between each other; 0 for most calls"
+    )
+    seconds = serializers.SerializerMethodField(
+        help_text="how long it would take, as operations of this kind have taken here (a second a step where there was none), "
+        "or as the throttle lets partitions move; 0: done when the call is answered"
+    )
     changes = serializers.DictField(
         child=serializers.ListField(child=serializers.JSONField(allow_null=True), min_length=2, max_length=2),
         help_text="by member, dotted where it is within another: its value before and afterwards; null: none",
@@ -93,6 +130,17 @@ class DryRunSerializer(serializers.Serializer[Any]):
     def get_dry_run(self, _outlook: Outlook) -> bool:
         """Always true."""
         return True
+
+    def get_price_change(self, outlook: Outlook) -> str | None:
+        """After the change less before it; what is not there costs nothing."""
+        price = outlook.price
+        if price is None:
+            return None
+        return f"{(price.per_month_after or Decimal(0)) - (price.per_month_before or Decimal(0)):f}"
+
+    def get_seconds(self, outlook: Outlook) -> int:
+        """Whole seconds."""
+        return usual_s(outlook.begun) if outlook.moving.seconds is None else outlook.moving.seconds
 
 
 ANSWER = OpenApiResponse(DryRunSerializer, description="What the call would do, with `dry_run=true`.")
@@ -153,13 +201,15 @@ def rehearsed(
     of: Seen | None = None,
     touches: Touches | None = None,
     touches_unseen: bool = False,
+    moves: Moves | None = None,
 ) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
 
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
     not there. `makes` (it may depend on the request): the answer of the call is what was made. `touches`: whom it concerns beside
     that, as things are now. It is told which members would be others (of one within another the outer one), and is asked once the
-    call is known to be carried out, where it changes something that is shown or `touches_unseen`.
+    call is known to be carried out, where it changes something that is shown or `touches_unseen`. `moves`: what brokers would
+    copy between each other, as things are now; it is asked last.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -171,7 +221,7 @@ def rehearsed(
             with rehearsing():
                 # Before rows are locked: what the look afterwards would ask of a cluster is known then.
                 before = None if makes is True else _looked(look, self, request, ids)
-                with taken_back():
+                with taken_back() as rehearsal:
                     answered = handler(self, request, **ids)
                     is_new = makes if isinstance(makes, bool) else makes(request)
                     after = answered.data if is_new else _seen(look, self, request, ids)
@@ -181,12 +231,25 @@ def rehearsed(
                 before = _seen(look, self, request, ids)
             changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
             is_felt = bool(changed) or is_new or touches_unseen
-            return compared(before, after, affected=touches(request, ids, changed) if touches and is_felt else ())
+            return compared(
+                before,
+                after,
+                affected=touches(request, ids, changed) if touches and is_felt else (),
+                begun=rehearsal.begun,
+                moving=moves(request, ids) if moves else NOTHING_MOVES,
+                otherwise=_in_its_words(handler) if request.method == "POST" or touches_unseen else (),
+            )
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
         return handle
 
     return decorate
+
+
+def _in_its_words(handler: Handler) -> tuple[PlanStep, ...]:
+    """What a call does that nothing shows afterwards, such as sending a message: by the first line of its text."""
+    said = (handler.__doc__ or "").strip().partition("\n")[0]
+    return (PlanStep("carry_out", said),)
 
 
 def _seen(look: Seen, view: APIView, request: Request, ids: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -209,11 +272,14 @@ def compared(
     *,
     problems: Iterable[str] = (),
     affected: Iterable[Affected] = (),
+    begun: Iterable[Begun] = (),
+    moving: Moving = NOTHING_MOVES,
+    otherwise: tuple[PlanStep, ...] = (),
 ) -> Response:
     """The answer of a dry run: what is different in two documents that GET would answer. Empty: it is not there."""
     found = differences(flat(before), flat(after))
     told = {name: values for name, values in found.items() if not _is_untold(name)}
-    return answer(Outlook(told, None, tuple(problems), tuple(affected)))
+    return answer(Outlook(told, None, tuple(problems), tuple(affected), tuple(begun), moving, otherwise))
 
 
 def _is_untold(name: str) -> bool:

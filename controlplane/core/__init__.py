@@ -3,11 +3,13 @@
 errors          every error that a caller may be told, as one tree
 operations      long work in visible steps, which survives the death of its worker
 dry_runs        what a change would do: made, and taken back
+durations       how long operations take, by those that have succeeded
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
 audit_chain audit_sealing   these rows as a chain that shows what was changed (the first is pure)
 audit_file      they as CSV
 charset         requests are read as UTF-8
+audit_sides     what an entry says of before and afterwards (pure)
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to

@@ -1,4 +1,4 @@
-"""The audit trail as CSV, with the columns of REST; `detail` is JSON.
+"""The audit trail as CSV, with the columns of REST, each once under its first name; `detail` is JSON.
 
 It may be long: rows are read some at a time, each time by a query of its own, and written as they come. A reader that takes
 its time holds no query open, and what is written meanwhile is not in the file. A text that a spreadsheet would compute

@@ -10,9 +10,10 @@ well, within `rehearsing`: what was asked of a cluster by then is remembered (`o
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import transaction
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 MOST_NAMED = 50
 """Of those whom a change touches."""
+MOST_SHOWN = 80
+"""Characters of a value in a sentence of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,40 @@ def affected(who: str, names: Iterable[str], effect: str) -> tuple[Affected, ...
 
 
 @dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One thing that a call would do, in its turn."""
+
+    name: str  # the same for the same thing: of an operation's step that step's
+    detail: str  # for people
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An operation that a change would begin."""
+
+    kind: str
+    steps: tuple[str, ...]  # their names
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """What a change began while it stood."""
+
+    begun: list[Begun] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """What brokers would copy between each other, and how long they would take for it."""
+
+    size_bytes: int = 0
+    seconds: int | None = None  # None: as long as the operation usually takes
+
+
+NOTHING_MOVES = Moving()
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """What a change would do. Members have the names that the API gives them, those within others dotted paths."""
 
@@ -64,6 +101,48 @@ class Outlook:
         str, ...
     ] = ()  # sentences about what would be lost or refused later; the change is carried out all the same
     affected: tuple[Affected, ...] = ()
+    begun: tuple[Begun, ...] = ()  # operations, which do the work after the call
+    moving: Moving = NOTHING_MOVES
+    otherwise: tuple[PlanStep, ...] = ()  # what it does where neither an operation nor a change of members tells
+
+    @property
+    def plan(self) -> tuple[PlanStep, ...]:
+        """The steps of the operations that it would begin; without one, a step for each thing that changes. In order."""
+        if self.begun:
+            return tuple(step for operation in self.begun for step in _of_operation(operation))
+        if self.changes:
+            return tuple(_of_changes(self.changes))
+        touched = (PlanStep(each.who, f"{each.count} {each.who}: {each.effect}") for each in self.affected)
+        return tuple(touched) or self.otherwise
+
+
+def _of_operation(operation: Begun) -> Iterator[PlanStep]:
+    for number, name in enumerate(operation.steps, start=1):
+        yield PlanStep(name, f"{name}: step {number} of {len(operation.steps)} of the operation {operation.kind}")
+
+
+def _of_changes(changes: Mapping[str, tuple[object, object]]) -> Iterator[PlanStep]:
+    """What is made or deleted is one step; members of what there is are one each."""
+    before, after = ({name: pair[at] for name, pair in changes.items() if pair[at] is not None} for at in (0, 1))
+    if not before and after:
+        yield PlanStep("create", f"create it with {_said(after)}")
+    elif not after and before:
+        yield PlanStep("delete", f"delete it, with {_said(before)}")
+    else:
+        for name, (was, becomes) in changes.items():
+            yield PlanStep(name, f"change {name} from {_shown(was)} to {_shown(becomes)}")
+
+
+def _said(members: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {_shown(value)}" for name, value in members.items())
+
+
+def _shown(value: object) -> str:
+    """A value in a sentence: not all of one that is long."""
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 class Store:
@@ -75,6 +154,7 @@ class Store:
 
 
 _scratch: ContextVar[dict[object, Any] | None] = ContextVar("scratch", default=None)
+_rehearsal: ContextVar[Rehearsal | None] = ContextVar("rehearsal", default=None)
 
 
 @contextmanager
@@ -88,19 +168,29 @@ def rehearsing() -> Iterator[None]:
 
 
 @contextmanager
-def taken_back() -> Iterator[None]:
-    """A transaction whose writes are taken back at its end, those to a cluster's tree as well.
+def taken_back() -> Iterator[Rehearsal]:
+    """A transaction whose writes are taken back at its end, those to a cluster's tree as well. It says what was begun in it.
 
     Within a dry run it knows what has been asked, and leaves nothing to what follows.
     """
     outer = _scratch.get() or {}
     before = _scratch.set({about: each.fork() if isinstance(each, Store) else each for about, each in outer.items()})
+    rehearsal = Rehearsal()
+    around = _rehearsal.set(rehearsal)
     try:
         with transaction.atomic():
-            yield
+            yield rehearsal
             transaction.set_rollback(True)
     finally:
+        _rehearsal.reset(around)
         _scratch.reset(before)
+
+
+def note_begun(operation: Begun) -> None:
+    """An operation was begun: a dry run tells of it, since nobody will find it."""
+    rehearsal = _rehearsal.get()
+    if rehearsal is not None:
+        rehearsal.begun.append(operation)
 
 
 def scratch() -> dict[object, Any] | None:

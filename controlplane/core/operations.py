@@ -26,7 +26,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from controlplane.core import audit, ids, kept
+from controlplane.core import audit, dry_runs, ids, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import LimitReached, OperationFailed, SluiceError
 from controlplane.core.models import Operation, OperationState, StepState
@@ -76,11 +76,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class OperationKind:
-    """The steps of one kind of operation, and what is done about its target when it fails."""
+    """The steps of one kind of operation, and what is done about its target when it fails.
+
+    One `beside` others only watches what is done elsewhere: it is not counted among those that run on the target.
+    """
 
     kind: str
     steps: tuple[Step, ...]
     failed: Callable[[Operation], None] = lambda _operation: None
+    beside: bool = False
 
 
 Outcome = Finished | NotYet | Exception
@@ -92,6 +96,11 @@ _KINDS: dict[str, OperationKind] = {}
 def register(kind: OperationKind) -> None:
     """Make a kind of operation known. Called once per kind, when Django starts."""
     _KINDS[kind.kind] = kind
+
+
+def planned(kind: str) -> dry_runs.Begun:
+    """What beginning one of this kind would do: for a dry run that does not begin it."""
+    return dry_runs.Begun(kind, tuple(step.name for step in _KINDS[kind].steps))
 
 
 def start(
@@ -125,13 +134,15 @@ def start(
         created_at=clock.now(),
     )
     operation.save(force_insert=True)
+    dry_runs.note_begun(planned(kind))
     transaction.on_commit(lambda: wake([operation.id]))
     return operation
 
 
 def _check_running(organisation: Tenant, target: str) -> None:
+    beside = [kind.kind for kind in _KINDS.values() if kind.beside]
     rows = Operation.objects.for_organisation(organisation).filter(target=target, state=OperationState.RUNNING)
-    if rows.count() >= MOST_RUNNING:
+    if rows.exclude(kind__in=beside).count() >= MOST_RUNNING:
         raise LimitReached(
             f"{MOST_RUNNING} operations are running on {target}, and no more may: wait until one has ended",
             code="too_many_operations",

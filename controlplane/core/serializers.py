@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core import sums
-from controlplane.core.models import OperationState, StepState
+from controlplane.core.audit_sides import sides
+from controlplane.core.models import AuditEntry, OperationState, StepState
 
 
 class StepSerializer(serializers.Serializer[Any]):
@@ -57,12 +59,21 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     """One change that somebody asked for."""
 
     id = serializers.IntegerField()
-    at = serializers.DateTimeField()
+    time = serializers.DateTimeField(source="at")
     actor = serializers.CharField(help_text='an email, or "system"')
     action = serializers.CharField(help_text="such as topic.create")
-    target = serializers.CharField(help_text="what was changed")
+    object = serializers.CharField(source="target", help_text="what was changed")
+    before = serializers.SerializerMethodField(
+        help_text="by member what was there before the change; null: nothing, or the entry does not say"
+    )
+    after = serializers.SerializerMethodField(
+        help_text="by member what is there since, or what was asked for; null: nothing, or the entry does not say"
+    )
+    source = serializers.CharField(source="address", help_text="where the request came from; empty: from none")
+    at = serializers.DateTimeField(help_text="as `time`")
+    target = serializers.CharField(help_text="as `object`")
     detail = serializers.DictField(help_text="what was asked for; of a change `{name: {from, to}}`; never a secret")
-    address = serializers.CharField(help_text="where the request came from; empty: from none")
+    address = serializers.CharField(help_text="as `source`")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")
     number = serializers.IntegerField(
@@ -72,6 +83,16 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     hash = serializers.CharField(
         help_text="SHA-256 of all that it says and of the hash of the entry with the number before; empty: not chained yet"
     )
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}, "nullable": True})
+    def get_before(self, entry: AuditEntry) -> dict[str, Any] | None:
+        """Of `detail`."""
+        return sides(entry.action, entry.detail)[0]
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}, "nullable": True})
+    def get_after(self, entry: AuditEntry) -> dict[str, Any] | None:
+        """Of `detail`."""
+        return sides(entry.action, entry.detail)[1]
 
 
 class AuditTrailPageSerializer(serializers.Serializer[Any]):

@@ -56,6 +56,7 @@ class Request:
     after: int
     until: Path | None = None
     is_trial: bool = False
+    is_plain: bool = False
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Request:
@@ -72,6 +73,7 @@ class Request:
             read.after,
             read.until,
             read.is_trial,
+            read.is_plain,
         )
 
 
@@ -93,7 +95,7 @@ def run(request: Request, reporter: Reporter) -> int:
             reporter.say("looking whether the bucket takes the table")
             bucket.check(f"{request.path}/{TRIAL}")
             return 0
-        copy = Copy(CommitLog(request.table), bucket, request.path, reporter, request.until)
+        copy = Copy(CommitLog(request.table), bucket, request.path, reporter, request.until, request.is_plain)
         reporter.say(copy.run(request.after))
         return 0
     except LakeError as error:
@@ -177,6 +179,12 @@ def _parser() -> argparse.ArgumentParser:
         dest="is_trial",
         action="store_true",
         help="copy nothing: only try whether the bucket can be written to",
+    )
+    add(
+        "--plain",
+        dest="is_plain",
+        action="store_true",
+        help="copy the data files alone, for readers of Parquet: of a table whose rows are never replaced",
     )
     return parser
 

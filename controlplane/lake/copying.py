@@ -4,10 +4,13 @@ The bucket is only ever written to. Of a version its data files come first, then
 and then `_last_checkpoint`. Each of these is one object, which is there whole or not at all, so that a kill leaves a table
 of an earlier version, and files that nothing names yet. Writing again what is there changes nothing.
 
-One thing stands against that: VACUUM removes files at the source that only old versions have. When such a version is copied
-late, its files are gone. It then goes into one *stretch* with those up to the one that removes the last of these files; files of
-a stretch are written first, and then its commits one after the other. Of the versions within it the copy has as much as the
-source. A reader that comes between two of these commits misses a file, as it would if it asked the source for that version.
+A *plain* copy is for readers of Parquet who know nothing of Delta: data files alone, without the log that says which of them
+count. So no version that it copies may remove a file, which it refuses; a load with `--once` makes none.
+
+One thing stands against a whole copy: VACUUM removes files at the source that only old versions have. When such a version is
+copied late, its files are gone. It then goes into one *stretch* with those up to the one that removes the last of these files;
+files of a stretch are written first, and then its commits one after the other. Of the versions within it the copy has as much as
+the source. A reader that comes between two of these commits misses a file, as it would if it asked the source for that version.
 """
 
 from __future__ import annotations
@@ -91,6 +94,7 @@ class Copy:
     prefix: str
     reporter: Reporter
     until: Path | None = None  # once this file is there, the copy ends after the versions that it is at
+    is_plain: bool = False  # data files alone
     files: int = 0
     bytes: int = 0
 
@@ -112,11 +116,14 @@ class Copy:
 
     def _copy(self, stretch: Stretch, newest: int) -> None:
         last = stretch.versions[-1]
+        if self.is_plain and any(self.log.commit(version).removed for version in stretch.versions):
+            raise LakeError(f"version {last} replaces rows, which a copy of files alone cannot take back")
         self.reporter.say(f"version {last} of {newest}: {_files(len(stretch.files))}")
         with ThreadPoolExecutor(THREADS, thread_name_prefix="copy") as pool:
             self._put_all(pool, stretch.files, f"version {last} of {newest}")
         for version in stretch.versions:
-            self._put_commit(version)
+            if not self.is_plain:
+                self._put_commit(version)
         self.reporter.note(version=last)
         self.reporter.say(f"version {last} of {newest} copied")
 

@@ -73,6 +73,17 @@ class Summary:
         """Rows that do not fit the schema."""
         return sum(commit.problems for commit in self.commits)
 
+    @property
+    def partitions(self) -> dict[int, tuple[Span, Total]]:
+        """What all commits together have loaded of each partition that has given offsets."""
+        found: dict[int, tuple[Span, Total]] = {}
+        for commit in self.commits:
+            for partition, (span, total) in commit.partitions.items():
+                if span.size:
+                    before, so_far = found.get(partition, (span, Total()))
+                    found[partition] = before.hull(span), so_far + total
+        return found
+
     def lines(self) -> Iterator[str]:
         """For people."""
         if not self.commits:
@@ -141,7 +152,7 @@ class Load:
         starts = None
         if request.from_time_ms is not None:
             starts = self._topic.offsets_at(now.first, request.from_time_ms)
-        wanted = Wanted(request.offsets, starts, request.skip_expired, request.new_topic)
+        wanted = Wanted(request.offsets, starts, request.skip_expired, request.new_topic, request.once)
         return plan(wanted, known.loaded if known else None, now)
 
     def _commits(self, known: Manifest | None, planned: Plan) -> Iterator[Manifest]:

@@ -5,8 +5,9 @@ it that hold no record are no matter: compaction and transaction markers leave s
 must touch the span, so that it stays one and a hole is never taken for records that were loaded.
 
 *Onward* is a load that goes on where the table ends. *Again* is one whose rows take the place of those that the table
-has in the same span. Steps are ordered so that what is loaded is one span after each of them, whenever a load is killed:
-first upward from within the table's span, then downward from its beginning.
+has in the same span; *once* leaves out what the table has, so that nothing is replaced. Steps are ordered so that what is
+loaded is one span after each of them, whenever a load is killed: first upward from within the table's span, then downward
+from its beginning.
 """
 
 from __future__ import annotations
@@ -128,6 +129,7 @@ class Wanted:
     starts: Mapping[int, int] | None = None  # partitions that are not in it have nothing new enough
     skip_expired: bool = False
     new_topic: bool = False
+    once: bool = False  # only what lies behind what the table has: no row is replaced
 
 
 def plan(wanted: Wanted, loaded: Loaded | None, topic: TopicState) -> Plan:
@@ -169,7 +171,7 @@ def _onward(wanted: Wanted, known: Spans, topic: TopicState) -> Plan:
         if partition in known:
             following = known[partition].end
             # A later start would leave a hole; an earlier one is loaded again.
-            start = following if wanted.starts is None else min(start, following)
+            start = following if wanted.starts is None or wanted.once else min(start, following)
             replaces = replaces or start < following
         if start < oldest:
             gaps.append(Gap(partition, Span(start, oldest)))
@@ -194,6 +196,12 @@ def _again(wanted: Wanted, known: Spans, topic: TopicState) -> Plan:
                 f"partition {partition}: the table has {has.first}-{has.end}, and {span.first}-{span.end} would leave a hole"
                 " between the two"
             )
+        if wanted.once and partition in known:
+            # From where the table ends: a run that was cut off goes on, and rows that were copied elsewhere stay as they are.
+            first = known[partition].end
+            if first >= span.end:
+                continue
+            span = Span(first, span.end)  # noqa: PLW2901  # what is left of it
         if span.first < oldest:
             expired.append(Gap(partition, Span(span.first, min(oldest, span.end))))
             following = known[partition].end if partition in known else oldest
@@ -203,7 +211,7 @@ def _again(wanted: Wanted, known: Spans, topic: TopicState) -> Plan:
         if span.size:
             spans[partition] = span
     _refuse(expired, wanted, "loads the rest of the range; rows that the table has of them stay")
-    return Plan(topic.id, spans, bool(known), tuple(gaps))
+    return Plan(topic.id, spans, bool(known) and not wanted.once, tuple(gaps))
 
 
 def _refuse(gaps: list[Gap], wanted: Wanted, otherwise: str) -> None:

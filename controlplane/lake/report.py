@@ -3,7 +3,8 @@
 While it runs ``{"says": "commit 2 of 5: writing 1,000,000 rows"}``, and in the end ::
 
     {"status": 0, "says": "2,000,000 rows, …", "topic_id": "rJ0f…", "rows": 2000000, "bytes": 1234, "commits": 2,
-     "problems": 0, "gaps": ["partition 0 offsets 0-7"], "is_whole": true}
+     "problems": 0, "gaps": ["partition 0 offsets 0-7"], "is_whole": true,
+     "partitions": {"0": {"first": 8, "end": 40, "rows": 31, "checksum": "00ab…"}}}
 
 with the exit status of the program. Without a load that ended well `says` is why, and only `status` stands beside it.
 
@@ -37,6 +38,7 @@ class Told:
     commits: int = 0
     problems: int = 0
     gaps: list[str] = field(default_factory=list)
+    partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     is_whole: bool = True
     version: int | None = None
 
@@ -82,6 +84,10 @@ class Reporter:
                 "says": next(iter(summary.lines())), "status": status, "topic_id": summary.topic_id, "rows": summary.rows,
                 "bytes": summary.bytes, "commits": len(summary.commits), "problems": summary.problems, "gaps": gaps,
                 "is_whole": summary.is_whole,
+                "partitions": {
+                    str(at): {"first": span.first, "end": span.end, "rows": total.rows, "checksum": f"{total.checksum:016x}"}
+                    for at, (span, total) in sorted(summary.partitions.items())
+                },
             }
         )  # fmt: skip
 

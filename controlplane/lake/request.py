@@ -37,6 +37,7 @@ class Request:
     offsets_a_commit: int = OFFSETS_A_COMMIT
     until: Path | None = None  # when this file is there, the load ends after the commit that it makes
     report: Path | None = None
+    once: bool = False  # what the table has is not loaded again
     tidies: bool = False  # before a load that replaces rows, files that earlier ones have replaced are deleted
 
     @property
@@ -52,7 +53,7 @@ class Request:
             brokers=read.brokers, topic=read.topic, destination=read.to, from_time_ms=read.from_time,
             offsets=read.offsets or {}, schema=read.schema, properties=read.properties, named=read.named,
             new_topic=read.new_topic, skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
-            until=read.until, report=read.report, tidies=read.tidy,
+            until=read.until, report=read.report, once=read.once, tidies=read.tidy,
         )  # fmt: skip
 
 
@@ -124,6 +125,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--skip-expired", action="store_true", help="go on behind records that expired, and note the gap"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="leave out what the table has: of --offsets and --from-time only what lies behind it is loaded, and no row is"
+        " replaced",
     )
     parser.add_argument(
         "--tidy",

@@ -10,6 +10,7 @@ schedule               when a load runs next (pure)
 ranges                 what of a topic is to be loaded again, as words for the program (pure)
 installed              what operators have set: folders, buckets, how many at once
 services selectors     set up, changed, deleted, run, stopped; what is shown
+watching               the operation that ends with the first run of a load
 claiming               a run is taken, gives signs of life, and ends: rows, as the runner writes them
 running                one run as a process: the words, the files with secrets, what it reports
 runner                 the loop; `manage.py lake_runner`

@@ -14,6 +14,7 @@ from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
     KeptTablePageSerializer,
     KeptTableSerializer,
+    LoadBegunSerializer,
     LoadChangeSerializer,
     LoadCreateSerializer,
     LoadDeleteSerializer,
@@ -43,17 +44,23 @@ class LoadsApi(APIView):
         page, following = pagination.items_page(request, rows, lambda load: load.pk)
         return Response(pagination.body(_shown(page), following))
 
-    @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer}, tags=TAGS)
+    @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer, 202: LoadBegunSerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True)
     def post(self, request: Request, instance_id: str) -> Response:
         """Set up a load of a topic into a table. What it reads is charged to the consume limit of the instance.
 
-        With `every_minutes` its first run begins at once, else when it is asked for. Where it goes can not be changed later.
+        With `destination` it loads at once, all that the topic has or what lies between `from` and `to`: 202, with the operation
+        that ends when it has. With `kind` it is only set up: 201; with `every_minutes` its first run begins at once, else when it
+        is asked for. Where it goes can not be changed later.
         """
         body = LoadCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller_of(request).limits.admit_topic(body.validated_data["topic"])
-        load = services.load_create(**caller_of(request).place(instance_id), **body.validated_data)
+        place = caller_of(request).place(instance_id)
+        if "destination" in body.validated_data:
+            load, operation = services.load_begin(**place, **body.validated_data)
+            return Response({**_shown([load])[0], "operation_id": operation.id}, status=202)
+        load = services.load_create(**place, **body.validated_data)
         return Response(_shown([load])[0], status=201)
 
 

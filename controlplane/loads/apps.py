@@ -16,5 +16,8 @@ class LoadsConfig(AppConfig):
     label = "loads"
 
     def ready(self) -> None:
-        """A setting that makes no sense stops the process, with a sentence."""
+        """A setting that makes no sense stops the process, with a sentence. The kind of operation is made known."""
+        from controlplane.loads import watching  # noqa: PLC0415  # models must be loaded first
+
+        watching.register()
         installed.check(folders_follow=sys.argv[1:2] == ["up"])

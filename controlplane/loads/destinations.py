@@ -9,6 +9,7 @@ log has paths and expressions in it that Spark would follow.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ BUCKET_NAME = re.compile(r"(?!xn--|sthree-)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.
 PATH = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*(/[A-Za-z0-9_=-][A-Za-z0-9_.=-]*)*", re.ASCII)
 REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
 KEY = re.compile(r"[A-Za-z0-9/+=_.~-]{1,200}", re.ASCII)
+BUCKET_URI = re.compile(r"s3a?://([^/]+)/(.*?)/?", re.ASCII)
+FOLDER_URI = "folder:"
 LONGEST_PATH = 500
 DEFAULT_REGION = "us-east-1"
 AWS = "aws"
@@ -29,6 +32,41 @@ class Kind(StrEnum):
 
     FOLDER = "folder"
     BUCKET = "bucket"
+
+
+class Format(StrEnum):
+    """In which readers find what was loaded."""
+
+    DELTA = "delta"
+    PARQUET = "parquet"  # files alone: nothing in them is ever replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a destination names."""
+
+    kind: Kind
+    bucket: str = ""
+    path: str = ""
+
+
+def place_of(destination: str, folders: str, organisation_id: str, instance_id: str) -> Place | None:
+    """Where a URI leads: ``s3://bucket/path`` (or s3a) into a bucket, ``folder:`` into the folders of the service.
+
+    `folders` is the root of these. A URI that names it, or the folder of the instance below it, means the same as ``folder:``:
+    the load has a folder of its own there. None: it leads nowhere that a load may go, above all to no other folder of this
+    machine.
+    """
+    root = folders.rstrip("/")
+    own = (
+        {FOLDER_URI, root, f"{root}/{organisation_id}", f"{root}/{organisation_id}/{instance_id}"}
+        if root
+        else {FOLDER_URI}
+    )
+    if destination.rstrip("/") in own:
+        return Place(Kind.FOLDER)
+    found = BUCKET_URI.fullmatch(destination)
+    return None if found is None else Place(Kind.BUCKET, found[1], found[2])
 
 
 def folder_uri(root: str, organisation_id: str, instance_id: str, load_id: str) -> str:
@@ -58,6 +96,10 @@ FOLDER_READING = (
 )
 BUCKET_READING = (
     "Whoever has a key that may list and read the bucket reads the table with any reader of Delta Lake, for example:"
+)
+
+PARQUET_READING = (
+    "Whoever has a key that may list and read the bucket reads the files with any reader of Parquet, for example:"
 )
 
 

@@ -9,7 +9,7 @@ from django.db import models
 from controlplane.core.errors import Unavailable
 from controlplane.core.scope import TenantManager
 from controlplane.core.sealed import opened
-from controlplane.loads.destinations import Kind, bucket_uri
+from controlplane.loads.destinations import Format, Kind, bucket_uri
 from controlplane.sealing.fields import SealedField
 
 
@@ -35,6 +35,7 @@ class Load(models.Model):
     topic = models.CharField(max_length=249)
     kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in Kind])
     folder = models.CharField(max_length=500)  # the table's URI: the root may change later
+    format = models.CharField(max_length=8, choices=[(each.value, each.value) for each in Format], default="delta")
     bucket = models.CharField(max_length=63, blank=True, default="")
     path = models.CharField(max_length=500, blank=True, default="")
     region = models.CharField(max_length=32, blank=True, default="")
@@ -115,6 +116,7 @@ class LoadRun(models.Model):
     commits = models.IntegerField(default=0)
     problems = models.BigIntegerField(default=0)  # rows that do not fit the schema
     gaps = models.JSONField(default=list)  # sentences: what had expired
+    partitions = models.JSONField(default=dict)  # what was loaded of each: {"0": {"first", "end", "rows", "checksum"}}
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 

@@ -24,10 +24,11 @@ from controlplane.env import ROOT
 from controlplane.kafka import running as brokers
 from controlplane.kafka.topics import names_of
 from controlplane.lake import report
+from controlplane.lake.checksum import MODULUS
 from controlplane.lake.report import Told
 from controlplane.lake.request import LONGEST_RUN_S
 from controlplane.loads import installed
-from controlplane.loads.destinations import AWS, Kind, credentials_text
+from controlplane.loads.destinations import AWS, Format, Kind, credentials_text
 from controlplane.loads.models import RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.services import BY_NAME
@@ -117,6 +118,8 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
     ]  # fmt: skip
     asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
     loads = Program(LOAD, words + asked.words(), folder / "load.json")
+    if load.format == Format.PARQUET:
+        words.append("--once")
     prepared.programs.extend(_around(loads, run, folder) if load.kind == Kind.BUCKET else [loads])
     return prepared
 
@@ -132,6 +135,8 @@ def _around(loads: Program, run: LoadRun, folder: Path) -> list[Program]:
     ]  # fmt: skip
     if (endpoint := installed.buckets()) != AWS:
         words += ["--endpoint", endpoint]
+    if load.format == Format.PARQUET:
+        words.append("--plain")
     trial, copy = folder / "trial.json", folder / "copy.json"
     after = [] if load.copied_version is None else ["--after", str(load.copied_version)]
     return [
@@ -216,6 +221,7 @@ class Process:
             "topic_id": loaded.topic_id or run.topic_id, "row_count": run.row_count + loaded.rows,
             "byte_count": run.byte_count + loaded.bytes, "commits": run.commits + loaded.commits,
             "problems": run.problems + loaded.problems, "gaps": [*run.gaps, *map(self._prepared.text, loaded.gaps)],
+            "partitions": _together(run.partitions, loaded.partitions),
         }  # fmt: skip
         if last.status:
             members |= {"says": self._prepared.text(last.says), "exit_status": last.status}
@@ -250,6 +256,20 @@ class Process:
         chosen["SPARK_LOCAL_DIRS"] = str(self._prepared.folder / "spark")
         submit = self._submit if module == LOAD else []
         return Kept([*program(module, submit), *words], stops_within_s=STOPS_WITHIN_S, environment=chosen)
+
+
+def _together(before: Mapping[str, Any], since: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run has loaded of each partition, in the turns before and in this one."""
+    found = dict(before)
+    for partition, new in since.items():
+        old = found.get(partition)
+        found[partition] = new if old is None else {
+            "first": min(old["first"], new["first"]),
+            "end": max(old["end"], new["end"]),
+            "rows": old["rows"] + new["rows"],
+            "checksum": f"{(int(old['checksum'], 16) + int(new['checksum'], 16)) % MODULUS:016x}",
+        }  # fmt: skip
+    return found
 
 
 def folder_of(run: LoadRun, home: Path) -> Path:

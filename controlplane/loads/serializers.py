@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
@@ -11,7 +12,7 @@ from rest_framework import serializers
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.core.errors import Invalid
 from controlplane.loads import destinations, installed
-from controlplane.loads.destinations import DEFAULT_REGION, LONGEST_PATH, Kind
+from controlplane.loads.destinations import DEFAULT_REGION, LONGEST_PATH, Format, Kind
 from controlplane.loads.models import (
     KeptTable,
     Load,
@@ -26,11 +27,18 @@ from controlplane.loads.services import LONGEST_SCHEMA, member_problems, place_p
 KINDS = [kind.value for kind in Kind]
 LONGEST_KEY, LONGEST_BUCKET, LONGEST_REGION, LONGEST_TOPIC = 200, 63, 32, 249
 MOST_TIME, MOST_PARTITION = 4_102_444_800_000, 2**31 - 1  # the year 2100
+LONGEST_DESTINATION = 1000
+FORMATS = [each.value for each in Format]
+OF_KIND, OF_DESTINATION = ("kind", "bucket", "path"), ("format", "from", "to")
+"""Members that only one form of POST has."""
+MOMENT = "moment of records, RFC 3339 or milliseconds since 1970"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 REASONS = {
     2: "request_refused", 3: "another_topic", 4: "expired", 5: "shorter_topic", 6: "overtaken", 8: "no_bucket",
     9: "schema_refused",
 }  # fmt: skip
 """What the program's exit status means (`controlplane.lake.errors`), as a stable code; any other is `failed`."""
+IDLE = "idle"
 SCHEDULE = f"minutes between two runs, {LEAST_MINUTES} to {MOST_MINUTES}; null: only when asked for"
 SKIPS = "go on behind records that expired before they were loaded, and note the gap; else such a run fails"
 
@@ -82,11 +90,52 @@ class LoadChangeSerializer(_JudgedSerializer):
         return {name: sentence for name, sentence in found.items() if name in members and name not in self.fixed}
 
 
+MOMENT_SHAPE: dict[str, Any] = {
+    "oneOf": [{"type": "string", "format": "date-time"}, {"type": "integer", "minimum": 0, "maximum": MOST_TIME}]
+}
+
+
+@extend_schema_field(MOMENT_SHAPE)
+class MomentField(serializers.Field):  # type: ignore[type-arg]
+    """A moment: RFC 3339 (UTC where no zone is said), or milliseconds since 1970. Read as the latter."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Raises ValidationError."""
+        found = data if isinstance(data, int) and not isinstance(data, bool) else self._read(data)
+        if not 0 <= found <= MOST_TIME:
+            raise serializers.ValidationError("must be between 1970 and 2100")
+        return found
+
+    @staticmethod
+    def _read(data: Any) -> int:
+        try:
+            moment = datetime.fromisoformat(data)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return (moment - EPOCH) // timedelta(milliseconds=1)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise serializers.ValidationError(
+                "must be a moment, such as 2026-11-01T00:00:00Z, or milliseconds since 1970"
+            ) from error
+
+
 class LoadCreateSerializer(_JudgedSerializer):
-    """POST. A bucket needs its members; a folder has none."""
+    """POST, in one of two forms: `destination`, which loads at once; or `kind`, which sets up what is asked for or scheduled."""
 
     topic = StrictCharField(max_length=LONGEST_TOPIC)
-    kind = serializers.ChoiceField(choices=KINDS, help_text="where to: a folder here, or your bucket")
+    destination = StrictCharField(
+        required=False,
+        max_length=LONGEST_DESTINATION,
+        help_text="in place of `kind`, `bucket` and `path`: s3://bucket/path, or folder: for a folder of the service. The load "
+        "has a folder of its own below it, which `uri` names",
+    )
+    format = serializers.ChoiceField(
+        choices=FORMATS,
+        required=False,
+        help_text="with `destination`: delta (the default), or parquet: files alone, in which nothing is ever replaced",
+    )
+    kind = serializers.ChoiceField(
+        choices=KINDS, required=False, help_text="where to: a folder here, or your bucket; in place of `destination`"
+    )
     bucket = StrictCharField(required=False, max_length=LONGEST_BUCKET)
     path = StrictCharField(required=False, max_length=LONGEST_PATH, help_text="of the table in the bucket: lake/orders")
     region = StrictCharField(required=False, max_length=LONGEST_REGION, help_text="of the bucket; by default us-east-1")
@@ -102,11 +151,46 @@ class LoadCreateSerializer(_JudgedSerializer):
     )
     skip_expired = StrictBooleanField(required=False, help_text=SKIPS)
 
+    def get_fields(self) -> dict[str, Any]:
+        """With `from`, which is no name in Python, and `to`."""
+        begins = MomentField(
+            source="begins_ms",
+            required=False,
+            allow_null=True,
+            help_text=f"with `destination`: {MOMENT}; null: its beginning",
+        )
+        ends = MomentField(
+            source="ends_ms",
+            required=False,
+            allow_null=True,
+            help_text=f"with `destination`: before this {MOMENT}; null: its present end",
+        )
+        return {**super().get_fields(), "from": begins, "to": ends}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """It is one of the two forms."""
+        if problems := self._forms(self.initial_data):
+            raise serializers.ValidationError(problems)
+        return attrs
+
+    @staticmethod
+    def _forms(members: Mapping[str, Any]) -> dict[str, str]:
+        """What is of the one form in the other."""
+        if "destination" in members:
+            return {
+                name: "goes with another form of this call: `destination` says it"
+                for name in OF_KIND
+                if name in members
+            }
+        if "kind" not in members:
+            return {"kind": "say `destination`, or `kind`"}
+        return {name: "goes with `destination`, not with `kind`" for name in OF_DESTINATION if name in members}
+
     def rules(self, members: Mapping[str, Any]) -> Mapping[str, str]:
         """Of place, topic and schema."""
         said = _texts(members, "topic", "kind", "schema", schema="raw")
-        found = member_problems(topic=said["topic"], schema=said["schema"])
-        if said["kind"] in KINDS and installed.kinds():
+        found = self._forms(members) | member_problems(topic=said["topic"], schema=said["schema"])
+        if "destination" not in members and said["kind"] in KINDS and installed.kinds():
             place = _texts(members, "bucket", "path", "region", "access_key", "secret_key", region=DEFAULT_REGION)
             found |= place_problems(said["kind"], **place)
         return found
@@ -181,6 +265,34 @@ def asked_of(members: Mapping[str, Any]) -> Asked:
     )
 
 
+class LoadedPartitionSerializer(serializers.Serializer[Any]):
+    """What was loaded of one partition."""
+
+    partition = serializers.IntegerField()
+    first_offset = serializers.IntegerField()
+    last_offset = serializers.IntegerField(help_text="the last that was read; offsets between may hold no record")
+    count = serializers.IntegerField(help_text="records")
+    checksum = serializers.CharField(
+        help_text="of these records: 16 hexadecimal digits, the sum modulo 2^64 of the first 8 bytes of each one's SHA-256, by "
+        "which anybody can compare them with the topic; docs/subsystems/lake.md says over what"
+    )
+
+
+def loaded_of(run: LoadRun | None) -> list[dict[str, Any]]:
+    """By partition; nothing where there is no run, or it has not ended."""
+    rows = {} if run is None else run.partitions
+    return [
+        {
+            "partition": int(partition),
+            "first_offset": each["first"],
+            "last_offset": each["end"] - 1,
+            "count": each["rows"],
+            "checksum": each["checksum"],
+        }
+        for partition, each in sorted(rows.items(), key=lambda row: int(row[0]))
+    ]
+
+
 class LoadRunSerializer(serializers.Serializer[Any]):
     """A run, and how it went."""
 
@@ -201,6 +313,11 @@ class LoadRunSerializer(serializers.Serializer[Any]):
     commits = serializers.IntegerField()
     problems = serializers.IntegerField(help_text="rows that do not fit the schema")
     gaps = serializers.ListField(child=serializers.CharField(), help_text="what had expired before it was loaded")
+    partitions = serializers.SerializerMethodField(help_text="what it has loaded of each that had something new")
+
+    @extend_schema_field(LoadedPartitionSerializer(many=True))
+    def get_partitions(self, run: LoadRun) -> list[dict[str, Any]]:
+        return loaded_of(run)
 
     def get_asked_by(self, run: LoadRun) -> str | None:
         return run.asked_by or None
@@ -228,8 +345,15 @@ class LoadSerializer(serializers.Serializer[Any]):
     """A load of a topic into a table."""
 
     id = serializers.CharField()
+    state = serializers.SerializerMethodField(help_text=f"of its last run; {IDLE}: nobody has asked for one yet")
+    rows = serializers.SerializerMethodField(help_text="that its last run has loaded")
+    bytes = serializers.SerializerMethodField(help_text="of keys and values, of its last run")
+    partitions = serializers.SerializerMethodField(
+        help_text="what its last run has loaded of each that had something new"
+    )
     topic = serializers.CharField()
     kind = serializers.ChoiceField(choices=KINDS)
+    format = serializers.ChoiceField(choices=FORMATS)
     uri = serializers.CharField(
         help_text="the Delta Lake table: its address in your bucket, or in the service's folders"
     )
@@ -246,15 +370,42 @@ class LoadSerializer(serializers.Serializer[Any]):
     created_by = serializers.CharField()
     last_run = serializers.SerializerMethodField()
 
+    def _last(self, load: Load) -> LoadRun | None:
+        found: LoadRun | None = self.context["latest"].get(load.pk)
+        return found
+
+    @extend_schema_field(serializers.ChoiceField(choices=[IDLE, *RunState.values]))
+    def get_state(self, load: Load) -> str:
+        run = self._last(load)
+        return IDLE if run is None else run.state
+
+    def get_rows(self, load: Load) -> int:
+        run = self._last(load)
+        return 0 if run is None else run.row_count
+
+    def get_bytes(self, load: Load) -> int:
+        run = self._last(load)
+        return 0 if run is None else run.byte_count
+
+    @extend_schema_field(LoadedPartitionSerializer(many=True))
+    def get_partitions(self, load: Load) -> list[dict[str, Any]]:
+        return loaded_of(self._last(load))
+
     @extend_schema_field(ReadingSerializer)
     def get_reading(self, load: Load) -> dict[str, Any]:
-        found = reading(load.kind, load.uri, load.region, installed.buckets())
+        found = reading(load.kind, load.uri, load.region, installed.buckets(), load.format)
         return dict(ReadingSerializer(found).data)
 
     @extend_schema_field(LoadRunSerializer(allow_null=True))
     def get_last_run(self, load: Load) -> dict[str, Any] | None:
-        run = self.context["latest"].get(load.pk)
+        run = self._last(load)
         return None if run is None else dict(LoadRunSerializer(run).data)
+
+
+class LoadBegunSerializer(LoadSerializer):
+    """A load that loads at once."""
+
+    operation_id = serializers.CharField(help_text="it has ended when the first run has")
 
 
 class LoadPageSerializer(serializers.Serializer[Any]):

@@ -6,30 +6,32 @@ Who deletes a load says what becomes of its table: it is kept, and counts as a l
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from controlplane.core import audit, ids
+from controlplane.core import audit, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, FieldProblem, Invalid, LimitReached, NotFound
+from controlplane.core.errors import ClusterUnavailable, Conflict, FieldProblem, Invalid, LimitReached, NotFound
 from controlplane.core.sealed import sealed
 from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
-from controlplane.kafka import topics
+from controlplane.kafka import groups, topics
 from controlplane.lake import ddl, schema_types
 from controlplane.lake.errors import SchemaError
 from controlplane.loads import installed, ranges, schedule
-from controlplane.loads.destinations import DEFAULT_REGION, Kind, folder_uri, problems
+from controlplane.loads.destinations import DEFAULT_REGION, Format, Kind, folder_uri, place_of, problems
 from controlplane.loads.models import UNDER_WAY, KeptTable, Load, LoadRun, RunState
 from controlplane.loads.ranges import Asked
 from controlplane.loads.selectors import kept_table_get, kept_tables_of, load_get
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from controlplane.core.models import Operation
     from controlplane.tenants.models import Organisation
 
 MOST_LOADS = 20
@@ -37,6 +39,10 @@ MOST_LOADS = 20
 MOST_RUNS_KEPT = 200
 """Of a load: older ones are forgotten when a new one is asked for."""
 LONGEST_SCHEMA = 64 * 1024
+FIRST_RUN = "load.run"
+"""The kind of the operation that is over when the first run of a load is (`watching`)."""
+DESTINATION = "must be s3://bucket/path, or folder: for a folder of the service"
+_NAMED = ("kind", "bucket", "path")
 BY_NAME = ("raw", "inferred")
 """Schemas that have a name; any other is Spark's DDL or JSON."""
 CHANGEABLE = ("region", "access_key", "secret_key", "every_minutes", "enabled", "skip_expired")
@@ -57,6 +63,7 @@ def load_create(
     schema: str = "raw",
     every_minutes: int | None = None,
     skip_expired: bool = False,
+    format: str = Format.DELTA,  # noqa: A002  # the API's word
     clock: Clock = SYSTEM_CLOCK,
 ) -> Load:
     """Set one up; with a schedule its first run waits at once. Raises NotFound, Invalid, Conflict, LimitReached, Unavailable."""
@@ -69,7 +76,7 @@ def load_create(
     load = Load(
         id=load_id, organisation=organisation, instance=instance, topic=topic, kind=kind, schema=schema,
         every_minutes=every_minutes, scheduled_at=now, next_start_at=schedule.first(every_minutes, now),
-        created_at=now, created_by=actor, skip_expired=skip_expired,
+        created_at=now, created_by=actor, skip_expired=skip_expired, format=format,
     )  # fmt: skip
     load.folder = folder_uri(installed.folders(), organisation.pk, instance.pk, load_id)
     if kind == Kind.BUCKET:
@@ -86,6 +93,92 @@ def load_create(
         load.save(force_insert=True)
         _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
     return load
+
+
+def load_begin(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    topic: str,
+    destination: str,
+    format: str = Format.DELTA,  # noqa: A002  # the API's word
+    begins_ms: int | None = None,
+    ends_ms: int | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    **members: Any,
+) -> tuple[Load, Operation]:
+    """Set one up at a destination and load at once: all that the topic has, or what lies between two times, in ms since 1970.
+
+    The operation ends when its first run has. `members`: the others of load_create. Raises what load_create and operations.start
+    raise, and ClusterUnavailable.
+    """
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_possible()
+    place = place_of(destination, installed.folders(), organisation.pk, instance_id)
+    if place is None:
+        raise Invalid.field("destination", DESTINATION)
+    if place.kind not in installed.kinds():
+        raise Invalid.field("destination", "this service writes to no buckets: say folder:")
+    if ends_ms is not None and members.get("every_minutes") is not None:
+        raise Invalid.field("every_minutes", "a load that ends at a time has no schedule")
+    if begins_ms is not None and ends_ms is not None and begins_ms >= ends_ms:
+        raise Invalid.field("to", "must be after `from`")
+    _refuse(member_problems(topic=topic))
+    _check_there(instance, topic)
+    asked = _between(instance, topic, begins_ms, ends_ms)  # before rows are locked: brokers are asked
+    into = {"kind": place.kind.value, "bucket": place.bucket, "path": place.path}
+    with transaction.atomic():
+        with _of_destination():
+            load = load_create(
+                organisation=organisation, actor=actor, instance_id=instance_id, topic=topic, format=format, clock=clock,
+                **into, **members,
+            )  # fmt: skip
+        run = run_ask(load, asked_by=actor, asked=asked, now=clock.now())
+        assert run is not None, "it is the first"
+        operation = operations.start(
+            organisation=organisation, kind=FIRST_RUN, target=instance_id, actor=actor,
+            arguments={"load": load.pk, "run": run.pk}, clock=clock,
+        )  # fmt: skip
+        _audit(load, actor, "run", {"run": run.pk, "operation_id": operation.id, **run.asked})
+    return load, operation
+
+
+@contextmanager
+def _of_destination() -> Iterator[None]:
+    """What is wrong with a bucket or its path is wrong with the destination, which named them."""
+    try:
+        yield
+    except Invalid as error:
+        if not any(each.field in _NAMED for each in error.errors):
+            raise
+        found = [("destination" if each.field in _NAMED else each.field, each.detail) for each in error.errors]
+        raise Invalid.fields([FieldProblem(*each) for each in found]) from error
+
+
+def _between(instance: Instance, topic: str, begins_ms: int | None, ends_ms: int | None) -> Asked:
+    """What of the topic lies between two times now. Raises Invalid where nothing does, ClusterUnavailable."""
+    if ends_ms is None:
+        return Asked(begins_ms)
+    cluster = instance.cluster.address
+    places = [(topic, each.partition) for each in topics.get(cluster, instance.pk, topic).layout]
+    held = groups.spans(cluster, instance.pk, places)
+    if len(held) < len(places):
+        raise ClusterUnavailable("a partition of the topic has no leader: what it holds is not known now")
+    starts = {} if begins_ms is None else groups.offsets_at(cluster, instance.pk, places, begins_ms)
+    ends = groups.offsets_at(cluster, instance.pk, places, ends_ms)
+    found: dict[int, tuple[int, int]] = {}
+    for place, span in held.items():
+        # No record as new as a time: the partition ends before it.
+        first = span.start if begins_ms is None else span.end if (at := starts.get(place)) is None else at
+        last = span.end if (at := ends.get(place)) is None else at
+        if max(first, span.start) < last:
+            found[place[1]] = max(first, span.start), last
+    if not found:
+        raise Invalid.field("to", "the topic has no record in this time")
+    if len(found) > ranges.MOST_PARTITIONS:
+        raise Invalid.field("to", f"of a topic with more than {ranges.MOST_PARTITIONS} partitions all has to be loaded")
+    return Asked(offsets=found)
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ Keys of an organisation that is marked for deletion are refused, so that taking 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -31,7 +31,6 @@ from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from typing import Any
 
     from rest_framework.request import Request
 
@@ -88,6 +87,7 @@ class OrganisationApi(APIView):
     """/api/v1/organisations/{organisation_id}."""
 
     permission_classes = (OwnerPermission,)
+    dry_run_methods: ClassVar = ("PATCH",)
 
     @extend_schema(responses=OrganisationDetailSerializer, tags=TAGS)
     def get(self, request: Request, organisation_id: str) -> Response:
@@ -96,17 +96,30 @@ class OrganisationApi(APIView):
             _own(request, organisation_id)
         return Response(OrganisationDetailSerializer(organisation_any(organisation_id)).data)
 
-    @extend_schema(request=OrganisationRenameSerializer, responses=OrganisationDetailSerializer, tags=TAGS)
+    @extend_schema(
+        request=OrganisationRenameSerializer,
+        responses=dry_runs.done_or("OrganisationRenamed", OrganisationDetailSerializer),
+        tags=TAGS,
+    )
     def patch(self, request: Request, organisation_id: str) -> Response:
-        """Rename it; owners decide. Its id stays, and invoices of before show the new name from then on."""
+        """Rename it; owners decide. Its id stays, and invoices of before show the new name from then on.
+
+        A dry run does not say whether another organisation has the name, for which the call itself is refused.
+        """
         caller = _own(request, organisation_id)
         body = OrganisationRenameSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         if "name" not in body.validated_data:
             raise Invalid.field("name", "nothing to change: give it")
-        row = ownership.organisation_rename(
-            organisation=caller.organisation, by=caller.person, with_key=caller.key, **body.validated_data
-        )
+        asked = {
+            "organisation": caller.organisation,
+            "by": caller.person,
+            "with_key": caller.key,
+            **body.validated_data,
+        }
+        if dry_runs.is_dry_run(request):
+            return dry_runs.answer(ownership.organisation_rename_check(**asked))
+        row = ownership.organisation_rename(**asked)
         return Response(OrganisationDetailSerializer(row).data)
 
 

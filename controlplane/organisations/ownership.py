@@ -16,7 +16,9 @@ from django.db import transaction
 from controlplane.accounts import custom_roles, services, standing
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.dry_runs import Outlook, differences, taken_back
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
+from controlplane.core.text import name_checked
 from controlplane.organisations import letters
 from controlplane.organisations.telling import TRANSFER, person_tell, sending_check
 from controlplane.sso.selectors import owners_getting_in, owners_without, rule_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Membership, Organisation
 
 STEP_DOWN_TO = (Role.MEMBER, Role.VIEWER)
+NOT_LOOKED_UP = "whether another organisation has this name is not said before it is renamed: then it would be refused"
 STEP_DOWN_CHOICES = [(role.value, role.label) for role in STEP_DOWN_TO]
 
 
@@ -39,6 +42,19 @@ def organisation_rename(
     """Another name, on invoices too. `with_key`: the API key that asks. Raises Invalid, Forbidden, AlreadyExists, Conflict."""
     services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     return tenants.organisation_rename(organisation=organisation, actor=by.email, name=name)
+
+
+def organisation_rename_check(
+    *, organisation: Organisation, by: User, name: str, with_key: ApiKey | None = None
+) -> Outlook:
+    """What organisation_rename would do. Raises Invalid, Forbidden, Conflict.
+
+    Whether another organisation has the name is not looked up: names of others could be found out without a trace.
+    """
+    with taken_back():
+        services.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    changes = differences({"name": organisation.name}, {"name": name_checked(name)})
+    return Outlook(changes, problems=(NOT_LOOKED_UP,) if changes else ())
 
 
 @transaction.atomic

@@ -42,7 +42,7 @@ def setting(
 ) -> Outlook:
     """Of services.policy_set, which takes the same. Raises what that raises."""
     before = disk_get(organisation=organisation, instance_id=instance_id)
-    with taken_back():
+    with taken_back() as rehearsal:
         policy_set(
             organisation=organisation,
             actor=actor,
@@ -60,10 +60,9 @@ def setting(
     if wanted.policy == RETENTION:
         problems += _retention(instance, wanted, clock)
     if wanted.policy != EXPANSION:
-        return Outlook(changes, None, tuple(problems))
-    return Outlook(
-        changes, _price(instance, wanted, clock), (*problems, *_expansion(organisation, instance, wanted, clock))
-    )
+        return Outlook(changes, None, tuple(problems), begun=tuple(rehearsal.begun))
+    problems += _expansion(organisation, instance, wanted, clock)
+    return Outlook(changes, _price(instance, wanted, clock), tuple(problems), begun=tuple(rehearsal.begun))
 
 
 def _retention(instance: Instance, wanted: Rule, clock: Clock) -> list[str]:

@@ -13,6 +13,7 @@ from controlplane.api import dry_runs, filters, pagination
 from controlplane.clusters.services import cluster_named
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.rebalancing import automatic, kept, selectors, services
+from controlplane.rebalancing.models import RebalanceState
 from controlplane.rebalancing.serializers import (
     BalanceRuleChangeSerializer,
     BalanceRuleSerializer,
@@ -28,7 +29,7 @@ from controlplane.rebalancing.serializers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rest_framework.request import Request
 
@@ -46,9 +47,23 @@ _ACTIONS: dict[str, Callable[..., Rebalance]] = {
 }
 
 
+_BEGINS = {"carry_out": RebalanceState.PROPOSED, "resume": RebalanceState.PAUSED}
+"""Actions by which partitions move, and of what kind of rebalance."""
+
+
 def _makes_another(request: Request) -> bool:
     body: Any = request.data  # valid: the call itself was made with it
     return bool(body["action"] == "roll_back")
+
+
+def _moves(request: Request, ids: Mapping[str, Any]) -> dry_runs.Moving:
+    """What an action lets brokers copy: all that is left where the rebalance begins or goes on."""
+    body: Any = request.data
+    row = selectors.rebalance_get(ids["rebalance_id"])
+    if _BEGINS.get(body["action"]) != row.state:
+        return dry_runs.NOTHING_MOVES
+    size_bytes, seconds = selectors.still_to_move(row)
+    return dry_runs.Moving(size_bytes, seconds or None)
 
 
 class BalanceApi(APIView):
@@ -143,7 +158,7 @@ class RebalanceActionsApi(APIView):
     permission_classes = (OperatorPermission,)
 
     @extend_schema(request=RebalanceActionSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
-    @dry_runs.rehearsed(of=dry_runs.item(RebalanceApi), makes=_makes_another)
+    @dry_runs.rehearsed(of=dry_runs.item(RebalanceApi), makes=_makes_another, moves=_moves)
     def post(self, request: Request, rebalance_id: str) -> Response:
         """Approve, carry out, pause, resume, cancel or roll back. Rolling back answers with the new proposal."""
         body = RebalanceActionSerializer(data=request.data)

@@ -77,6 +77,20 @@ def moves_of(row: Rebalance) -> QuerySet[RebalanceMove]:
     return row.moves.order_by("number")
 
 
+def still_to_move(row: Rebalance) -> tuple[int, int]:
+    """Bytes that brokers would copy if it went on now, and whole seconds for them at its throttle.
+
+    The busiest broker decides how long it takes; of a rebalance that is partly done it has as much of its work left as all have.
+    """
+    ahead = row.moves.filter(state__in=[MoveState.WAITING, *ACTIVE])
+    sums = ahead.aggregate(whole=Sum("bytes_to_copy"), copied=Sum("copied_bytes"))
+    left = max(0, (sums["whole"] or 0) - (sums["copied"] or 0))
+    whole = int((row.summary or {}).get("bytes_to_copy", 0))
+    busiest = int((row.summary or {}).get("busiest_bytes", 0))
+    left_of_busiest = busiest * min(left, whole) // whole if whole else 0
+    return left, -(-left_of_busiest // row.throttle_bytes_per_s)
+
+
 def events_of(row: Rebalance) -> QuerySet[RebalanceEvent]:
     """Who said what, in order."""
     return row.events.order_by("pk")

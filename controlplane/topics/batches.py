@@ -77,6 +77,7 @@ def topics_configure_check(
     return Outlook(
         {f"{each.name}.{key}": change for each in found for key, change in each.changes.items()},
         problems=tuple(f"{each.name}: {each.refusal.detail}" for each in found if each.refusal is not None),
+        begun=(operations.planned(KIND),),
     )
 
 

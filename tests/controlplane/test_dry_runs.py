@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from django.apps import apps
 
@@ -60,7 +62,8 @@ def test_buying(alice, brokers, unwritten, django_capture_on_commit_callbacks):
         answer = alice.api.post(URL + DRY, {**WANTED, "config": {"default_partitions": 7}})
     assert (answer.status_code, awaited) == (200, [])
     said = answer.json()
-    assert set(said) == {"dry_run", "changes", "price", "problems", "affected"}
+    contract = {"plan", "price_change", "bytes_to_move", "seconds"}
+    assert set(said) == {"dry_run", *contract, "changes", "price", "problems", "affected"}
     assert (said["dry_run"], said["problems"]) == (True, [])
     after = price(alice, **SIZES)
     assert said["price"] == {"per_month_before": None, "per_month_after": after, "at_once": None, "currency": "CNY"}
@@ -83,12 +86,21 @@ def test_changing_sizes(alice, instance, unwritten):
     with unwritten:
         answer = alice.api.patch(f"{URL}/{instance.id}{DRY}", {"bandwidth_mib_per_s": 7.5, "partitions": 60})
     assert answer.status_code == 200
+    before, after = price(alice, **SIZES), price(alice, **SIZES | {"bandwidth_mib_per_s": 7.5})
+    steps = ["write specification", "wait for brokers"]
     assert answer.json() == {
         "dry_run": True,
+        "plan": [
+            {"name": name, "detail": f"{name}: step {at} of 2 of the operation instance.update"}
+            for at, name in enumerate(steps, start=1)
+        ],
+        "price_change": str(Decimal(after) - Decimal(before)),
+        "bytes_to_move": 0,
+        "seconds": 2,
         "changes": {"bandwidth_mib_per_s": [5, 7.5]},
         "price": {
-            "per_month_before": price(alice, **SIZES),
-            "per_month_after": price(alice, **SIZES | {"bandwidth_mib_per_s": 7.5}),
+            "per_month_before": before,
+            "per_month_after": after,
             "at_once": None,
             "currency": "CNY",
         },
@@ -233,10 +245,7 @@ def test_what_is_neither_true_nor_false_is_refused(alice, instance, unwritten, q
 def test_a_change_that_has_no_dry_run_says_so_and_is_not_made(alice, instance, unwritten):
     one = f"{URL}/{instance.id}"
     alice.api.get(URL)
-    for method, url, body in (
-        ("put", f"{one}/users/ann/password", {"keep_previous_s": 60}),
-        ("post", f"{one}/token-issuers/iss-000000000000/refresh", None),
-    ):
+    for method, url, body in (("post", f"{one}/token-issuers/iss-000000000000/refresh", None),):
         with unwritten:
             refused = problem(getattr(alice.api, method)(url + DRY, body), 400, "invalid")
         assert refused["detail"] == "dry_run: this call has no dry run; nothing was changed"
@@ -278,6 +287,15 @@ class TestTopics:
         assert answer.status_code == 200
         assert answer.json() == {
             "dry_run": True,
+            "plan": [
+                {
+                    "name": "create",
+                    "detail": "create it with name paid, partitions 3, replication_factor 2, config.retention.ms 60000",
+                }
+            ],
+            "price_change": None,
+            "bytes_to_move": 0,
+            "seconds": 0,
             "changes": {
                 "name": [None, "paid"],
                 "partitions": [None, 3],

@@ -147,6 +147,8 @@ RULED = {
     "step_down_to": "left out beside custom_role",
     "member_id": "of somebody else than the caller",
     "kind": "a place that operators have set",
+    "destination": "a place where a load may go",
+    "format": "goes with `destination`",
     "bucket": "the name of one",
     "path": "a folder in a bucket",
     "region": "of a bucket, and of nothing else",

@@ -105,6 +105,25 @@ def test_a_version_is_written_after_its_files_and_a_checkpoint_after_its_version
     ]
 
 
+def test_a_plain_copy_has_the_data_files_alone(table, store, copied):
+    table.commit(add=["a", "b"])
+    table.checkpoint()
+    assert copied("--plain").version == 0
+    table.commit(add=["c"])
+    assert copied("--plain", "--after", "0").version == 1
+    assert set(store.objects) == {f"{PREFIX}/{name}" for name in "abc"}
+
+
+def test_a_plain_copy_of_rows_that_were_replaced_is_refused_before_any_of_it_is_written(table, store, copied):
+    table.commit(add=["a"])
+    assert copied("--plain").version == 0
+    table.commit(add=["b"], remove=["a"])
+    told = copied("--plain", "--after", "0")
+    assert (told.status, told.version) == (1, 0)
+    assert "replaces rows" in told.says
+    assert set(store.objects) == {f"{PREFIX}/a"}
+
+
 def test_nothing_is_read_or_listed(table, store, copied):
     table.commit(add=["a"])
     copied()

@@ -89,6 +89,26 @@ def test_rows_of_a_range_whose_records_expired_are_not_replaced_by_nothing():
     assert made == Plan("one", {0: Span(5, 8)}, replaces=True)
 
 
+@pytest.mark.parametrize(
+    ("asked", "spans"),
+    [
+        ((5, 20), {0: Span(9, 20)}),  # cut off at 9, it goes on there
+        ((5, 9), {}),
+        ((2, 4), {}),
+        ((9, 12), {0: Span(9, 12)}),
+    ],
+)
+def test_once_leaves_out_what_the_table_has_and_replaces_nothing(asked, spans):
+    made = plan(Wanted({0: Span(*asked)}, once=True), loaded((5, 9)), topic((0, 20)))
+    assert (made.spans, made.replaces) == (spans, False)
+
+
+def test_once_from_a_time_goes_on_where_the_table_ends():
+    made = plan(Wanted(starts={0: 4}, once=True), loaded((0, 9)), topic((0, 20)))
+    assert (made.spans, made.replaces) == ({0: Span(9, 20)}, False)
+    assert plan(Wanted(starts={0: 4}, once=True), None, topic((0, 20))).spans == {0: Span(4, 20)}
+
+
 def test_a_start_in_time_loads_again_from_there_and_never_leaves_a_hole():
     state = topic((0, 20), (0, 20), (0, 20), (0, 20))
     made = plan(Wanted(starts={0: 4, 1: 15, 3: 2}), loaded((0, 9), (0, 9), (0, 9)), state)

@@ -334,10 +334,8 @@ def delete(
 ) -> None:
     """Delete an instance: nobody gets in, and until its grace period ends it can be restored. Then its data are deleted."""
     session = of(ctx)
-    if at_once and session.dry_run:
-        raise Misused("--at-once has no dry run")
     found = session.instance_id(instance)
-    name = "" if session.dry_run or (yes and not at_once) else session.call(ops.INSTANCE, instance_id=found)["name"]
+    name = "" if (session.dry_run or yes) and not at_once else session.call(ops.INSTANCE, instance_id=found)["name"]
     later = " at once, for good" if at_once else ", after the service's grace period if it has one"
     session.confirm(
         f"This deletes the instance {name} ({found}) with all its topics and records{later}.", name, yes=yes

@@ -13,7 +13,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import file_text, said, whole_or_null
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Topic, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Topic, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -28,6 +28,7 @@ RUNS = columns("id", "state", "asked_at", "asked_by", "rows", "bytes", "commits"
 KEPT = columns("id", "topic", "bytes", "deleted_at", "deleted_by")
 RANGE = re.compile(r"(\d+):(\d+)-(\d+)", re.ASCII)
 Kind = Literal["folder", "bucket"]
+Form = Literal["delta", "parquet"]
 Load = Annotated[str, typer.Argument(metavar="LOAD", help="Its id.")]
 Region = Annotated[str | None, typer.Option(help="Of the bucket.")]
 AccessKey = Annotated[str | None, typer.Option(help="Of the bucket. Its secret key is asked for.")]
@@ -82,6 +83,44 @@ def create(
         skip_expired=skip_expired,
     )
     of(ctx).change(ops.LOAD_CREATE, body=body, instance_id=instance)
+
+
+@app.add("begin", rehearses=True)
+def begin(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    destination: Annotated[
+        str, typer.Argument(metavar="URI", help="s3://bucket/path, or folder: for a folder of the service.")
+    ],
+    form: Annotated[
+        Form | None, typer.Option("--format", help="By default delta; parquet: files alone, never replaced.")
+    ] = None,
+    begins: Annotated[
+        str | None,
+        typer.Option("--from", help="Records from there on: a date or RFC 3339, in UTC where no zone is said."),
+    ] = None,
+    ends: Annotated[
+        str | None, typer.Option("--to", help="Records before this moment; by default all that is there.")
+    ] = None,
+    region: Region = None,
+    access_key: AccessKey = None,
+    skip_expired: SkipExpired = None,
+    wait: Wait = True,
+) -> None:
+    """Load a topic at once into a table of its own. The operation ends when all is loaded."""
+    body = said(
+        topic=topic,
+        destination=destination,
+        format=form,
+        to=None if ends is None else _milliseconds(ends),
+        region=region,
+        access_key=access_key,
+        secret_key=None if access_key is None else _secret(),
+        skip_expired=skip_expired,
+        **{"from": None if begins is None else _milliseconds(begins)},
+    )
+    of(ctx).start(ops.LOAD_CREATE, wait=wait, body=body, instance_id=instance)
 
 
 @app.add("update", rehearses=True)

@@ -23,7 +23,7 @@ def shown(ctx: typer.Context) -> None:
     session.show(ops.ORGANISATION, organisation_id=_own(session)["id"])
 
 
-@app.add("rename")
+@app.add("rename", rehearses=True)
 def rename(
     ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called.")]
 ) -> None:

@@ -54,7 +54,7 @@ def add(
         session.output.note(ONCE)
 
 
-@app.add("password")
+@app.add("password", rehearses=True)
 def password(
     ctx: typer.Context,
     instance: Instance,

@@ -215,7 +215,7 @@ def _row(load: Load, run: LoadRun | None) -> dict[str, Any]:
         "under_way": run is not None and run.state in UNDER_WAY,
         **(_counts(load, run) if run is not None else {"counted": False}),
         "place": load.uri if load.kind == Kind.BUCKET else folder_shown(load.folder, installed.folders()),
-        "reading": reading(load.kind, load.uri, load.region, installed.buckets()),
+        "reading": reading(load.kind, load.uri, load.region, installed.buckets(), load.format),
         "every": every,
         "own_schema": load.schema not in ("raw", "inferred"),
         "advice": None if run is None else ADVICE.get(reason_of(run) or ""),

@@ -57,6 +57,26 @@ def test_a_password_is_not_told(ok, instance):
     assert "password" not in said["changes"]
 
 
+def test_a_password_stays_as_it_is_and_is_not_told(ok, instance):
+    ok("access", "user", "add", instance.name, "ann")
+    said = ok("access", "user", "password", instance.name, "ann", "--dry-run", "-o", "json")
+    assert [step["name"] for step in said.json["plan"]] == ["carry_out"]
+    assert "password" not in said.json["changes"]
+
+
+def test_an_organisation_keeps_its_name(ok, alice):
+    said = ok("organisation", "rename", "Acme", "--dry-run", "-o", "json").json
+    assert said["changes"] == {"name": ["alice's", "Acme"]}
+    alice.organisation.refresh_from_db()
+    assert alice.organisation.name == "alice's"
+
+
+def test_what_a_call_would_do_and_how_long_it_takes_is_printed(ok, instance):
+    said = ok("instance", "resize", instance.name, "--storage", "20", "--dry-run").out
+    assert "write specification" in said
+    assert "seconds" in said
+
+
 def test_a_key_is_not_made_and_its_text_is_not_shown(ok, alice):
     said = ok("key", "create", "ci", "--scope", "topics", "--dry-run", "-o", "json")
     assert said.json["changes"]["name"] == [None, "ci"]
@@ -78,7 +98,7 @@ def test_a_message_is_not_written(ok, instance, admin):
     assert ok("message", "list", instance.name, "orders", "-o", "json").json["items"] == []
 
 
-WITHOUT = {"access check", "access issuer refresh", "access user password", "bill verify", "organisation rename"}
+WITHOUT = {"access check", "access issuer refresh", "bill verify"}
 """Their calls have none (tests/controlplane/test_rehearsals.py)."""
 
 

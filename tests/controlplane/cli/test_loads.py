@@ -49,6 +49,19 @@ def test_the_life_of_a_load(ok, sluice, events):
     assert sluice("load", "show", events, made["id"]).status == 4
 
 
+def test_a_load_begins_at_a_destination(ok, sluice, events):
+    begun = ("load", "begin", events, "orders", "s3://events-1/lake", "--format", "parquet", "--access-key", "AK1")
+    made = ok(*begun, "--from", "2026-05-01", "--no-wait", "-o", "json", stdin="very-secret\n").json
+    assert made["operation_id"]
+    row = loads().get()
+    assert (row.format, row.bucket, row.path, row.secret_opened()) == ("parquet", "events-1", "lake", "very-secret")
+    assert LoadRun.objects.unscoped("a test").get().asked == {"from_time_ms": 1777593600000}
+    tried = ok("load", "begin", events, "orders", "folder:", "--dry-run", "-o", "json").json
+    assert [step["name"] for step in tried["plan"]] == ["wait for a runner", "load"]
+    assert loads().count() == 1
+    assert sluice("load", "begin", events, "orders", "file:///etc").status != 0
+
+
 def test_a_buckets_secret_comes_by_standard_input_and_goes_nowhere_else(ok, sluice, events, tmp_path):
     schema = tmp_path / "schema"
     schema.write_text("id BIGINT\n")

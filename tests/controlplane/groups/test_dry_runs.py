@@ -85,7 +85,8 @@ def test_records_that_would_be_skipped_are_counted(alice, hers, dry):
     far = dry(alice.api.post, url, {"topic": "orders", "strategy": "offset", "value": 10**6})
     assert "in 2 partitions the offset asked for is not kept: the nearest would be taken" in far["problems"]
     assert dry(alice.api.post, url, {"topic": "orders", "strategy": "shift", "value": 0}) | {"price": None} == {
-        "dry_run": True, "changes": {}, "price": None, "problems": [], "affected": [],
+        "dry_run": True, "plan": [], "price_change": None, "bytes_to_move": 0, "seconds": 0,
+        "changes": {}, "price": None, "problems": [], "affected": [],
     }  # fmt: skip
 
 

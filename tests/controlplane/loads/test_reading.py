@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from controlplane.loads.destinations import AWS, Kind
+import pytest
+
+from controlplane.loads.destinations import AWS, Format, Kind
 from controlplane.loads.reading import reading
 
 URI = "s3://events-1/lake/orders/load-1"
@@ -35,6 +37,16 @@ def test_a_bucket_in_another_store():
     assert options_of(said.python).items() >= {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:5000", "AWS_ALLOW_HTTP": "true",
     }.items()  # fmt: skip
+
+
+@pytest.mark.parametrize("store", [AWS, "http://127.0.0.1:5000"])
+def test_files_of_parquet_need_no_reader_of_delta(store):
+    said = reading(Kind.BUCKET, URI, "eu-central-1", store, Format.PARQUET)
+    assert 'spark.read.parquet("s3a://events-1/lake/orders/load-1")' in said.spark
+    assert "delta" not in (said.spark + said.python).lower()
+    ast.parse(said.python)
+    assert 'dataset("events-1/lake/orders/load-1", format="parquet"' in said.python
+    assert ("127.0.0.1:5000" in said.spark and "127.0.0.1:5000" in said.python) == (store != AWS)
 
 
 def options_of(program):

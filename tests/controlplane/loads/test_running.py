@@ -186,6 +186,33 @@ def test_files_are_for_the_runner_s_user_alone(instance, stand):
     assert not request.properties.parent.exists()
 
 
+def test_what_was_loaded_of_each_partition_is_kept_and_added_up_over_turns(instance, stand):
+    """A run that gave way has loaded some before."""
+    run = ask(load_row(instance))
+    old = {"first": 3, "end": 9, "rows": 6, "checksum": "f" * 16}
+    LoadRun.objects.unscoped("a test").filter(pk=run.pk).update(partitions={"0": old})
+    new = {"0": {"first": 9, "end": 12, "rows": 3, "checksum": "0" * 15 + "3"}, "1": {**old, "rows": 5}}
+    stand.does({**DONE, "partitions": new})
+    assert stand.until(RunState.SUCCEEDED).partitions == {
+        "0": {"first": 3, "end": 12, "rows": 9, "checksum": "0" * 15 + "2"},  # modulo 2^64
+        "1": {**old, "rows": 5},
+    }
+
+
+def test_a_load_of_parquet_replaces_nothing_and_is_copied_without_a_log(bucket_load, stand, monkeypatch):
+    copies = Copies(monkeypatch, {"status": 0, "says": "copied", "version": 0})
+    Load.objects.unscoped("a test").update(format="parquet")
+    ask(bucket_load, Asked(offsets={0: (3, 9)}))
+    stand.until(RunState.SUCCEEDED)
+    assert Request.read(stand.saw()["words"]).once
+    assert CopyRequest.read(copies.words).is_plain
+    Load.objects.unscoped("a test").update(format="delta")
+    ask(bucket_load)
+    stand.until(RunState.SUCCEEDED)
+    assert not Request.read(stand.saw()["words"]).once
+    assert not CopyRequest.read(copies.words).is_plain
+
+
 # --- copies in buckets --------------------------------------------------------------------------------------------------
 
 
