@@ -68,6 +68,7 @@ def abandon(log: Log) -> None:
     if log.founding is not None:
         log.founding.abandon()
     for segment in log.segments:
+        segment.end_saves()
         segment.close()
 
 

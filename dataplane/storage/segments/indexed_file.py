@@ -267,7 +267,7 @@ class IndexedFile(BatchFile):
         return found
 
     def index_saver(self, write: Callable[[str, bytes], None] | None = None) -> Callable[[], bool]:
-        """The same as work, which may come after the log was cut or removed: then it does nothing (`Saves.saver`).
+        """The same as work, which may come after the log was cut, removed or closed: then it does nothing (`Saves.saver`).
 
         `write`: how; durably if nothing is said.
         """
@@ -284,6 +284,10 @@ class IndexedFile(BatchFile):
         if self._saves is None:
             self._saves = Saves()
         return self._saves
+
+    def end_saves(self) -> None:
+        """Its log is closed, or goes: no index is written any more, whoever was about to (see `Saves.end`)."""
+        self._made_saves().end()
 
     def index_not_saved(self) -> None:
         """The files could not be written."""

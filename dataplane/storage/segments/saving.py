@@ -32,7 +32,7 @@ class Saves:
     def saver(self, contents: Sequence[tuple[str, bytes]], write: Write, remove: Remove) -> Callable[[], bool]:
         """Work that brings the files to these contents or newer ones. It raises OSError.
 
-        It may come after the log was cut or removed: then it leaves no file, and returns False.
+        It may come after the log was cut, removed or closed: then it leaves no file, and returns False.
         """
         self._made += 1
         number, void = self._made, self.void
@@ -51,6 +51,13 @@ class Saves:
             return True
 
         return lambda: bool(self._presence.run(save))
+
+    def end(self) -> None:
+        """The log is closed, or goes: what is being written is waited for, and nothing is written any more.
+
+        Its directory may soon be another log's, of the same name.
+        """
+        self._presence.end()
 
     def settle(self, void: int, sync_names: Callable[[], None]) -> None:
         """What was removed up to then is gone from the disk. For the background. Raises OSError."""
