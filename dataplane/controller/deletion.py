@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.state import DELETION, DeletionEvent, DoomedReplica
+from dataplane.records.steps import Pace, Steps, run_through
 from dataplane.tasks import Future
+
+_NOTED_US, _TOLD_US = 1, 5
+"""Of one replica."""
 
 
 class Deletions:
@@ -32,18 +36,24 @@ class Deletions:
         """Those that are not being deleted."""
         return [partition for partition in partitions if partition.topic not in self._topics]
 
-    def begin(self, topic: Topic) -> None:
-        """Withdraw a topic and tell its brokers. Harmless when it has begun."""
+    async def begin(self, topic: Topic) -> None:
+        """Withdraw a topic and tell its brokers, of very many partitions over many turns. Harmless when it has begun."""
         if topic.name in self._topics:
             return
         self._topics[topic.name] = topic
-        self._replicas[topic.name] = {
-            (partition.index, broker): DoomedReplica.DOOMED
-            for partition in topic.partitions.values()
-            for broker in partition.replicas
-        }
-        self._channels.forget(topic.partitions.values())
-        self._tell(topic.name)
+        await self._channels.forget(topic.partitions.values())
+        await self._channels.in_steps(self._doom(topic))  # only now: brokers hear of metadata first
+
+    def _doom(self, topic: Topic) -> Steps[None]:
+        pace = Pace()
+        doomed: dict[tuple[int, int], DoomedReplica] = {}
+        for partition in topic.partitions.values():
+            for broker in partition.replicas:
+                doomed[partition.index, broker] = DoomedReplica.DOOMED
+            if pace.over(_NOTED_US * len(partition.replicas)):
+                yield None
+        self._replicas[topic.name] = doomed
+        yield from self._tell(topic.name, pace)
 
     def finished(self, topic: str) -> Future[None]:
         """Resolved when nothing is left of it."""
@@ -55,13 +65,13 @@ class Deletions:
 
     def broker_lost(self, broker_id: int) -> None:
         """What it was told may not have happened."""
-        for name in self._topics:
+        for name in self._replicas:
             self._advance(name, ((key, DeletionEvent.BROKER_LOST) for key in self._on(name, broker_id)))
 
     def broker_back(self) -> None:
         """Tell those that are registered and have something left to remove."""
-        for name in self._topics:
-            self._tell(name)
+        for name in self._replicas:
+            run_through(self._tell(name, Pace()))
 
     def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> list[str]:
         """A broker's answer: the topics of which every replica is gone now."""
@@ -82,11 +92,13 @@ class Deletions:
         del self._topics[topic], self._replicas[topic]
         self._finished.pop(topic, Future()).resolve(None)
 
-    def _tell(self, name: str) -> None:
-        replicas = self._replicas[name]
-        for (index, broker), where in list(replicas.items()):
-            if where is DoomedReplica.DOOMED and self._channels.delete(broker, self._topics[name].partitions[index]):
+    def _tell(self, name: str, pace: Pace) -> Steps[None]:
+        replicas, partitions = self._replicas[name], self._topics[name].partitions
+        for index, broker in list(replicas):
+            if replicas[index, broker] is DoomedReplica.DOOMED and self._channels.delete(broker, partitions[index]):
                 self._advance(name, [((index, broker), DeletionEvent.TOLD)])
+            if pace.over(_TOLD_US):
+                yield None
 
     def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:
         return [key for key in self._replicas[name] if key[1] == broker_id]

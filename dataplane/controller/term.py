@@ -265,7 +265,7 @@ class Term:
         """Topics that appeared; and those that somebody removed by hand."""
         names = dict.fromkeys(await self._store.topic_names())
         for gone in [name for name in self.context.topics if name not in names and name not in self._deletions]:
-            self._channels.forget(self.context.topics[gone].partitions.values())
+            await self._channels.forget(self.context.topics[gone].partitions.values())
             self.context.remove_topic(gone)
         for topic in await self._store.topics([name for name in names if name not in self.context.topics]):
             await self._topics.start(topic)

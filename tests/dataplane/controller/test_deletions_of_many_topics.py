@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from dataplane.controller.deletion import Deletions
 from dataplane.controller.removal import Removal
 from dataplane.tasks import Task, resolved
 
@@ -16,7 +17,43 @@ def test_there_is_a_turn_between_any_two():
         happened.append("pause")
         return resolved(None)
 
-    deletions = SimpleNamespace(begin=lambda topic: happened.append(topic.name), removed=lambda _: False)
+    def begin(topic):
+        happened.append(topic.name)
+        return resolved(None)
+
+    deletions = SimpleNamespace(begin=begin, removed=lambda _: False)
     removal = Removal(SimpleNamespace(topics=topics), None, deletions, None, pause)
     assert Task(removal.begin(topics)).done
     assert happened == ["a", "pause", "b", "pause", "c", "pause"]
+
+
+class Channels:
+    """They count what is done in each step."""
+
+    def __init__(self):
+        self.told, self.in_each_step = [], []
+
+    async def forget(self, partitions):
+        self.told.append(len(partitions))
+
+    async def in_steps(self, steps):
+        for _ in steps:
+            self.in_each_step.append(len(self.told) - sum(self.in_each_step))
+
+    def delete(self, broker, partition):
+        self.told.append((partition, broker))
+        return True
+
+
+def test_of_one_topic_of_very_many_partitions_some_are_told_at_a_time_and_metadata_before_all():
+    channels = Channels()
+    partitions = {index: SimpleNamespace(index=index, replicas=(1, 2, 3)) for index in range(2_000)}
+    deletions = Deletions(None, channels)
+    assert Task(deletions.begin(SimpleNamespace(name="large", partitions=partitions))).done
+    assert channels.told[0] == 2_000
+    assert len(channels.told) == 1 + 6_000
+    assert max(channels.in_each_step) <= 100
+    assert not deletions.removed("large")
+    deletions.stopped(1, [("large", index) for index in partitions], [])
+    deletions.stopped(2, [("large", index) for index in partitions], [])
+    assert deletions.stopped(3, [("large", index) for index in partitions], []) == ["large"]
