@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.tenancy.access import Permit
-from dataplane.tenancy.headcount import Headcount
+from dataplane.tenancy.headcount import Headcount, Total
 from dataplane.tenancy.newcomers import Newcomers
 from dataplane.tenancy.refused_here import RefusedHere
 from dataplane.tenancy.request_figures import RequestFigures
@@ -82,8 +82,11 @@ class OpenConnection(Protocol):
 class Instance:
     """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""
 
-    def __init__(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
-        """`book` is of the spec's ACLs; it is made here where nobody has made it in steps."""
+    def __init__(self, spec: InstanceSpec, book: AclBook | None = None, everywhere: Total | None = None) -> None:
+        """`book` is of the spec's ACLs; it is made here where nobody has made it in steps.
+
+        `everywhere` counts the connections of all instances.
+        """
         self.names = InstanceNames(instance_key(spec.id))
         self.connections: dict[OpenConnection, None] = {}  # a dict keeps their order; a set would not
         self.produce_bucket: TokenBucket | None = None  # all set by the gate
@@ -98,6 +101,7 @@ class Instance:
         self.connection_bucket: TokenBucket | None = None
         self.shadow: Shadow | None = None  # of a proposal, while there is one
         self.secured = NOTHING  # its routes with TLS; set by the registry
+        self._everywhere = everywhere or Total()
         self._all = Headcount()
         self.newcomers = Newcomers()
         self.talkers = Talkers()
@@ -128,10 +132,10 @@ class Instance:
         """One of its routes. Raises KeyError."""
         return self._routes[route_id]
 
-    def apply(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
-        """Take a newer spec; connections that would not be accepted any more are closed.
+    def apply(self, spec: InstanceSpec, book: AclBook | None = None) -> Generator[None, None, None]:
+        """Take a newer spec, at once; what is returned closes connections that would not be accepted any more, with pauses.
 
-        So is every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
+        So it does every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
         whose own whitelist does not hold it; of a user who is gone; and of whoever came by a token of an issuer that is gone, or
         of which other things are wanted now. A password or a key that was replaced ends no connection.
         """
@@ -140,13 +144,29 @@ class Instance:
         gone = users.keys() - self.users.keys()
         distrusts = not all(map(self.trusts, issuers.values()))
         self.access_changed()
-        for connection in list(self.connections):
+
+        def is_over(connection: OpenConnection) -> bool:
             session = connection.session
             is_same = _how_to_get_in(before.get(session.route)) == _how_to_get_in(self._routes.get(session.route))
             is_gone = bool(gone) and session.issuer is None and session.user in gone
             is_gone = is_gone or (distrusts and session.issuer is not None and not self.trusts(session.issuer))
-            if not is_same or is_gone or not self.allows(session.peer, session.route):
-                connection.close()
+            return not is_same or is_gone or not self.allows(session.peer, session.route)
+
+        return self._ending(is_over)
+
+    def _ending(self, is_over: Callable[[OpenConnection], bool]) -> Generator[None, None, None]:
+        """Close those of the connections that are open now of which this is so."""
+        present = list(self.connections)
+
+        def steps() -> Generator[None, None, None]:
+            for count, connection in enumerate(present, 1):
+                ends = connection in self.connections and is_over(connection)
+                if ends:
+                    connection.close()
+                if ends or not count % _LOOKS_PER_STEP:  # closing one takes as long as looking at many
+                    yield
+
+        return steps()
 
     def still_lets_in(self, session: Client) -> bool:
         """Whether who has a connection may go on: its address and route, and its user or token issuer if it has logged in."""
@@ -215,6 +235,7 @@ class Instance:
     def connected(self, connection: OpenConnection) -> None:
         session = connection.session
         self.connections[connection] = None
+        self._everywhere.connections += 1
         self._all.came(session.peer)
         self._by_route.setdefault(session.route, Headcount()).came(session.peer)
 
@@ -222,6 +243,7 @@ class Instance:
         if connection not in self.connections:
             return
         del self.connections[connection]
+        self._everywhere.connections -= 1
         session = connection.session
         self._all.went(session.peer)
         here = self._by_route[session.route]
@@ -229,18 +251,23 @@ class Instance:
         if not here.total:
             del self._by_route[session.route]
 
-    def close_connections(self) -> None:
-        """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither."""
-        self._closed = set(self._routes)
-        for connection in list(self.connections):
-            connection.close()
+    def close_connections(self) -> Generator[None, None, None]:
+        """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither.
 
-    def close_route(self, route_id: str) -> None:
-        """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it."""
+        What is returned closes those that are open, with pauses.
+        """
+        self._closed = set(self._routes)
+        return self._ending(lambda _: True)
+
+    def close_route(self, route_id: str) -> Generator[None, None, None]:
+        """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it.
+
+        What is returned closes those who did, with pauses.
+        """
         self._closed.add(route_id)
-        if route_id in self._by_route:
-            for connection in [each for each in self.connections if each.session.route == route_id]:
-                connection.close()
+        if route_id not in self._by_route:
+            return _nothing()
+        return self._ending(lambda connection: connection.session.route == route_id)
 
     def topic_denied(self, physical: str, peer: str) -> bool:
         """Whether the topic has a whitelist of its own that does not hold this address. Asked by `access.authorize` only."""
@@ -254,6 +281,10 @@ class Instance:
         found = self._routes.get(route)
         endpoint = found.endpoints.get(broker_id) if found is not None else None
         return endpoint.advertised if endpoint is not None else None
+
+
+def _nothing() -> Generator[None, None, None]:
+    yield from ()
 
 
 def _how_to_get_in(route: Route | None) -> tuple[object, ...] | None:

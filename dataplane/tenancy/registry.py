@@ -39,6 +39,7 @@ from dataplane.records.steps import run_through
 from dataplane.slices import INTERNAL
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.certificates import Certificates
+from dataplane.tenancy.headcount import Total
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.secured import NOTHING, Secured
@@ -57,7 +58,7 @@ from quota.contracts.apart import (
     users_path,
     whitelists_path,
 )
-from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.applied import AppliedInstance, applied_in_steps
 from quota.contracts.change import Change
 from quota.contracts.instance import (
     APPLIED_PATH,
@@ -131,6 +132,9 @@ class Registry:
         self._ends_timer: Timer | None = None
         self._shadows = ShadowReports(doors, broker_id, self._in_slices)
         self._problems: dict[str, str] = {}
+        self._everywhere = Total()
+        self._closings: list[Future[None]] = []  # of connections, under way
+        self._leaving: dict[str, Instance] = {}  # that go when their connections are closed
         self._awaited: dict[str, list[tuple[IsSo, Future[None]]]] = {}  # by instance
         self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
         self._working = False
@@ -143,6 +147,10 @@ class Registry:
     def all(self) -> list[Instance]:
         """In the order in which they became known."""
         return list(self._instances.values())
+
+    def connections(self) -> int:
+        """That are open, of all instances together."""
+        return self._everywhere.connections
 
     def get(self, instance_id: str) -> Instance | None:
         return self._instances.get(instance_id)
@@ -222,7 +230,21 @@ class Registry:
         self._seen = set(changes)
         for name in names:
             await self._read(name)
+        await self._closed_connections()
         await self._report()
+
+    async def _closed_connections(self) -> None:
+        """Those that nobody may have any more are closed: only then is a spec applied, or an instance gone."""
+        closings, self._closings = self._closings, []
+        await gather(closings)
+        for name in list(self._leaving):
+            self._is_gone(name)
+
+    def _is_gone(self, name: str) -> None:
+        """One that was removed, if it was: others forget it now. What its connections still did, they have seen."""
+        instance = self._leaving.pop(name, None)
+        if instance is not None:
+            self._on_change(instance, False)
 
     async def _make_directories(self) -> None:
         """Nobody but brokers may make them. One that is new in a release is made by `manage.py zookeeper_secure`."""
@@ -348,20 +370,19 @@ class Registry:
         return data
 
     async def _report(self) -> None:
-        applied = {
-            name: AppliedInstance(instance.spec.generation, self._problems.get(name))
-            for name, instance in self._instances.items()
-        }
-        data = Applied(self._boot, applied).to_json()
+        served, problems = list(self._instances.items()), dict(self._problems)
+        applied = ((name, AppliedInstance(one.spec.generation, problems.get(name))) for name, one in served)
+        data = await self._in_slices(applied_in_steps(self._boot, applied))
         path = f"{APPLIED_PATH}/{self._broker_id}"
-        stat = await self._doors.zookeeper.exists(path)
-        if stat is not None and stat.ephemeral_owner != self._doors.zookeeper.session_id():
-            await self._doors.zookeeper.delete(path)  # of an earlier life of this broker
+        zookeeper = self._doors.zookeeper
+        stat = await zookeeper.exists(path)
+        if stat is not None and stat.ephemeral_owner != zookeeper.session_id():
+            await zookeeper.delete(path)  # of an earlier life of this broker
             stat = None
         if stat is None:
-            await self._doors.zookeeper.create(path, data, ephemeral=True, parents=True)
+            await zookeeper.create(path, data, ephemeral=True, parents=True)
         else:
-            await self._doors.zookeeper.set(path, data)
+            await zookeeper.set(path, data)
 
     # --- applying -----------------------------------------------------------------------------------------------------
 
@@ -382,10 +403,13 @@ class Registry:
             self._remove(spec.id)
             return
         if instance is None:
-            instance = self._instances[spec.id] = Instance(spec, book)
+            self._is_gone(spec.id)
+            instance = self._instances[spec.id] = Instance(spec, book, self._everywhere)
         else:
             before, asked = instance.spec, instance.book
-            instance.apply(spec, book)
+            going = instance.apply(spec, book)
+            if spec.state is InstanceState.RUNNING:  # else all are closed
+                self._closing(going)
             if asked is not instance.book:
                 self._begin(asked.letting_go())
             if _permits(before) != _permits(spec):
@@ -396,21 +420,29 @@ class Registry:
             self._listen(instance)
         else:
             self._stop_listening(spec.id)
-            instance.close_connections()
+            self._closing(instance.close_connections())
         if spec.id in self._awaited:
             self._tell(spec.id)
 
-    def _begin(self, steps: Generator[None, None, None]) -> None:
+    def _begin(self, steps: Generator[None, None, None]) -> Future[None] | None:
+        """What is under way then; None: it is done."""
         if self._slices is None:
             deque(steps, maxlen=0)
-        else:
-            self._slices.run(INTERNAL, steps)
+            return None
+        begun = self._slices.run(INTERNAL, steps)
+        return None if begun.done else begun
+
+    def _closing(self, steps: Generator[None, None, None]) -> None:
+        """Close connections; what is applied is not reported before that is done."""
+        begun = self._begin(steps)
+        if begun is not None:
+            self._closings.append(begun)
 
     def _shut(self, name: str) -> None:
         """Nobody may use it until its spec is applied again, which `_problems` sees to."""
         self._stop_listening(name)
         if name in self._instances:
-            self._instances[name].close_connections()
+            self._closing(self._instances[name].close_connections())
 
     def _remove(self, name: str) -> None:
         self._stop_listening(name)
@@ -418,8 +450,8 @@ class Registry:
         instance = self._instances.pop(name, None)
         if instance is not None:
             instance.shadow = None
-            instance.close_connections()
-            self._on_change(instance, False)
+            self._closing(instance.close_connections())
+            self._leaving[name] = instance
         self._tell(name)
 
     def _listen(self, instance: Instance) -> None:
@@ -431,7 +463,7 @@ class Registry:
                 self._close(key)
         for route in instance.spec.routes:
             if route.id not in wanted or not _is_served(instance, route.id):
-                instance.close_route(route.id)
+                self._closing(instance.close_route(route.id))
         problems = [
             problem for route in here if route.id in wanted and (problem := self._open(instance, route)) is not None
         ]
@@ -496,7 +528,7 @@ class Registry:
         now_ms = self._doors.loop.clock.now_ms()
         for key in [key for key, end_ms in self._ends.items() if end_ms <= now_ms]:
             self._close(key)
-            self._instances[key[0]].close_route(key[1])
+            self._begin(self._instances[key[0]].close_route(key[1]))
         self._wait_for_an_end()
 
 

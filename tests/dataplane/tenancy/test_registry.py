@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.doors import Create, Delete, Doors, SetData
-from dataplane.slices import Slices
+from dataplane.slices import STEPS_PER_SLICE, Slices
 from dataplane.tenancy.certificates import Certificates
 from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.registry import Registry
@@ -230,6 +230,39 @@ def test_a_stopped_instance_is_applied_but_not_served(world):
     world.start()
     assert not world.connect().opened
     assert world.applied()[INSTANCE].generation == 1
+
+
+@pytest.mark.parametrize("ends", ["whitelist", "stopped", "deleted"])
+def test_very_many_connections_are_closed_over_many_turns_and_what_is_applied_is_told_when_they_are(world, ends):
+    world.start()
+    world.write(spec_of(), new=True)
+    for number in range(300):
+        Peer(world.network.loop(f"10.9.{number // 100}.{number % 100 + 1}"), 9100)
+    world.network.run_for(1)
+    assert world.registry.connections() == 300
+    [instance] = world.registry.all()
+    closed, left = {}, []
+    for client in instance.connections:
+
+        def close(own=client.connection.close):
+            closed[world.loop.turn_number] = closed.get(world.loop.turn_number, 0) + 1
+            own()
+
+        client.close = close
+    report = world.registry._report
+    world.registry._report = lambda: (left.append(300 - sum(closed.values())), report())[1]
+    state = {"stopped": InstanceState.STOPPED, "deleted": InstanceState.DELETED}.get(ends, InstanceState.RUNNING)
+    told_before = len(world.changes)
+    world.write(spec_of(2, whitelist=(), state=state))
+    assert sum(closed.values()) == 300
+    assert max(closed.values()) <= 2 * STEPS_PER_SLICE
+    assert set(left) == {0}
+    assert world.registry.connections() == 0
+    if ends == "deleted":
+        assert world.changes[told_before:] == [(INSTANCE, False)]
+        assert world.applied() == {}
+    else:
+        assert world.applied()[INSTANCE].generation == 2
 
 
 def test_an_older_generation_changes_nothing(world):
