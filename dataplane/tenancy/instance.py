@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import logging
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.tenancy.access import Permit
+from dataplane.tenancy.endings import Endings
 from dataplane.tenancy.headcount import Headcount, Total
 from dataplane.tenancy.newcomers import Newcomers
 from dataplane.tenancy.refused_here import RefusedHere
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from quota.core.bucket import TokenBucket
 
 
+_log = logging.getLogger(__name__)
 _LOOKS_PER_STEP = 16
 """Connections, of which most have a fetch that waits: about 50 microseconds."""
 
@@ -40,6 +43,7 @@ class Client(Protocol):
     authenticated: bool
     principal: str
     software: tuple[str, str]
+    number: int  # a connection of the instance that came later has a larger one
 
     @property
     def user(self) -> str | None: ...
@@ -103,6 +107,7 @@ class Instance:
         self.secured = NOTHING  # its routes with TLS; set by the registry
         self._everywhere = everywhere or Total()
         self._all = Headcount()
+        self._endings = Endings()
         self.newcomers = Newcomers()
         self.talkers = Talkers()
         self.figures = RequestFigures()
@@ -141,32 +146,60 @@ class Instance:
         """
         before, users, issuers = self._routes, self.users, self.token_issuers
         self._set(spec, book)
-        gone = users.keys() - self.users.keys()
-        distrusts = not all(map(self.trusts, issuers.values()))
-        self.access_changed()
+        if self.connections:
+            endings = self._endings
+            endings.users_end([name for name in users if name not in self.users])
+            for route_id, route in before.items():
+                if _how_to_get_in(route) != _how_to_get_in(self._routes.get(route_id)):
+                    endings.route_ends(route_id)
+            endings.distrusts = endings.distrusts or not all(map(self.trusts, issuers.values()))
+        return self._some_end()
 
-        def is_over(connection: OpenConnection) -> bool:
-            session = connection.session
-            is_same = _how_to_get_in(before.get(session.route)) == _how_to_get_in(self._routes.get(session.route))
-            is_gone = bool(gone) and session.issuer is None and session.user in gone
-            is_gone = is_gone or (distrusts and session.issuer is not None and not self.trusts(session.issuer))
-            return not is_same or is_gone or not self.allows(session.peer, session.route)
+    def _some_end(self) -> Generator[None, None, None]:
+        """Those that may not stay are refused from now on; what is returned closes them."""
+        self.access_changed()  # else a short cut would not ask
+        if self.connections:
+            self._endings.changed()
+        return self._close_who_ends()
 
-        return self._ending(is_over)
+    def _close_who_ends(self) -> Generator[None, None, None]:
+        """Close those that end, with pauses. What changes meanwhile is seen to as well: nobody else need begin.
 
-    def _ending(self, is_over: Callable[[OpenConnection], bool]) -> Generator[None, None, None]:
-        """Close those of the connections that are open now of which this is so."""
-        present = list(self.connections)
-
-        def steps() -> Generator[None, None, None]:
-            for count, connection in enumerate(present, 1):
-                ends = connection in self.connections and is_over(connection)
-                if ends:
-                    connection.close()
+        One that cannot be closed keeps no other from it, and goes on being refused.
+        """
+        endings, has_looked, has_failed = self._endings, False, False
+        while endings.look_again:
+            endings.look_again, has_looked = False, True
+            for count, connection in enumerate(list(self.connections), 1):
+                ends = connection in self.connections and self.ends(connection.session)
+                if ends and not _is_closed(connection):
+                    has_failed = True
                 if ends or not count % _LOOKS_PER_STEP:  # closing one takes as long as looking at many
                     yield
+        if has_looked and not has_failed:
+            endings.over()
 
-        return steps()
+    @property
+    def is_ending_some(self) -> bool:
+        """Whether there may be connections that are still to be closed."""
+        return self._endings.are_under_way
+
+    @property
+    def must_look_at_all(self) -> bool:
+        """Whether something has changed since somebody began to look which connections are to be closed."""
+        return self._endings.look_again
+
+    def ends(self, session: Client) -> bool:
+        """Whether the connection of this session is to be closed, and its turn has not come: it is served no more.
+
+        What `access_changed` has not announced is as it was, so whoever serves a connection asks once for each generation.
+        """
+        endings = self._endings
+        return endings.are_under_way and (
+            endings.have(session)
+            or (endings.distrusts and session.issuer is not None and not self.trusts(session.issuer))
+            or not self.allows(session.peer, session.route)
+        )
 
     def still_lets_in(self, session: Client) -> bool:
         """Whether who has a connection may go on: its address and route, and its user or token issuer if it has logged in."""
@@ -234,6 +267,8 @@ class Instance:
 
     def connected(self, connection: OpenConnection) -> None:
         session = connection.session
+        self._endings.last += 1
+        session.number = self._endings.last
         self.connections[connection] = None
         self._everywhere.connections += 1
         self._all.came(session.peer)
@@ -257,7 +292,8 @@ class Instance:
         What is returned closes those that are open, with pauses.
         """
         self._closed = set(self._routes)
-        return self._ending(lambda _: True)
+        self._endings.all_end()
+        return self._some_end()
 
     def close_route(self, route_id: str) -> Generator[None, None, None]:
         """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it.
@@ -267,7 +303,8 @@ class Instance:
         self._closed.add(route_id)
         if route_id not in self._by_route:
             return _nothing()
-        return self._ending(lambda connection: connection.session.route == route_id)
+        self._endings.route_ends(route_id)
+        return self._some_end()
 
     def topic_denied(self, physical: str, peer: str) -> bool:
         """Whether the topic has a whitelist of its own that does not hold this address. Asked by `access.authorize` only."""
@@ -281,6 +318,16 @@ class Instance:
         found = self._routes.get(route)
         endpoint = found.endpoints.get(broker_id) if found is not None else None
         return endpoint.advertised if endpoint is not None else None
+
+
+def _is_closed(connection: OpenConnection) -> bool:
+    """Close it; False: it could not be, which is a bug."""
+    try:
+        connection.close()
+    except Exception:  # noqa: BLE001 - the others have to be closed all the same
+        _log.exception("a connection that may not be any more could not be closed")
+        return False
+    return True
 
 
 def _nothing() -> Generator[None, None, None]:
