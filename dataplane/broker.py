@@ -269,6 +269,7 @@ class Broker:
         for instance in self.registry.all():
             for connection in instance.connections:
                 connection.tell_traffic()
+        self.registry.let_go()  # what they have used is told as well
         await self.meter.stop(_USAGE_TIMEOUT_S)
         self.admission.stop()
         self.auditing.stop()
