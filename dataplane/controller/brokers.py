@@ -50,7 +50,7 @@ class Brokers:
         for broker_id in fresh:
             await self._welcome(broker_id)
         self._channels.metadata_of()
-        self._deletions.broker_back()
+        await self._deletions.broker_back()
 
     async def _welcome(self, broker_id: int) -> None:
         hosted = self._hosted(broker_id)

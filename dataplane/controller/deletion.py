@@ -3,6 +3,9 @@
 /admin/delete_topics/<t> stands from the request to the end, so a controller that crashes in the middle leaves a note,
 and the next one begins again (every step can be repeated). A replica whose broker is away is waited for: its log would
 otherwise come back as a stranger.
+
+Of very many partitions all of this takes many turns of the loop, within one event of the controller: the elections after a
+broker's death wait behind it, as behind any other decision.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterable
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.state import DELETION, DeletionEvent, DoomedReplica
-from dataplane.records.steps import Pace, Steps, run_through
+from dataplane.records.steps import Pace, Steps
 from dataplane.tasks import Future
 
 _NOTED_US, _TOLD_US = 1, 5
@@ -68,10 +71,14 @@ class Deletions:
         for name in self._replicas:
             self._advance(name, ((key, DeletionEvent.BROKER_LOST) for key in self._on(name, broker_id)))
 
-    def broker_back(self) -> None:
-        """Tell those that are registered and have something left to remove."""
-        for name in self._replicas:
-            run_through(self._tell(name, Pace()))
+    async def broker_back(self) -> None:
+        """Tell those that are registered and have something left to remove, of very much over many turns."""
+        await self._channels.in_steps(self._tell_all())
+
+    def _tell_all(self) -> Steps[None]:
+        pace = Pace()
+        for name in list(self._replicas):
+            yield from self._tell(name, pace)
 
     def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> list[str]:
         """A broker's answer: the topics of which every replica is gone now."""
@@ -95,9 +102,10 @@ class Deletions:
     def _tell(self, name: str, pace: Pace) -> Steps[None]:
         replicas, partitions = self._replicas[name], self._topics[name].partitions
         for index, broker in list(replicas):
-            if replicas[index, broker] is DoomedReplica.DOOMED and self._channels.delete(broker, partitions[index]):
+            is_doomed = replicas[index, broker] is DoomedReplica.DOOMED
+            if is_doomed and self._channels.delete(broker, partitions[index]):
                 self._advance(name, [((index, broker), DeletionEvent.TOLD)])
-            if pace.over(_TOLD_US):
+            if pace.over(_TOLD_US if is_doomed else _NOTED_US):
                 yield None
 
     def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:

@@ -32,6 +32,7 @@ class Channels:
 
     def __init__(self):
         self.told, self.in_each_step = [], []
+        self.are_open = True
 
     async def forget(self, partitions):
         self.told.append(len(partitions))
@@ -41,8 +42,9 @@ class Channels:
             self.in_each_step.append(len(self.told) - sum(self.in_each_step))
 
     def delete(self, broker, partition):
-        self.told.append((partition, broker))
-        return True
+        if self.are_open:
+            self.told.append((partition, broker))
+        return self.are_open
 
 
 def test_of_one_topic_of_very_many_partitions_some_are_told_at_a_time_and_metadata_before_all():
@@ -57,3 +59,18 @@ def test_of_one_topic_of_very_many_partitions_some_are_told_at_a_time_and_metada
     deletions.stopped(1, [("large", index) for index in partitions], [])
     deletions.stopped(2, [("large", index) for index in partitions], [])
     assert deletions.stopped(3, [("large", index) for index in partitions], []) == ["large"]
+
+
+def test_a_broker_that_comes_back_is_told_of_all_that_it_has_to_remove_some_at_a_time():
+    channels = Channels()
+    channels.are_open = False
+    deletions = Deletions(None, channels)
+    for name in ("one", "two"):
+        partitions = {index: SimpleNamespace(index=index, replicas=(1, 2, 3)) for index in range(2_000)}
+        assert Task(deletions.begin(SimpleNamespace(name=name, partitions=partitions))).done
+    assert deletions.blocked("one")
+    channels.are_open, channels.told, channels.in_each_step = True, [], []
+    Task(deletions.broker_back())
+    assert len(channels.told) == 12_000
+    assert 0 < max(channels.in_each_step) <= 100
+    assert not deletions.blocked("one")
