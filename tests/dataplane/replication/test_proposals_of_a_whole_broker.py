@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from dataplane.protocol.messages.control import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -26,13 +28,18 @@ class State:
     def __init__(self) -> None:
         self.leader_epoch, self.partition_epoch = 1, 3
         self.proposed_isr: tuple[int, ...] | None = None
+        self.is_odd = False  # neither yes nor no is said to it
+        self.raises: Exception | None = None
 
     def propose(self, isr: tuple[int, ...]) -> None:
         self.proposed_isr = isr
 
     def isr_answered(self, _data: object, _now: float) -> bool:
-        self.proposed_isr = None
-        return False
+        if self.raises is not None:
+            raise self.raises
+        if not self.is_odd:
+            self.proposed_isr = None
+        return self.is_odd
 
     def remote(self, _broker: int) -> None:
         return None
@@ -89,3 +96,40 @@ def test_many_that_were_overtaken_meanwhile_do_not_keep_those_behind_them_from_b
     world.network.run_for(1)
     assert sorted(world.confirmed) == list(range(600, 1_000))
     assert max(world.asked) <= MOST_TOGETHER
+
+
+def test_those_that_are_answered_neither_yes_nor_no_stand_in_nobodys_way() -> None:
+    world = World()
+    made: list[Any] = []
+
+    def propose() -> None:
+        made.extend(world.propose(1_000))
+        for partition in made[:300]:
+            partition.state.is_odd = True
+
+    world.loop.call_soon(propose)
+    world.network.run_for(0.2)
+    assert sorted(world.confirmed) == list(range(300, 1_000))
+    world.network.run_for(10)
+    assert len(world.asked) < 60, "they are asked again now and then"
+    for partition in made[:300]:
+        partition.state.is_odd = False
+    world.network.run_for(3)
+    assert sorted(world.confirmed) == list(range(1_000))
+
+
+def test_a_bug_in_taking_one_answer_leaves_the_others_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    made: list[Any] = []
+
+    def propose() -> None:
+        made.extend(world.propose(600))
+        made[3].state.raises = LookupError("a bug")
+
+    world.loop.call_soon(propose)
+    world.network.run_for(0.2)
+    assert sorted(world.confirmed) == [index for index in range(600) if index != 3]
+    assert "was not taken" in caplog.text
+    made[3].state.raises = None
+    world.network.run_for(3)
+    assert sorted(world.confirmed) == list(range(600))
