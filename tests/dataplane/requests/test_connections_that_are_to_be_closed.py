@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from dataplane.decoded import Decoded
+from dataplane.protocol.errors import ErrorCode
+from dataplane.tenancy.access import refusal_if_shut_out
 from quota.contracts.instance import Endpoint, Route
 from quota.contracts.token_issuers import TokenIssuer, TokenIssuerSet
 from quota.contracts.users import User, UserSet
@@ -123,3 +126,24 @@ def test_who_comes_by_a_route_that_was_opened_again_is_served(short_cuts):
     world.instance.connected(world.client)  # as somebody who has come since
     assert world.produced().error_code == world.fetched().error_code == 0
     assert not world.socket.is_closed
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_long_request_that_is_being_decoded_meanwhile_is_not_served(end):
+    world = connected(short_cuts=False, user="ann")
+    world.broker.decoded = Decoded()
+    sent = len(world.socket.sent)
+    world.socket.receive(produce_frame(value=b"v" * 2**21))
+    assert not world.socket.is_closed
+    ENDS[end](world)
+    world.cluster.run(0.1)
+    assert len(world.socket.sent) == sent
+    assert world.socket.is_closed
+
+
+def test_a_change_that_has_waited_for_its_turn_is_not_made_for_who_is_to_be_closed():
+    world = connected(short_cuts=False, user="ann")
+    assert refusal_if_shut_out(world.client.session) is ErrorCode.NONE
+    a_user_goes_and_comes_again(world)
+    assert world.instance.still_lets_in(world.client.session), "as one of the name would be who comes now"
+    assert refusal_if_shut_out(world.client.session) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
