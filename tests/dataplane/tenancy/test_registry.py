@@ -355,6 +355,22 @@ def test_a_broker_that_stops_forgets_what_was_removed_without_waiting_for_its_co
     assert world.changes[told_before:] == [(INSTANCE, False)]
 
 
+def test_connections_of_an_instance_that_was_made_again_end_with_the_one_before(closing_long):
+    """They have its key, and would reach its topics by the whitelist and the ACLs of before."""
+    world = closing_long
+    before = next(instance for instance in world.registry.all() if instance.spec.id == INSTANCE)
+    world.write(spec_of(2, state=InstanceState.DELETED))
+    told_before = len(world.changes)
+    world.write(spec_of(3))
+    assert world.changes[told_before:] == [(INSTANCE, False), (INSTANCE, True)]
+    assert len(before.connections) > LARGE / 10
+    assert all(before.ends(client.session) for client in before.connections)
+    late = world.connect(source="10.1.0.1")
+    world.network.run_for(3)
+    assert (len(before.connections), late.gone) == (0, None)
+    assert world.applied()[INSTANCE].generation == 3
+
+
 def test_connections_that_could_not_be_closed_are_a_problem_that_is_reported(world, monkeypatch):
     world.write(spec_of(), new=True)
     world.start()
