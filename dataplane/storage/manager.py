@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
-    from dataplane.storage.checkpoints.rows import Key
+    from dataplane.storage.checkpoints.lines import Key
     from dataplane.storage.unhurried import Later
     from dataplane.tasks import Future
 
