@@ -132,7 +132,7 @@ class Broker:
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
         self.decoded = Decoded()
-        self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
+        self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for, doors.loop.share_of)
 
     def _wire_groups(self) -> None:
         """Groups."""

@@ -11,6 +11,9 @@ Who goes first. An account that has used little of the loop lately stands before
 requests have appended and answered leaves before an account that has had more than its share is served at all. So who asks
 for little waits for the turn that is under way, and not for a greedy neighbour's part of the next one, too.
 
+Who comes again. A turn in which a greedy account alone has something ready is half as long while another tenant has had the
+loop within `LATELY_S`: that one will ask again in its midst, and wait for its end. So are its slices of long work (`share`).
+
 What else the loop does for an account (slices of long work, answers on their way out, its part of the writing at the end
 of the turn) is charged to it as well, by the clock.
 
@@ -23,7 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from math import exp
+from math import exp, inf
 from typing import TYPE_CHECKING, Protocol
 
 from quota.core.bucket import TokenBucket
@@ -37,6 +40,8 @@ LEAST_QUANTUM_S = 0.000_15
 """Of one account in a turn: less would be spent on going from one to the next."""
 LATELY_S = 0.02
 """What an account has used of the loop fades in this time to 1/e."""
+MODEST_S = LATELY_S / 4
+"""Whoever has used less than that of the loop lately is not greedy, whatever others do."""
 GREEDY = 2.0
 """So many times what those before it have used on average lately, and a quantum, is more than a share."""
 MOST_OVERDRAWN_S = 1.0
@@ -173,6 +178,8 @@ class Accounts:
         self._calls: dict[Account, int] = {}  # at once, in this turn
         self._used: dict[Account, float] = {}  # of this turn
         self._charged_s = 0.0  # to all, since the beginning
+        self._tenant: Account | None = None  # who had the loop last, of all but the cluster
+        self._tenant_at = self._other_at = -inf  # when that was, and when it was another tenant
 
     def of(self, name: str) -> Account:
         """The account of this name, made where there is none."""
@@ -255,6 +262,10 @@ class Accounts:
         """Settle what was used in this turn; who used most of it."""
         most, longest_s = None, 0.0
         for account, seconds in self._used.items():
+            if account is not self.internal:
+                if account is not self._tenant:
+                    self._tenant, self._other_at = account, self._tenant_at
+                self._tenant_at = now
             account.spent_s += seconds
             account.lately_s = account.used_lately(now) + seconds
             account.lately_at = now
@@ -269,6 +280,12 @@ class Accounts:
         self._bringers.clear()
         return most
 
+    def share(self, account: Account) -> float:
+        """What one account may have of the time that is for all: half, where it has much and another tenant comes as well."""
+        now = self._clock()
+        others_at = self._other_at if account is self._tenant else self._tenant_at
+        return 0.5 if now - others_at < LATELY_S and account.used_lately(now) > MODEST_S else 1.0
+
     def may_send(self, account: Account) -> bool:
         """Whether answers may leave in this turn: not those of an account that has overdrawn while others wait."""
         return account.deficit_s > -TURN_S or not self._active
@@ -277,7 +294,8 @@ class Accounts:
         """One round: each account that has something ready uses its part of a turn; `send` ends what was begun so far."""
         active = self._active
         if len(active) == 1:
-            self._visit(active.popleft(), TURN_S)
+            account = active.popleft()
+            self._visit(account, TURN_S * self.share(account))
             return
         quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
         own_s = min(TURN_S, quantum_s * (len(active) - 1))  # the cluster's: as much as tenants have together

@@ -369,6 +369,10 @@ class EpollLoop:
         """Something else than a connection has used the loop."""
         self.accounts.charge(self.accounts.known(account), seconds)
 
+    def share_of(self, account: str) -> float:
+        """Of the time in a turn that is for long work: half of it where another tenant comes as well."""
+        return self.accounts.share(self.accounts.known(account))
+
     def will_write(self, account: str, size: int) -> None:
         """What came in an earlier turn is written at the end of this one."""
         self.accounts.brought(self.accounts.known(account), size)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.network import accounts as module
-from dataplane.network.accounts import ACCOUNT_BYTES, LEAST_QUANTUM_S, MICROSECONDS, TURN_S, Accounts
+from dataplane.network.accounts import ACCOUNT_BYTES, LATELY_S, LEAST_QUANTUM_S, MICROSECONDS, TURN_S, Accounts
 from quota.core.bucket import TokenBucket
 
 
@@ -104,6 +104,37 @@ def test_alone_nobody_waits_for_the_sake_of_others(accounts, clock):
     turn(accounts, clock)
     assert len(took) == times
     assert not accounts.is_busy
+
+
+@pytest.mark.parametrize("name", ["greedy", ""])
+def test_a_turn_of_who_is_greedy_is_half_as_long_while_another_tenant_comes_as_well(accounts, clock, name):
+    took = []
+    Work(clock, accounts, accounts.of(name), took, seconds=TURN_S / 50, times=10_000)
+    for _ in range(20):  # until it has used much
+        assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+    for _ in range(3):
+        Work(clock, accounts, accounts.of("modest"), took, seconds=TURN_S / 50, times=1)
+        turn(accounts, clock)
+        assert turn(accounts, clock) == pytest.approx(TURN_S / 2, rel=0.05)  # the modest one has nothing ready now
+    clock.now += LATELY_S
+    assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+
+
+def test_a_modest_one_has_its_whole_turn_beside_a_greedy_one(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("greedy"), took, seconds=TURN_S / 50, times=1_000)
+    for _ in range(20):
+        turn(accounts, clock)
+    clock.now += LATELY_S / 2
+    assert accounts.share(accounts.of("modest")) == 1.0
+
+
+def test_the_cluster_does_not_shorten_a_tenants_turns(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("alone"), took, seconds=TURN_S / 50, times=10_000)
+    Work(clock, accounts, accounts.internal, took, seconds=TURN_S / 50, times=1)
+    turn(accounts, clock)
+    assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
 
 
 def test_the_clusters_own_come_first(accounts, clock):
