@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from math import exp, inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from quota.core.bucket import TokenBucket
 
@@ -67,6 +67,15 @@ class Holder(Protocol):
     def cut_off(self, reason: str) -> None:
         """End it: it holds too much."""
         ...
+
+
+class Sends(Protocol):
+    """A connection that has something to send."""
+
+    _account: Account
+
+
+S = TypeVar("S", bound=Sends)
 
 
 class Account:
@@ -288,7 +297,18 @@ class Accounts:
 
     def may_send(self, account: Account) -> bool:
         """Whether answers may leave in this turn: not those of an account that has overdrawn while others wait."""
-        return account.deficit_s > -TURN_S or not self._active
+        active = self._active
+        return account.deficit_s > -TURN_S or not active or (len(active) == 1 and active[0] is account)
+
+    def modest_first(self, senders: list[S]) -> list[S]:
+        """In this order they send: the cluster's own, then those whose accounts have used least of the loop lately."""
+        accounts = {sender._account for sender in senders}  # noqa: SLF001 - the loop and its connections
+        if len(accounts) == 1:
+            return senders
+        now = self._clock()
+        lately = {account: account.used_lately(now) for account in accounts}
+        lately[self.internal] = -1.0
+        return sorted(senders, key=lambda sender: lately[sender._account])  # noqa: SLF001 - as above
 
     def serve(self, send: Callable[[], None]) -> None:
         """One round: each account that has something ready uses its part of a turn; `send` ends what was begun so far."""

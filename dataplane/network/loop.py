@@ -434,15 +434,15 @@ class EpollLoop:
     def end_turn(self) -> None:
         """Run the turn-end callbacks, send, and free the arena."""
         while self._turn_end or self._unsent:
-            callbacks, self._turn_end = self._turn_end, []
-            if callbacks:
+            while self._turn_end:  # those that were added by others, too: their answers leave with the first
+                callbacks, self._turn_end = self._turn_end, []
                 began = self.clock.monotonic()
                 for callback in callbacks:
                     self._call(callback)
                 self.accounts.charge_turn_end(self.clock.monotonic() - began)
             unsent, self._unsent = self._unsent, []
             if unsent:
-                self._flush(unsent)
+                self._flush(self.accounts.modest_first(unsent))
         self.arena.reset()
 
     def _flush(self, unsent: list[Sender]) -> None:

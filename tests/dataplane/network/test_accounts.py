@@ -1,5 +1,7 @@
 """The loop's time and memory are divided between accounts: an instance with much to do costs another its own part only."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,6 +137,25 @@ def test_the_cluster_does_not_shorten_a_tenants_turns(accounts, clock):
     Work(clock, accounts, accounts.internal, took, seconds=TURN_S / 50, times=1)
     turn(accounts, clock)
     assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+
+
+def test_answers_leave_in_the_order_of_modesty_and_of_one_account_in_theirs(accounts, clock):
+    greedy, modest = accounts.of("greedy"), accounts.of("modest")
+    accounts.charge(greedy, 0.01)
+    accounts.charge(modest, 0.001)
+    accounts.end_turn(clock.now)
+    senders = [SimpleNamespace(_account=account, name=number) for number, account in enumerate((greedy, modest) * 2)]
+    senders.append(SimpleNamespace(_account=accounts.internal, name="own"))
+    assert [sender.name for sender in accounts.modest_first(senders)] == ["own", 1, 3, 0, 2]
+
+
+def test_who_waits_alone_holds_up_nobody_with_its_answers(accounts, clock):
+    debtor = accounts.of("debtor")
+    accounts.charge(debtor, 10 * TURN_S)
+    accounts.ready(debtor, lambda: None)
+    assert accounts.may_send(debtor)
+    accounts.ready(accounts.of("other"), lambda: None)
+    assert not accounts.may_send(debtor)
 
 
 def test_the_clusters_own_come_first(accounts, clock):
