@@ -292,7 +292,7 @@ class Loop(Protocol):
         ...
 
     def share_of(self, account: str) -> float:
-        """Which part of a turn's time for long work an account may have: less than 1 where another tenant comes as well."""
+        """Which part of a turn's time for long work is an account's: less than 1 for a greedy one while others come."""
         ...
 
     def will_write(self, account: str, size: int) -> None:
