@@ -3,7 +3,7 @@
 What is run are `records.steps`: generators that yield None every 50 to 100 microseconds of work, or a call for the
 background door (codecs). A piece of work begins at once, and most of it is over within its first slice. What is not goes
 on in later turns: `SLICE_S` per turn in all, so that long work, however much is asked for, takes a bounded part of the
-loop; half of that for a greedy owner while others come as well (`share`). Owners (instances) take turns, so one owner's long
+loop; half of that for a greedy tenant while others come as well (`share`). Owners (instances) take turns, so one owner's long
 work delays another's by a slice at a time, and what the loop spent on a slice is told to `charge`: not of the part that runs
 inside `run`, which is the caller's own time.
 
@@ -82,7 +82,7 @@ def _whole(_owner: str) -> float:
 
 
 class Slices:
-    """See the module. `charge` is told whose slice took how many seconds; `share` says which part of a slice is an owner's."""
+    """See the module. `charge` is told whose slice took how many seconds; `share` says which part of a slice is a tenant's."""
 
     def __init__(
         self,
@@ -166,7 +166,9 @@ class Slices:
         return now
 
     def _share_of(self, owner: str) -> float:
-        return 1.0 if owner == CONTROLLER else self._share(owner)
+        return (
+            1.0 if owner in _OWN else self._share(owner)
+        )  # whitelists and ACLs are in force by it, within two seconds
 
     def _spent(self, owner: str, seconds: float) -> None:
         self._charge(INTERNAL if owner in _OWN else owner, seconds)
