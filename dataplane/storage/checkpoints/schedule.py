@@ -19,7 +19,6 @@ from dataplane.storage.checkpoints.rows import (
     RECOVERY_POINTS,
     START_OFFSETS,
     CheckpointRows,
-    Key,
 )
 from dataplane.storage.log import cutting
 from dataplane.storage.log.opening import LastKnown
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dataplane.doors import Background, Files
-    from dataplane.storage.checkpoints.lines import Lines
+    from dataplane.storage.checkpoints.lines import Key, Lines
     from dataplane.storage.directories import Directories
     from dataplane.storage.log import Log
 
