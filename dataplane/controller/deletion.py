@@ -66,10 +66,18 @@ class Deletions:
         """Whether it waits for a broker that is away."""
         return any(where is DoomedReplica.DOOMED for where in self._replicas.get(topic, {}).values())
 
-    def broker_lost(self, broker_id: int) -> None:
-        """What it was told may not have happened."""
-        for name in self._replicas:
-            self._advance(name, ((key, DeletionEvent.BROKER_LOST) for key in self._on(name, broker_id)))
+    async def broker_lost(self, broker_id: int) -> None:
+        """What it was told may not have happened. Of very much this is noted over many turns."""
+        await self._channels.in_steps(self._lose(broker_id))
+
+    def _lose(self, broker_id: int) -> Steps[None]:
+        pace = Pace()
+        for name, replicas in list(self._replicas.items()):
+            for key in list(replicas):
+                if key[1] == broker_id:
+                    self._advance(name, [(key, DeletionEvent.BROKER_LOST)])
+                if pace.over(_NOTED_US):
+                    yield None
 
     async def broker_back(self) -> None:
         """Tell those that are registered and have something left to remove, of very much over many turns."""
@@ -107,9 +115,6 @@ class Deletions:
                 self._advance(name, [((index, broker), DeletionEvent.TOLD)])
             if pace.over(_TOLD_US if is_doomed else _NOTED_US):
                 yield None
-
-    def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:
-        return [key for key in self._replicas[name] if key[1] == broker_id]
 
     def _advance(self, name: str, steps: Iterable[tuple[tuple[int, int], DeletionEvent]]) -> None:
         replicas = self._replicas[name]

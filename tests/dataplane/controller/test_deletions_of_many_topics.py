@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.removal import Removal
+from dataplane.controller.state import DoomedReplica
 from dataplane.tasks import Task, resolved
 
 
@@ -74,3 +76,34 @@ def test_a_broker_that_comes_back_is_told_of_all_that_it_has_to_remove_some_at_a
     assert len(channels.told) == 12_000
     assert 0 < max(channels.in_each_step) <= 100
     assert not deletions.blocked("one")
+
+
+def test_what_a_broker_that_died_was_told_is_taken_back_some_at_a_time_and_it_is_told_again():
+    channels = Channels()
+    deletions = Deletions(None, channels)
+    for name in ("one", "two"):
+        partitions = {index: SimpleNamespace(index=index, replicas=(1, 2, 3)) for index in range(1_000)}
+        assert Task(deletions.begin(SimpleNamespace(name=name, partitions=partitions))).done
+    noted = [0]
+
+    def note():
+        doomed = [key for replicas in deletions._replicas.values() for key in replicas if is_doomed(replicas[key])]
+        noted.append(len(doomed))
+
+    async def in_steps(steps):
+        for _ in steps:
+            note()
+        note()
+
+    real, channels.in_steps = channels.in_steps, in_steps
+    assert Task(deletions.broker_lost(2)).done
+    assert noted[-1] == 2_000
+    assert max(after - before for before, after in pairwise(noted)) <= 100
+    assert deletions.blocked("one")
+    channels.in_steps, channels.told, channels.in_each_step = real, [], []
+    assert Task(deletions.broker_back()).done
+    assert [broker for _, broker in channels.told] == [2] * 2_000
+
+
+def is_doomed(where):
+    return where is DoomedReplica.DOOMED
