@@ -11,7 +11,7 @@ It has two parts, which the short cuts use as well (`served`):
     turnstile    what may begin, and what waits unread
 
 A connection that may not be any more is closed when its turn comes, or sooner: when it asks for something, or something that
-it has waited for is there (`_has_outlived`).
+it has waited for is there (`_must_close`).
 
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
 an answer, and the time without any (`look`).
@@ -53,7 +53,7 @@ from dataplane.records.steps import Pace, Steps, resumed
 from dataplane.requests.answers import Answers
 from dataplane.requests.codecs import decoder_of
 from dataplane.requests.fastpath.fetch import FetchFastPath
-from dataplane.requests.fastpath.permits import OUTLIVED
+from dataplane.requests.fastpath.permits import MUST_CLOSE
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.requests.introduction import Introduction
 from dataplane.requests.slots import Parts, Slot
@@ -341,13 +341,13 @@ class ClientConnection:
     def _handled(self, row: Handler, ctx: RequestContext, request: Any) -> Reply:
         """What the handler replies. Raises CloseConnectionError for what one of the cluster says in another's name."""
         session = self.session
-        if self._has_outlived():
-            raise CloseConnectionError(OUTLIVED)
+        if self._must_close():
+            raise CloseConnectionError(MUST_CLOSE)
         if session.is_internal and session.authenticated and not may_claim(session.identity, request):
             self._refused(f"{row.api.key.name} in the name of broker {claimed(request)}")
         return row.handle(ctx, request)
 
-    def _has_outlived(self) -> bool:
+    def _must_close(self) -> bool:
         """Whether it may not be open any more, and its turn to be closed has not come: asked once a generation of access."""
         instance = self.session.instance
         if instance is None or self._generation == instance.permit.generation:
@@ -604,7 +604,7 @@ class ClientConnection:
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of the code that resolved the future, which has others to tell."""
-        if self.answers.is_closed or self._has_outlived():
+        if self.answers.is_closed or self._must_close():
             if not self.answers.is_closed:
                 self._connection.close()
             if future.error is None:

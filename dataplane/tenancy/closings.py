@@ -41,7 +41,7 @@ class Closings:
         """Close connections of an instance by these steps, or by those that are under way, which look again."""
         if instance in self._under_way:
             return
-        if not instance.is_ending_some:  # nothing need wait for its turn then
+        if not instance.has_endings:  # nothing need wait for its turn then
             self._over(instance, None)
             return
         if not instance.must_look_at_all:  # nothing is new since a pass that has failed

@@ -40,7 +40,7 @@ class Endings:
         self.last = 0  # the number of the connection that came last
         self.are_under_way = False  # there may be connections that are to be closed
         self.look_again = False  # something has changed since somebody began to look at all of them
-        self.over()
+        self.forget_all()
 
     def changed(self) -> None:
         """Not all who are connected may stay: all of them have to be looked at."""
@@ -59,7 +59,7 @@ class Endings:
         for name in names:
             self._users[name] = self.last
 
-    def have(self, session: Numbered) -> bool:
+    def include(self, session: Numbered) -> bool:
         """Whether this is one of them."""
         number = session.number
         return (
@@ -73,8 +73,8 @@ class Endings:
             )
         )
 
-    def over(self) -> None:
-        """All of them are closed."""
+    def forget_all(self) -> None:
+        """None of them is left."""
         self.are_under_way = False
         self.distrusts = False  # a token issuer, of whose tokens other things may be wanted by now
         self._all = _NOBODY

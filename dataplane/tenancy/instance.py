@@ -83,6 +83,10 @@ class OpenConnection(Protocol):
     def tell_traffic(self) -> None: ...
 
 
+class UnclosedError(Exception):
+    """Connections are open that may not be any more: closing them has failed, which is a bug."""
+
+
 class Instance:
     """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""
 
@@ -160,27 +164,31 @@ class Instance:
         self.access_changed()  # else a short cut would not ask
         if self.connections:
             self._endings.changed()
+        else:
+            self._endings.forget_all()  # also those that could not be closed, and have gone by themselves
         return self._close_who_ends()
 
     def _close_who_ends(self) -> Generator[None, None, None]:
         """Close those that end, with pauses. What changes meanwhile is seen to as well: nobody else need begin.
 
-        One that cannot be closed keeps no other from it, and goes on being refused.
+        One that cannot be closed keeps no other from it, and goes on being refused. Raises UnclosedError at the end then.
         """
-        endings, has_looked, has_failed = self._endings, False, False
+        endings, has_looked, unclosed = self._endings, False, 0
         while endings.look_again:
-            endings.look_again, has_looked = False, True
+            endings.look_again, has_looked, unclosed = False, True, 0
             for count, connection in enumerate(list(self.connections), 1):
                 ends = connection in self.connections and self.ends(connection.session)
                 if ends and not _is_closed(connection):
-                    has_failed = True
+                    unclosed += 1
                 if ends or not count % _LOOKS_PER_STEP:  # closing one takes as long as looking at many
                     yield
-        if has_looked and not has_failed:
-            endings.over()
+        if unclosed:
+            raise UnclosedError(f"{unclosed} connections could not be closed")
+        if has_looked:
+            endings.forget_all()
 
     @property
-    def is_ending_some(self) -> bool:
+    def has_endings(self) -> bool:
         """Whether there may be connections that are still to be closed."""
         return self._endings.are_under_way
 
@@ -196,7 +204,7 @@ class Instance:
         """
         endings = self._endings
         return endings.are_under_way and (
-            endings.have(session)
+            endings.include(session)
             or (endings.distrusts and session.issuer is not None and not self.trusts(session.issuer))
             or not self.allows(session.peer, session.route)
         )

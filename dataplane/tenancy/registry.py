@@ -140,7 +140,9 @@ class Registry:
         self._unclosed: dict[str, str] = {}  # why connections are open that may not be, which is a bug
         self._leaving: dict[str, Instance] = {}  # that go when their connections are closed
         self._told: dict[str, int] = {}  # generations, by the last report
-        self._told_late: set[str] = set()  # of which the last report says no more than the one before; membership only
+        self._reported_late: set[str] = (
+            set()
+        )  # of which the last report says no more than the one before; membership only
         self._awaited: dict[str, list[tuple[IsSo, Future[None]]]] = {}  # by instance
         self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
         self._working = False
@@ -246,8 +248,8 @@ class Registry:
             self._unclosed[name] = f"connections that may not be any more were not closed: {type(error).__name__}"
         if self._leaving.get(name) is instance:
             self._is_gone(name)
-        if error is not None or name in self._told_late:
-            self._told_late.discard(name)
+        if error is not None or name in self._reported_late:
+            self._reported_late.discard(name)
             self._wake()
 
     def let_go(self) -> None:
@@ -387,8 +389,8 @@ class Registry:
     async def _report(self) -> None:
         served, told = [*self._leaving.items(), *self._instances.items()], self._told
         self._told = {}
-        self._told_late = {name for name, instance in served if instance in self._closings}
-        applied = self._applied(served, told, frozenset(self._told_late))
+        self._reported_late = {name for name, instance in served if instance in self._closings}
+        applied = self._applied(served, told, frozenset(self._reported_late))
         data = await self._in_slices(applied_in_steps(self._boot, applied))
         path = f"{APPLIED_PATH}/{self._broker_id}"
         zookeeper = self._doors.zookeeper

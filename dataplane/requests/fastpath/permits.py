@@ -22,7 +22,7 @@ from dataplane.tenancy.access import Operation, Permit, authorize, of_topic, pas
 if TYPE_CHECKING:
     from dataplane.requests.served import Served
 
-OUTLIVED = "a connection that is about to be closed"
+MUST_CLOSE = "a connection that is about to be closed"
 """Why a request was not served."""
 
 
@@ -34,7 +34,7 @@ def standing_permit(client: Served, operation: Operation, physical: str) -> Perm
     session = client.session
     instance = session.instance
     if instance is not None and instance.ends(session):
-        raise CloseConnectionError(OUTLIVED)
+        raise CloseConnectionError(MUST_CLOSE)
     permit = authorize(session, operation, of_topic(physical))
     if isinstance(permit, ErrorCode):
         return None

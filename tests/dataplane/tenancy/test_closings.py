@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.slices import INTERNAL, Slices
 from dataplane.tenancy.closings import Closings
-from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.instance import Instance, UnclosedError
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.support.memory_files import ImmediateBackground
 from tests.support.virtual_loop import VirtualNetwork
@@ -141,7 +141,37 @@ def test_one_that_cannot_be_closed_keeps_no_other_from_it_and_is_served_no_more(
     assert (before.is_open, stuck.is_open, behind.is_open) == (False, True, False)
     assert instance.ends(stuck.session)
     assert "could not be closed" in caplog.text
-    assert world.told() == [instance]
+    assert [(whose, type(error)) for whose, error in world.over] == [(instance, UnclosedError)], (
+        "it is not as if all were closed"
+    )
+
+
+def test_when_one_that_could_not_be_closed_has_gone_by_itself_nobody_waits_for_it(world):
+    """An instance that is deleted then would be leaving for ever: no pass would be begun, and none is under way."""
+    instance = Instance(WIDE)
+    stuck = connect(instance, Stuck)
+    world.closings.begin(instance, instance.apply(NARROW))
+    world.network.run_for(1)
+    instance.disconnected(stuck)
+    world.close(instance)
+    world.network.run_for(1)
+    assert [type(error) for _, error in world.over] == [UnclosedError, type(None)]
+    assert not instance.has_endings
+
+
+def test_one_that_is_closed_at_the_second_attempt_is_no_failure(world):
+    """Something changes while its instance's connections are looked at, so it is looked at again."""
+    instance = Instance(WIDE)
+    stuck = connect(instance, Stuck)
+    for _ in range(300):
+        connect(instance)
+    world.closings.begin(instance, instance.apply(NARROW))
+    assert instance in world.closings
+    stuck.close = lambda: instance.disconnected(stuck)
+    world.closings.begin(instance, instance.apply(replace(NARROW, whitelist=())))
+    world.network.run_for(1)
+    assert world.over == [(instance, None)]
+    assert not instance.has_endings
 
 
 def test_a_bug_in_the_pass_of_one_is_told_and_keeps_no_other_from_its_end(world, caplog):

@@ -384,6 +384,22 @@ def test_connections_that_could_not_be_closed_are_a_problem_that_is_reported(wor
     assert world.registry.connections() == 0
 
 
+def test_one_connection_that_could_not_be_closed_is_reported_and_an_instance_whose_it_was_goes_all_the_same(world):
+    world.write(spec_of(), new=True)
+    world.start()
+    peer = world.connect()
+    [client] = world.registry.get(INSTANCE).connections
+    client.close = lambda: 1 // 0
+    world.write(spec_of(2, whitelist=()))
+    assert "not closed" in world.applied()[INSTANCE].problem
+    client.connection.close()
+    world.network.run_for(0.1)
+    assert (peer.gone is not None, world.registry.connections()) == (True, 0)
+    world.write(spec_of(3, state=InstanceState.DELETED))
+    assert world.changes[-1] == (INSTANCE, False)
+    assert world.applied() == {}
+
+
 def test_an_older_generation_changes_nothing(world):
     world.write(spec_of(generation=5), new=True)
     world.start()
