@@ -52,6 +52,7 @@ class World:
         self.network = VirtualNetwork(1)
         self.loop = self.network.loop("10.0.0.1")
         self.asked: list[int] = []
+        self.asked_of: list[int] = []
         self.confirmed: list[int] = []
         self.changes = IsrChanges(1, self.loop, lambda: 9, self.decide)
         self.changes.on_confirmed(lambda partition: self.confirmed.append(partition.index))
@@ -59,6 +60,7 @@ class World:
     def decide(self, request: AlterPartitionRequest) -> Future[AlterPartitionResponse]:
         [topic] = request.topics
         self.asked.append(len(topic.partitions))
+        self.asked_of += [row.partition_index for row in topic.partitions]
         rows = tuple(
             AlterPartitionResponsePartitionData(partition_index=row.partition_index, leader_id=1, isr=row.new_isr)
             for row in topic.partitions
@@ -68,9 +70,10 @@ class World:
         self.loop.call_later(0.01, lambda: answer.resolve(response))
         return answer
 
-    def propose(self, count: int) -> list[Any]:
+    def propose(self, count: int, first: int = 0) -> list[Any]:
         partitions = [
-            SimpleNamespace(topic="t", topic_id=TOPIC_ID, index=index, state=State()) for index in range(count)
+            SimpleNamespace(topic="t", topic_id=TOPIC_ID, index=index, state=State())
+            for index in range(first, first + count)
         ]
         for partition in partitions:
             self.changes.propose(partition, ISR)  # type: ignore[arg-type]
@@ -133,3 +136,17 @@ def test_a_bug_in_taking_one_answer_leaves_the_others_theirs(caplog: pytest.LogC
     made[3].state.raises = None
     world.network.run_for(3)
     assert sorted(world.confirmed) == list(range(600))
+
+
+def test_one_whose_answer_cannot_be_taken_is_asked_again_once_a_second_however_well_it_goes_with_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    [broken] = world.propose(1)
+    broken.state.raises = LookupError("a bug")
+    for number in range(1, 51):
+        world.loop.call_later(number / 10, lambda number=number: world.propose(1, number))  # type: ignore[misc]
+    world.network.run_for(5.5)
+    assert sorted(world.confirmed) == list(range(1, 51))
+    assert 5 <= world.asked_of.count(0) <= 6
+    assert caplog.text.count("was not taken") == world.asked_of.count(0)
