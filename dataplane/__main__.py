@@ -20,8 +20,7 @@ from dataplane.doors import Doors
 from dataplane.garbage import Garbage
 from dataplane.network.loop import EpollLoop
 from dataplane.network.memory import keep_freed_memory
-from dataplane.requests.codecs import made_beforehand
-from dataplane.slices import INTERNAL
+from dataplane.requests.codecs import make_beforehand
 from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.cold import THREADS, ColdReads
 from dataplane.storage.files import SystemFiles
@@ -65,7 +64,7 @@ def main(arguments: list[str]) -> int:
             status[0] = 1
             loop.stop()
         else:
-            broker.slices.run(INTERNAL, made_beforehand())
+            make_beforehand(loop, broker.slices)
         Garbage(loop, loop.report).start()
 
     def stop() -> None:

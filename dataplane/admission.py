@@ -174,8 +174,7 @@ class Admission:
 
     def _is_full(self) -> bool:
         """Descriptors are left for the log files of everybody, and for the brokers among themselves."""
-        present = sum(len(instance.connections) for instance in self._broker.registry.all())
-        return present >= self._broker.config.settings.max_connections
+        return self._broker.registry.connections() >= self._broker.config.settings.max_connections
 
     def start(self) -> None:
         """Look at all of them, every so often: those that nobody uses any more, half sent requests among them."""

@@ -132,7 +132,7 @@ class Broker:
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
         self.decoded = Decoded()
-        self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
+        self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for, doors.loop.share_of)
 
     def _wire_groups(self) -> None:
         """Groups."""
@@ -269,6 +269,7 @@ class Broker:
         for instance in self.registry.all():
             for connection in instance.connections:
                 connection.tell_traffic()
+        self.registry.let_go()  # what they have used is told as well
         await self.meter.stop(_USAGE_TIMEOUT_S)
         self.admission.stop()
         self.auditing.stop()

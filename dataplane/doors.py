@@ -291,6 +291,10 @@ class Loop(Protocol):
         """Something else than a connection has used the loop for an account."""
         ...
 
+    def share_of(self, account: str) -> float:
+        """Which part of a turn's time for long work is an account's: less than 1 for a greedy one while others come."""
+        ...
+
     def will_write(self, account: str, size: int) -> None:
         """So many bytes that did not come in this turn are written at its end: who they are of is charged for its end."""
         ...

@@ -3,8 +3,9 @@
 What is run are `records.steps`: generators that yield None every 50 to 100 microseconds of work, or a call for the
 background door (codecs). A piece of work begins at once, and most of it is over within its first slice. What is not goes
 on in later turns: `SLICE_S` per turn in all, so that long work, however much is asked for, takes a bounded part of the
-loop. Owners (instances) take turns, so one owner's long work delays another's by a slice at a time, and what the loop
-spent on a slice is told to `charge`: not of the part that runs inside `run`, which is the caller's own time.
+loop; half of that for a greedy tenant while others come as well (`share`). Owners (instances) take turns, so one owner's long
+work delays another's by a slice at a time, and what the loop spent on a slice is told to `charge`: not of the part that runs
+inside `run`, which is the caller's own time.
 
 Of one owner one piece is under way at a time, and `MAX_UNDER_WAY` in all: that bounds the memory that half-done work
 holds. What waits has not begun, and so holds only what it was given. The cluster's own work (`INTERNAL`: other brokers,
@@ -75,11 +76,22 @@ def _nothing(_owner: str, _seconds: float) -> None:
     """Nobody counts."""
 
 
-class Slices:
-    """See the module. `charge` is told whose slice took how many seconds."""
+def _whole(_owner: str) -> float:
+    """Nobody else comes."""
+    return 1.0
 
-    def __init__(self, loop: Loop, background: Background, charge: Callable[[str, float], None] = _nothing) -> None:
-        self._loop, self._background, self._charge = loop, background, charge
+
+class Slices:
+    """See the module. `charge` is told whose slice took how many seconds; `share` says which part of a slice is a tenant's."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        background: Background,
+        charge: Callable[[str, float], None] = _nothing,
+        share: Callable[[str], float] = _whole,
+    ) -> None:
+        self._loop, self._background, self._charge, self._share = loop, background, charge, share
         self._clock = loop.clock.monotonic
         self._under_way: dict[str, int] = {}  # how many of each owner
         self._waiting: dict[str, deque[Job[Any]]] = {}  # in the order in which owners came
@@ -131,8 +143,10 @@ class Slices:
         try:
             if self._closing:
                 now = self._let_go(self._closing[0], since)
-            while steps < STEPS_PER_SLICE and now - since < SLICE_S and (job := self._next()) is not None:
-                steps += self._run_slice(job, since + SLICE_S)
+            slice_s = SLICE_S
+            while steps < STEPS_PER_SLICE and now - since < slice_s and (job := self._next()) is not None:
+                slice_s = min(slice_s, SLICE_S * self._share_of(job.owner))
+                steps += self._run_slice(job, since + slice_s)
                 before, now = now, self._clock()
                 self._spent(job.owner, now - before)
         finally:
@@ -150,6 +164,11 @@ class Slices:
             self._closing.popleft()
         self._spent(dropped.owner, now - since)
         return now
+
+    def _share_of(self, owner: str) -> float:
+        return (
+            1.0 if owner in _OWN else self._share(owner)
+        )  # whitelists and ACLs are in force by it, within two seconds
 
     def _spent(self, owner: str, seconds: float) -> None:
         self._charge(INTERNAL if owner in _OWN else owner, seconds)

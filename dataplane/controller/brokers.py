@@ -41,7 +41,8 @@ class Brokers:
             self._channels.close(broker_id)
             del known[broker_id]
             self._context.shutting_down.pop(broker_id, None)
-            self._deletions.broker_lost(broker_id)
+        for broker_id in lost:
+            await self._deletions.broker_lost(broker_id)
         if lost:  # also where it is back already: its log may have lost its tail
             await self._leaders.elect(partition for broker_id in lost for partition in self._hosted(broker_id))
         for broker_id in fresh:
@@ -50,7 +51,7 @@ class Brokers:
         for broker_id in fresh:
             await self._welcome(broker_id)
         self._channels.metadata_of()
-        self._deletions.broker_back()
+        await self._deletions.broker_back()
 
     async def _welcome(self, broker_id: int) -> None:
         hosted = self._hosted(broker_id)

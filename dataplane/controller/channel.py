@@ -165,9 +165,9 @@ class Channels:
         """The same of many partitions: brokers hear of them together."""
         self._tell_all(await self.in_steps(_seen_by_clients(partitions, self.brokers)))
 
-    def forget(self, partitions: Iterable[Partition]) -> None:
-        """Tell all brokers that partitions have been deleted."""
-        self._tell_all(run_through(_seen_by_clients(partitions, self.brokers, forget=True)))
+    async def forget(self, partitions: Iterable[Partition]) -> None:
+        """Tell all brokers that partitions have been deleted, which may be very many: brokers hear of them together."""
+        self._tell_all(await self.in_steps(_seen_by_clients(partitions, self.brokers, forget=True)))
 
     def _tell_all(self, seen: MetadataStates) -> None:
         for channel in self._channels.values():

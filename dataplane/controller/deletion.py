@@ -3,6 +3,9 @@
 /admin/delete_topics/<t> stands from the request to the end, so a controller that crashes in the middle leaves a note,
 and the next one begins again (every step can be repeated). A replica whose broker is away is waited for: its log would
 otherwise come back as a stranger.
+
+Of very many partitions all of this takes many turns of the loop, within one event of the controller: the elections after a
+broker's death wait behind it, as behind any other decision.
 """
 
 from __future__ import annotations
@@ -12,7 +15,11 @@ from collections.abc import Iterable
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.state import DELETION, DeletionEvent, DoomedReplica
+from dataplane.records.steps import Pace, Steps
 from dataplane.tasks import Future
+
+_NOTED_US, _TOLD_US = 1, 5
+"""Of one replica."""
 
 
 class Deletions:
@@ -32,18 +39,24 @@ class Deletions:
         """Those that are not being deleted."""
         return [partition for partition in partitions if partition.topic not in self._topics]
 
-    def begin(self, topic: Topic) -> None:
-        """Withdraw a topic and tell its brokers. Harmless when it has begun."""
+    async def begin(self, topic: Topic) -> None:
+        """Withdraw a topic and tell its brokers, of very many partitions over many turns. Harmless when it has begun."""
         if topic.name in self._topics:
             return
         self._topics[topic.name] = topic
-        self._replicas[topic.name] = {
-            (partition.index, broker): DoomedReplica.DOOMED
-            for partition in topic.partitions.values()
-            for broker in partition.replicas
-        }
-        self._channels.forget(topic.partitions.values())
-        self._tell(topic.name)
+        await self._channels.forget(topic.partitions.values())
+        await self._channels.in_steps(self._doom(topic))  # only now: brokers hear of metadata first
+
+    def _doom(self, topic: Topic) -> Steps[None]:
+        pace = Pace()
+        doomed: dict[tuple[int, int], DoomedReplica] = {}
+        for partition in topic.partitions.values():
+            for broker in partition.replicas:
+                doomed[partition.index, broker] = DoomedReplica.DOOMED
+            if pace.over(_NOTED_US * len(partition.replicas)):
+                yield None
+        self._replicas[topic.name] = doomed
+        yield from self._tell(topic.name, pace)
 
     def finished(self, topic: str) -> Future[None]:
         """Resolved when nothing is left of it."""
@@ -53,15 +66,27 @@ class Deletions:
         """Whether it waits for a broker that is away."""
         return any(where is DoomedReplica.DOOMED for where in self._replicas.get(topic, {}).values())
 
-    def broker_lost(self, broker_id: int) -> None:
-        """What it was told may not have happened."""
-        for name in self._topics:
-            self._advance(name, ((key, DeletionEvent.BROKER_LOST) for key in self._on(name, broker_id)))
+    async def broker_lost(self, broker_id: int) -> None:
+        """What it was told may not have happened. Of very much this is noted over many turns."""
+        await self._channels.in_steps(self._lose(broker_id))
 
-    def broker_back(self) -> None:
-        """Tell those that are registered and have something left to remove."""
-        for name in self._topics:
-            self._tell(name)
+    def _lose(self, broker_id: int) -> Steps[None]:
+        pace = Pace()
+        for name, replicas in list(self._replicas.items()):
+            for key in list(replicas):
+                if key[1] == broker_id:
+                    self._advance(name, [(key, DeletionEvent.BROKER_LOST)])
+                if pace.over(_NOTED_US):
+                    yield None
+
+    async def broker_back(self) -> None:
+        """Tell those that are registered and have something left to remove, of very much over many turns."""
+        await self._channels.in_steps(self._tell_all())
+
+    def _tell_all(self) -> Steps[None]:
+        pace = Pace()
+        for name in list(self._replicas):
+            yield from self._tell(name, pace)
 
     def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> list[str]:
         """A broker's answer: the topics of which every replica is gone now."""
@@ -82,14 +107,14 @@ class Deletions:
         del self._topics[topic], self._replicas[topic]
         self._finished.pop(topic, Future()).resolve(None)
 
-    def _tell(self, name: str) -> None:
-        replicas = self._replicas[name]
-        for (index, broker), where in list(replicas.items()):
-            if where is DoomedReplica.DOOMED and self._channels.delete(broker, self._topics[name].partitions[index]):
+    def _tell(self, name: str, pace: Pace) -> Steps[None]:
+        replicas, partitions = self._replicas[name], self._topics[name].partitions
+        for index, broker in list(replicas):
+            is_doomed = replicas[index, broker] is DoomedReplica.DOOMED
+            if is_doomed and self._channels.delete(broker, partitions[index]):
                 self._advance(name, [((index, broker), DeletionEvent.TOLD)])
-
-    def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:
-        return [key for key in self._replicas[name] if key[1] == broker_id]
+            if pace.over(_TOLD_US if is_doomed else _NOTED_US):
+                yield None
 
     def _advance(self, name: str, steps: Iterable[tuple[tuple[int, int], DeletionEvent]]) -> None:
         replicas = self._replicas[name]

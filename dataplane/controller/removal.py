@@ -62,7 +62,7 @@ class Removal:
             if topic is None:
                 await self._store.forget_topic(name)  # nothing is left but the note, or configurations
             else:
-                self._deletions.begin(topic)
+                await self._deletions.begin(topic)
                 await self._finish_if_removed(name)
             await self._pause()  # a topic may have very many partitions
 

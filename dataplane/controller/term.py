@@ -265,8 +265,9 @@ class Term:
         """Topics that appeared; and those that somebody removed by hand."""
         names = dict.fromkeys(await self._store.topic_names())
         for gone in [name for name in self.context.topics if name not in names and name not in self._deletions]:
-            self._channels.forget(self.context.topics[gone].partitions.values())
-            self.context.remove_topic(gone)
+            topic = self.context.topics[gone]
+            self.context.remove_topic(gone)  # first: one of the name that appears while others are told is another
+            await self._channels.forget(topic.partitions.values())
         for topic in await self._store.topics([name for name in names if name not in self.context.topics]):
             await self._topics.start(topic)
 
@@ -306,7 +307,10 @@ class Term:
     async def _replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
         await self._removal.stopped(broker_id, removed, refused)
         if refused:
-            self._schedule("removal", _RETRY_REMOVAL_S, self._deletions.broker_back)
+            self._schedule("removal", _RETRY_REMOVAL_S, self._removal_due)
+
+    def _removal_due(self) -> None:
+        self._events.submit(self._deletions.broker_back)
 
     # --- events: leaders and replicas ---------------------------------------------------------------------------------
 

@@ -63,7 +63,8 @@ class Runtime(Generic[C, E]):
         transactions: Callable[[C], Transactions] | None = None,
     ) -> None:
         self.slices = Slices(loop, background)  # its own: nobody waits for it behind what tenants have converted
-        self._gradual = Slices(loop, background, loop.worked_for)  # an instance's, which it is charged for
+        # an instance's, which it is charged for
+        self._gradual = Slices(loop, background, loop.worked_for, loop.share_of)
         self._loop = loop
         self._records = log
         self._machine = machine

@@ -2,14 +2,23 @@
 
 Time. What is ready waits in the queue of its account, and a turn serves accounts by deficit round robin (Shreedhar and
 Varghese, 1995): each is given its part of `TURN_S`, pays for what it uses, and takes what it overdrew into its next
-turns. So a tenant with a thousand busy connections, or with one costly request, delays another by a part of a turn, not by
-a thousand connections. An account that is not busy is not in any queue and costs nothing. The cluster's own account comes
-first in every turn: replication, the controller and the control plane do not stand behind tenants. It has as much of a turn
-as all tenants together, and does what takes longer than `LEAST_QUANTUM_S` when the modest of them have been answered.
+turns. So a tenant with a thousand busy connections, or with one costly request, delays another by a part of a turn, not
+by a thousand connections. An account that is not busy is not in any queue and costs nothing. The cluster's own account is
+served first in every turn: replication, the controller and the control plane do not stand behind tenants. It has as much
+of a turn as all tenants together, and does what takes longer than `LEAST_QUANTUM_S` when the modest of them have been
+answered.
 
 Who goes first. An account that has used little of the loop lately stands before one that has used more, and what its
 requests have appended and answered leaves before an account that has had more than its share is served at all. So who asks
-for little waits for the turn that is under way, and not for a greedy neighbour's part of the next one, too.
+for little waits for the turn that is under way, and not for a greedy neighbour's part of the next one, too. What leaves at
+the end of a turn leaves in that order as well, the cluster's own by what it has used like any other's (`modest_first`).
+
+Who comes again. A turn in which a greedy account (more than `MODEST_S` lately) alone has something ready is half as long
+while another tenant has had the loop within `LATELY_S`: that one will ask again in its midst, and wait for its end. So are
+its slices of long work (`share`).
+
+What leaves late. Answers of an account that has overdrawn more than `OVERDRAWN_S` while others wait, and more than
+`OVERDRAWN_ALONE_S` in any case, are put off: they leave in the account's own time, in its next turns (`may_send`).
 
 What else the loop does for an account (slices of long work, answers on their way out, its part of the writing at the end
 of the turn) is charged to it as well, by the clock.
@@ -23,8 +32,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from math import exp
-from typing import TYPE_CHECKING, Protocol
+from math import exp, inf
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from quota.core.bucket import TokenBucket
 
@@ -37,8 +46,15 @@ LEAST_QUANTUM_S = 0.000_15
 """Of one account in a turn: less would be spent on going from one to the next."""
 LATELY_S = 0.02
 """What an account has used of the loop fades in this time to 1/e."""
+MODEST_S = LATELY_S / 4
+"""Whoever has used less than that of the loop lately is not greedy, whatever others do."""
 GREEDY = 2.0
 """So many times what those before it have used on average lately, and a quantum, is more than a share."""
+OVERDRAWN_S = TURN_S
+"""So much an account may owe, and its answers leave all the same, while others have something ready."""
+OVERDRAWN_ALONE_S = 4 * TURN_S
+"""The same while nobody else has: to put off costs a turn's own work, and nobody gains by it. It has an end, since others may
+come meanwhile: of 40 consumers who catch up by TLS each has an answer of a MiB, which are 10 to 20 ms."""
 MOST_OVERDRAWN_S = 1.0
 """What is remembered of an account that used more than its part."""
 ACCOUNT_BYTES = 128 * 2**20
@@ -62,6 +78,15 @@ class Holder(Protocol):
     def cut_off(self, reason: str) -> None:
         """End it: it holds too much."""
         ...
+
+
+class Sending(Protocol):
+    """A connection that has something to send."""
+
+    payer: Account
+
+
+S = TypeVar("S", bound=Sending)
 
 
 class Account:
@@ -172,7 +197,10 @@ class Accounts:
         self._bringers: list[Account] = []  # of this turn
         self._calls: dict[Account, int] = {}  # at once, in this turn
         self._used: dict[Account, float] = {}  # of this turn
+        self._written: dict[Account, int] = {}  # bytes, by whom they were brought that were written last
         self._charged_s = 0.0  # to all, since the beginning
+        self._tenant: Account | None = None  # who had the loop last, of all but the cluster
+        self._tenant_at = self._other_at = -inf  # when that was, and when it was another tenant
 
     def of(self, name: str) -> Account:
         """The account of this name, made where there is none."""
@@ -237,12 +265,18 @@ class Accounts:
         used[account] = used.get(account, 0.0) + seconds
         self._charged_s += seconds
 
-    def charge_turn_end(self, seconds: float) -> None:
-        """What the end of the turn took (writing above all), by what each account brought."""
+    def charge_turn_end(self, seconds: float, *, follows: bool = False) -> None:
+        """What the end of the turn took (writing above all), by what each account brought.
+
+        `follows`: it came of what was charged before. Where nothing was brought since then it is charged to the same.
+        """
         bringers, self._bringers = self._bringers, []
-        total = sum(account.turn_bytes for account in bringers)
+        if bringers or not follows:
+            self._written = {account: account.turn_bytes for account in bringers}
+        total = sum(self._written.values())
+        for account, size in self._written.items():
+            self.charge(account, seconds * size / total)
         for account in bringers:
-            self.charge(account, seconds * account.turn_bytes / total)
             account.turn_bytes = 0
 
     def may_run(self, account: Account) -> bool:
@@ -255,6 +289,10 @@ class Accounts:
         """Settle what was used in this turn; who used most of it."""
         most, longest_s = None, 0.0
         for account, seconds in self._used.items():
+            if account is not self.internal:
+                if account is not self._tenant:
+                    self._tenant, self._other_at = account, self._tenant_at
+                self._tenant_at = now
             account.spent_s += seconds
             account.lately_s = account.used_lately(now) + seconds
             account.lately_at = now
@@ -267,17 +305,36 @@ class Accounts:
         for account in self._bringers:  # of a turn at whose end nothing was written: the next one is not theirs
             account.turn_bytes = 0
         self._bringers.clear()
+        self._written = {}
         return most
 
+    def share(self, account: Account) -> float:
+        """What one account may have of the time that is for all: half, where it is greedy and another tenant comes as well."""
+        now = self._clock()
+        others_at = self._other_at if account is self._tenant else self._tenant_at
+        return 0.5 if now - others_at < LATELY_S and account.used_lately(now) > MODEST_S else 1.0
+
     def may_send(self, account: Account) -> bool:
-        """Whether answers may leave in this turn: not those of an account that has overdrawn while others wait."""
-        return account.deficit_s > -TURN_S or not self._active
+        """Whether answers may leave now: not those of an account that has overdrawn, which may owe more while no other waits."""
+        active = self._active
+        is_alone = not active or (len(active) == 1 and active[0] is account)
+        return account.deficit_s > -(OVERDRAWN_ALONE_S if is_alone else OVERDRAWN_S)
+
+    def modest_first(self, senders: list[S]) -> list[S]:
+        """In this order they send: those first whose accounts have used least of the loop lately, the cluster as any other."""
+        accounts = {sender.payer for sender in senders}
+        if len(accounts) == 1:
+            return senders
+        now = self._clock()
+        lately = {account: account.used_lately(now) for account in accounts}
+        return sorted(senders, key=lambda sender: lately[sender.payer])
 
     def serve(self, send: Callable[[], None]) -> None:
         """One round: each account that has something ready uses its part of a turn; `send` ends what was begun so far."""
         active = self._active
         if len(active) == 1:
-            self._visit(active.popleft(), TURN_S)
+            account = active.popleft()
+            self._visit(account, TURN_S * self.share(account))
             return
         quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
         own_s = min(TURN_S, quantum_s * (len(active) - 1))  # the cluster's: as much as tenants have together

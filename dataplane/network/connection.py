@@ -144,7 +144,7 @@ class SocketConnection(Sender):
     def _queue_up(self) -> None:
         if not self._in_queue:
             self._in_queue = True
-            self._loop.accounts.ready(self._account, self)
+            self._loop.accounts.ready(self.payer, self)
 
     def serve(self, until: float) -> None:
         """Send, hand out what waited, receive: whatever it is ready for."""
@@ -164,7 +164,7 @@ class SocketConnection(Sender):
 
     def too_large(self, size: int, limit: int) -> None:
         if self._fd >= 0:
-            self._gone(self._loop.refusals.too_large(self._account, self.peer, size, limit))
+            self._gone(self._loop.refusals.too_large(self.payer, self.peer, size, limit))
 
     def cut_off(self, reason: str) -> None:
         """End it: it holds too much."""
@@ -179,7 +179,7 @@ class SocketConnection(Sender):
             if self._fd < 0:
                 return
         partial = self._partial
-        singly = self._begins is not None and self._account.reads_frame_by_frame
+        singly = self._begins is not None and self.payer.reads_frame_by_frame
         if singly and partial is None:
             self._receive_one()
             return
@@ -205,7 +205,7 @@ class SocketConnection(Sender):
         if partial is not None:
             if not partial.received(received - rest, self._hold):
                 return
-            self._loop.accounts.brought(self._account, partial.size)
+            self._loop.accounts.brought(self.payer, partial.size)
             self._partial = None
             partial.free(self._hold)
             self._deliver(partial.memory)
@@ -237,7 +237,7 @@ class SocketConnection(Sender):
         if received < missing:
             self._begin(size, data[4:])
         else:
-            self._loop.accounts.brought(self._account, len(data))
+            self._loop.accounts.brought(self.payer, len(data))
             self._deliver(data[4:])
 
     def _look(self) -> bytes:
@@ -261,9 +261,9 @@ class SocketConnection(Sender):
 
     def _may_begin(self, key: int, size: int) -> bool:
         """Whether the next frame may be taken now. If not, nothing is read until it may."""
-        if self._account.is_short and size > STARVED_ABOVE_BYTES and not self._trusted:
+        if self.payer.is_short and size > STARVED_ABOVE_BYTES and not self._trusted:
             self._is_starved = True
-            self._account.when_there_is_room(self._fed)
+            self.payer.when_there_is_room(self._fed)
             self._listen_for()
             return False
         return self._begins is None or self._begins(key, size)
@@ -284,7 +284,7 @@ class SocketConnection(Sender):
     def _hold(self, more: int) -> None:
         """So many bytes more are held for this connection. It may be cut off for it."""
         if self._fd >= 0 and not self._trusted:
-            self._loop.accounts.hold(self._account, self, more)
+            self._loop.accounts.hold(self.payer, self, more)
 
     def _deliver(self, frame: memoryview) -> None:
         if self._protocol is not None and not self._closing:
@@ -339,7 +339,7 @@ class SocketConnection(Sender):
                 self._begin(size, data[position + 4 :])
                 return
             assert protocol is not None
-            brought(self._account, after - position)  # also out of the backlog: it is written at the end of this turn
+            brought(self.payer, after - position)  # also out of the backlog: it is written at the end of this turn
             protocol.frame(data[position + 4 : after])
             if self._fd < 0:
                 return
@@ -392,13 +392,13 @@ class SocketConnection(Sender):
         """As `pause_reading`; until then others of the account are read frame by frame."""
         if not self._is_limited and self._fd >= 0:  # it may have been cut off just now
             self._is_limited = True
-            self._account.waiting += 1
+            self.payer.waiting += 1
         self.pause_reading()
 
     def _no_limit(self) -> None:
         if self._is_limited:
             self._is_limited = False
-            self._account.waiting -= 1
+            self.payer.waiting -= 1
 
     def lasting(self, frame: memoryview) -> memoryview:
         """As `doors.Connection`.
@@ -489,8 +489,8 @@ class SocketConnection(Sender):
         protocol, self._protocol = self._protocol, None
         self._begins, self._settle = None, _nothing  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
-            self._loop.accounts.ready(self._account, lambda: protocol.closed(reason))  # a thousand may go at once
-        accounts, account = self._loop.accounts, self._account
+            self._loop.accounts.ready(self.payer, lambda: protocol.closed(reason))  # a thousand may go at once
+        accounts, account = self._loop.accounts, self.payer
         held = account.held_by(self)
         if held:
             accounts.hold(account, self, -held)

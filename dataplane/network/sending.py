@@ -33,7 +33,6 @@ class Sender:
     """What is queued for one socket. Its other half (`connection`) reads, listens for events, and ends it."""
 
     __slots__ = (
-        "_account",
         "_buffered",
         "_closing",
         "_departed",
@@ -50,6 +49,7 @@ class Sender:
         "_stuffed",
         "_waits_for_disk",
         "_waits_to_send",
+        "payer",
     )
 
     def __init__(self, loop: EpollLoop, sock: socket.socket) -> None:
@@ -63,7 +63,7 @@ class Sender:
         self._waits_to_send = False
         self._waits_for_disk = False
         self._closing = False
-        self._account = loop.accounts.internal
+        self.payer = loop.accounts.internal  # whose time it takes, and whose memory
         self._buffered = 0  # of what is queued, what is held in memory for this connection alone
         self._held_buffers = 0  # so much of it is told to the account: what the peer did not take at once
         self._is_stopped = False  # its account holds too much, and this connection does not read its answers
@@ -71,11 +71,11 @@ class Sender:
 
     @property
     def account(self) -> str:
-        return self._account.name
+        return self.payer.name
 
     @account.setter
     def account(self, name: str) -> None:
-        self._account = self._loop.accounts.of(name)
+        self.payer = self._loop.accounts.of(name)
 
     def _listen_for(self) -> None:
         """Tell epoll what we wait for now."""
@@ -162,7 +162,7 @@ class Sender:
         more, self._held_buffers = self._buffered - self._held_buffers, self._buffered
         if more:
             self._hold(more)
-        was_stopped, self._is_stopped = self._is_stopped, self._held_buffers > 0 and self._account.is_short
+        was_stopped, self._is_stopped = self._is_stopped, self._held_buffers > 0 and self.payer.is_short
         if was_stopped and not self._is_stopped:
             self.resume()
 

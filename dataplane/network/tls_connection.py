@@ -87,10 +87,10 @@ class TlsConnection(SocketConnection):
         if server is None:  # never in the clear what should not be
             self._gone("nobody has said how to secure it")
             return
-        if self._account.handshakes is None:
-            self._account.handshakes = Handshakes(self._loop, server.handshakes_per_s)
-        self._account.handshakes.limit(server.handshakes_per_s)
-        if not self._account.handshakes.came(self):
+        if self.payer.handshakes is None:
+            self.payer.handshakes = Handshakes(self._loop, server.handshakes_per_s)
+        self.payer.handshakes.limit(server.handshakes_per_s)
+        if not self.payer.handshakes.came(self):
             self._refuse(TOO_MANY_HANDSHAKES)
             return
         self._is_counted = True
@@ -153,7 +153,7 @@ class TlsConnection(SocketConnection):
         return True
 
     def _go_on(self) -> None:
-        layer, handshakes = self._layer, self._account.handshakes
+        layer, handshakes = self._layer, self.payer.handshakes
         assert layer is not None
         try:
             if not self._began:
@@ -263,13 +263,13 @@ class TlsConnection(SocketConnection):
 
     def _refuse(self, reason: str) -> None:
         if self._fd >= 0:
-            self._gone(self._loop.refusals.insecure(self._account, self.peer, reason))
+            self._gone(self._loop.refusals.insecure(self.payer, self.peer, reason))
 
     def _forget_handshake(self) -> None:
         if self._deadline is not None:
             self._deadline()
             self._deadline = None
-        handshakes = self._account.handshakes
+        handshakes = self.payer.handshakes
         if self._is_counted and handshakes is not None:
             self._is_counted = False
             handshakes.went(self)

@@ -2,12 +2,14 @@
 
 One AlterPartition is under way at a time; what is proposed meanwhile goes together into the next, as far as one has room: when
 a broker dies, each of the others has thousands of partitions to tell of. A proposal without an
-answer is asked again, word for word: the controller may have done it already, and then says so. While a proposal is
-undecided the partition counts the larger ISR (`partition`).
+answer is asked again, word for word: the controller may have done it already, and then says so. One that is answered
+neither yes nor no is asked again behind all others, and keeps none of them waiting; so is one whose answer could not be
+taken, which is a bug, once a second. While a proposal is undecided the partition counts the larger ISR (`partition`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Loop
     from dataplane.replication.replica.partition import Partition
 
+_log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION = 3
 FIRST_RETRY_S = 0.05
 LAST_RETRY_S = 1.0
@@ -123,23 +126,35 @@ class IsrChanges:
             return
         answers = _by_partition(future.result())
         now = self._loop.clock.monotonic()
-        again = []
+        again: list[_Proposal] = []
+        untaken: list[_Proposal] = []
         for proposal in asked:
             partition = proposal.partition
             if not proposal.is_open():
                 continue
             data = answers.get((partition.topic_id, partition.index)) or answers.get((partition.topic, partition.index))
-            if data is None or partition.state.isr_answered(data, now):
+            is_undecided = data is None or _is_undecided(partition, data, now)
+            if is_undecided is None:
+                untaken.append(proposal)
+            elif is_undecided:
                 again.append(proposal)
             elif partition.state.proposed_isr is None:
                 hear(self._confirmed, partition)
+        if untaken:  # not sooner, however well it goes with others: it would be told of each time
+            self._loop.call_later(LAST_RETRY_S, lambda: self._ask(untaken))
         if again:
-            self._again_later(again)
+            self._loop.call_later(self._retry_s, lambda: self._ask(again))
+            self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
         else:
             self._retry_s = FIRST_RETRY_S
-            self._send()
+        self._send()
+
+    def _ask(self, proposals: list[_Proposal]) -> None:
+        self._queue += proposals
+        self._send()
 
     def _again_later(self, proposals: list[_Proposal]) -> None:
+        """The request was not answered: nor would another be."""
         self._queue = proposals + self._queue
         self._pausing = True
         self._loop.call_later(self._retry_s, self._pause_over)
@@ -179,6 +194,15 @@ class IsrChanges:
             return BrokerState(broker_id=broker_id, broker_epoch=self._broker_epoch())
         remote = partition.state.remote(broker_id)
         return BrokerState(broker_id=broker_id, broker_epoch=-1 if remote is None else remote.broker_epoch)
+
+
+def _is_undecided(partition: Partition, data: AlterPartitionResponsePartitionData, now: float) -> bool | None:
+    """Whether the answer to a proposal is neither yes nor no; None: a bug in taking it, which leaves the others theirs."""
+    try:
+        return partition.state.isr_answered(data, now)
+    except Exception:  # noqa: BLE001 - whatever it is, the others' answers are in the same hand
+        _log.exception("the answer to a proposed ISR of %s-%d was not taken", partition.topic, partition.index)
+        return None
 
 
 def _by_partition(

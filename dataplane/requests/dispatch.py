@@ -10,6 +10,9 @@ It has two parts, which the short cuts use as well (`served`):
     answers      places in the order of requests, how many may be owed, and whether the connection is read
     turnstile    what may begin, and what waits unread
 
+A connection that may not be any more is closed when its turn comes, or sooner: when it asks for something, or something that
+it has waited for is there (`_must_close`).
+
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
 an answer, and the time without any (`look`).
 """
@@ -50,6 +53,7 @@ from dataplane.records.steps import Pace, Steps, resumed
 from dataplane.requests.answers import Answers
 from dataplane.requests.codecs import decoder_of
 from dataplane.requests.fastpath.fetch import FetchFastPath
+from dataplane.requests.fastpath.permits import MUST_CLOSE
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.requests.introduction import Introduction
 from dataplane.requests.slots import Parts, Slot
@@ -63,6 +67,7 @@ from dataplane.requests.turnstile import (
 from dataplane.security.roles import claimed, may_claim, may_send
 from dataplane.security.strangers import Strangers
 from dataplane.tasks import CancelledError, Future, Later, Task
+from dataplane.tenancy.access import NO_PERMIT
 from dataplane.tenancy.recent import Counters, Readings
 from dataplane.tenancy.refused_here import turned_away
 from dataplane.tenancy.session import Session
@@ -108,6 +113,7 @@ class ClientConnection:
     __slots__ = (
         "_connection",
         "_fetch",
+        "_generation",
         "_introduction",
         "_monotonic",
         "_paying",
@@ -133,6 +139,9 @@ class ClientConnection:
         self._produce: ProduceFastPath | RawTokens = ProduceFastPath(self)
         self._fetch: FetchFastPath | RawTokens = FetchFastPath(self)
         self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
+        self._generation = (
+            NO_PERMIT.generation
+        )  # of the instance's access, in which it was asked whether it may be open
         self._requests = self._seen = 0  # so many frames came; had come when it was last looked at
         self._quiet = 0  # how often it was looked at since it last sent anything
         self._monotonic = broker.doors.clock.monotonic
@@ -332,9 +341,21 @@ class ClientConnection:
     def _handled(self, row: Handler, ctx: RequestContext, request: Any) -> Reply:
         """What the handler replies. Raises CloseConnectionError for what one of the cluster says in another's name."""
         session = self.session
+        if self._must_close():
+            raise CloseConnectionError(MUST_CLOSE)
         if session.is_internal and session.authenticated and not may_claim(session.identity, request):
             self._refused(f"{row.api.key.name} in the name of broker {claimed(request)}")
         return row.handle(ctx, request)
+
+    def _must_close(self) -> bool:
+        """Whether it may not be open any more, and its turn to be closed has not come: asked once a generation of access."""
+        instance = self.session.instance
+        if instance is None or self._generation == instance.permit.generation:
+            return False
+        if instance.ends(self.session):
+            return True
+        self._generation = instance.permit.generation
+        return False
 
     def _refused(self, what: str) -> NoReturn:
         session = self.session
@@ -475,7 +496,7 @@ class ClientConnection:
             finally:
                 self._paying = None
                 waiting.give_up()
-            answer = await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+            answer = await self.broker.slices.run(ctx.owner, self._answered(row, ctx, self._handled(row, ctx, request)))
             return answer
         finally:
             self.broker.decoded.give_back(ctx.owner, size)
@@ -583,7 +604,9 @@ class ClientConnection:
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of the code that resolved the future, which has others to tell."""
-        if self.answers.is_closed:
+        if self.answers.is_closed or self._must_close():
+            if not self.answers.is_closed:
+                self._connection.close()
             if future.error is None:
                 _give_up(future.result())
             return

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
-    from dataplane.storage.checkpoints.rows import Key
+    from dataplane.storage.checkpoints.lines import Key
     from dataplane.storage.unhurried import Later
     from dataplane.tasks import Future
 
@@ -119,7 +119,7 @@ class LogManager:
     def _directory_failed(self, home: str, error: OSError) -> None:
         if not self._directories.has_failed(home):
             for key in self._keys_in(home):
-                closing.abandon(self._logs[key])
+                closing.abandon(self._logs[key], waits=False)  # the disk may never say how it went
             self.unclean_loss.broken()
             self._directories.fail(home, error)
 
@@ -257,10 +257,13 @@ class LogManager:
         log = self._logs.pop(key, None)
         if log is None:
             return
-        closing.abandon(log)
+        home = self._home.pop(key)
+        if self._directories.has_failed(home):
+            closing.abandon(log, waits=False)  # nor will another be made there
+        else:
+            closing.withdraw(log)
         self.checkpoints.deleted(log)
         self.producer_budgets.deleted(log)
-        home = self._home.pop(key)
         self._count[home] -= 1
         try:
             doomed = moving.unused(self._files, log.directory, DOOMED)
@@ -299,7 +302,7 @@ class LogManager:
                 log.founding.settle()  # a start that finds the log and its copy beside each other believes the log
         except OSError as error:
             raise log.fail(error) from error
-        closing.abandon(log)  # and what is still to be done for it, in the background, leaves its directory alone
+        closing.withdraw(log)  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)
         self._remove_in_background(doomed, moving.home_of(doomed))
@@ -314,7 +317,7 @@ class LogManager:
 
     def cancel_move(self, future: Log) -> None:
         """The copy is not wanted any more."""
-        closing.abandon(future)
+        closing.withdraw(future)
         self._remove_in_background(future.directory, moving.home_of(future.directory))
 
     def _remove_in_background(self, path: str, home: str) -> None:

@@ -30,7 +30,10 @@ class Presence:
         with self._busy:
             return None if self.has_ended else work()
 
-    def end(self) -> None:
-        """The log is closed, or goes."""
-        with self._busy:
+    def end(self, *, waits: bool = True) -> None:
+        """The log is closed, or goes. Without `waits` what is being written goes on, and nothing else is begun."""
+        if waits:
+            with self._busy:
+                self.has_ended = True
+        else:
             self.has_ended = True

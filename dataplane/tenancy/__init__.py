@@ -2,6 +2,7 @@
 
 registry          specs in ZooKeeper become instances with listeners
 instance session  one instance as served here; who is on a connection
+endings closings  which connections may not be any more (pure); closing them, of all instances by turns
 logins verifying newcomers  how clients log in; proofs that take long; who has not logged in yet
 access whitelist  who may do what, decided in one place; which addresses a list lets in (pure)
 shadow shadow_reports  who would be cut off by a proposal; on its way to ZooKeeper

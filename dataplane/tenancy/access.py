@@ -21,13 +21,13 @@ On the internal listener (no instance) it is asked what the role of the session'
 
 Whether a name belongs to the session's instance is not decided here: what does not is as unknown as what never existed
 (`Session.names`). Nor is who may connect: that is asked once, when a connection is accepted (`Instance.admits`), and a
-connection ends when the answer changes.
+connection ends when the answer changes; until it is closed nothing is served on it (`Instance.ends`).
 
 **A permit is good for one generation of its instance.** Whoever asks again for each request needs nothing more of it. Who
 wants to keep it (`requests.fastpath`) compares its generation with the instance's present one: one integer, raised by
 whatever could change an answer (`Instance.access_changed`):
 
-* the instance's spec: whitelists, ACLs, how ACLs are meant;
+* the instance's spec: whitelists, ACLs, how ACLs are meant, who may connect; an instance or a route that is closed;
 * throttle rules, the storage fence, and buckets that were replaced. None of them refuses anybody here, but they, too,
   decide whether a request may take a short cut, and are looked at when its permit is renewed.
 
@@ -153,7 +153,7 @@ def authorize_idempotence(session: Session) -> Permit | ErrorCode:
 def refusal_if_shut_out(session: Session) -> ErrorCode:
     """Of a request that has waited: why its client would not be let in any more; NONE: it would. Its connection is ending."""
     instance = session.instance
-    is_in = instance is None or instance.still_lets_in(session)
+    is_in = instance is None or (instance.still_lets_in(session) and not instance.ends(session))
     return ErrorCode.NONE if is_in else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 

@@ -1,4 +1,4 @@
-"""How many connections there are, and from which addresses: of an instance, and of each of its routes. Pure."""
+"""How many connections there are, and from which addresses: of an instance, of each of its routes, and of all. Pure."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ class Headcount:
         self.by_address[peer] -= 1
         if not self.by_address[peer]:
             del self.by_address[peer]
+
+
+class Total:
+    """Connections of all instances of a broker together: asked whenever somebody connects, however many instances there are."""
+
+    __slots__ = ("connections",)
+
+    def __init__(self) -> None:
+        self.connections = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.tenancy.access import Permit
-from dataplane.tenancy.headcount import Headcount
+from dataplane.tenancy.endings import Endings
+from dataplane.tenancy.headcount import Headcount, Total
 from dataplane.tenancy.newcomers import Newcomers
 from dataplane.tenancy.refused_here import RefusedHere
 from dataplane.tenancy.request_figures import RequestFigures
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from quota.core.bucket import TokenBucket
 
 
+_log = logging.getLogger(__name__)
 _LOOKS_PER_STEP = 16
 """Connections, of which most have a fetch that waits: about 50 microseconds."""
 
@@ -40,6 +43,7 @@ class Client(Protocol):
     authenticated: bool
     principal: str
     software: tuple[str, str]
+    number: int  # a connection of the instance that came later has a larger one
 
     @property
     def user(self) -> str | None: ...
@@ -79,11 +83,18 @@ class OpenConnection(Protocol):
     def tell_traffic(self) -> None: ...
 
 
+class UnclosedError(Exception):
+    """Connections are open that may not be any more: closing them has failed, which is a bug."""
+
+
 class Instance:
     """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""
 
-    def __init__(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
-        """`book` is of the spec's ACLs; it is made here where nobody has made it in steps."""
+    def __init__(self, spec: InstanceSpec, book: AclBook | None = None, everywhere: Total | None = None) -> None:
+        """`book` is of the spec's ACLs; it is made here where nobody has made it in steps.
+
+        `everywhere` counts the connections of all instances.
+        """
         self.names = InstanceNames(instance_key(spec.id))
         self.connections: dict[OpenConnection, None] = {}  # a dict keeps their order; a set would not
         self.produce_bucket: TokenBucket | None = None  # all set by the gate
@@ -98,7 +109,9 @@ class Instance:
         self.connection_bucket: TokenBucket | None = None
         self.shadow: Shadow | None = None  # of a proposal, while there is one
         self.secured = NOTHING  # its routes with TLS; set by the registry
+        self._everywhere = everywhere or Total()
         self._all = Headcount()
+        self._endings = Endings()
         self.newcomers = Newcomers()
         self.talkers = Talkers()
         self.figures = RequestFigures()
@@ -128,25 +141,73 @@ class Instance:
         """One of its routes. Raises KeyError."""
         return self._routes[route_id]
 
-    def apply(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
-        """Take a newer spec; connections that would not be accepted any more are closed.
+    def apply(self, spec: InstanceSpec, book: AclBook | None = None) -> Generator[None, None, None]:
+        """Take a newer spec, at once; what is returned closes connections that would not be accepted any more, with pauses.
 
-        So is every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
+        So it does every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
         whose own whitelist does not hold it; of a user who is gone; and of whoever came by a token of an issuer that is gone, or
         of which other things are wanted now. A password or a key that was replaced ends no connection.
         """
         before, users, issuers = self._routes, self.users, self.token_issuers
         self._set(spec, book)
-        gone = users.keys() - self.users.keys()
-        distrusts = not all(map(self.trusts, issuers.values()))
-        self.access_changed()
-        for connection in list(self.connections):
-            session = connection.session
-            is_same = _how_to_get_in(before.get(session.route)) == _how_to_get_in(self._routes.get(session.route))
-            is_gone = bool(gone) and session.issuer is None and session.user in gone
-            is_gone = is_gone or (distrusts and session.issuer is not None and not self.trusts(session.issuer))
-            if not is_same or is_gone or not self.allows(session.peer, session.route):
-                connection.close()
+        if self.connections:
+            endings = self._endings
+            endings.users_end([name for name in users if name not in self.users])
+            for route_id, route in before.items():
+                if _how_to_get_in(route) != _how_to_get_in(self._routes.get(route_id)):
+                    endings.route_ends(route_id)
+            endings.distrusts = endings.distrusts or not all(map(self.trusts, issuers.values()))
+        return self._some_end()
+
+    def _some_end(self) -> Generator[None, None, None]:
+        """Those that may not stay are refused from now on; what is returned closes them."""
+        self.access_changed()  # else a short cut would not ask
+        if self.connections:
+            self._endings.changed()
+        else:
+            self._endings.forget_all()  # also those that could not be closed, and have gone by themselves
+        return self._close_who_ends()
+
+    def _close_who_ends(self) -> Generator[None, None, None]:
+        """Close those that end, with pauses. What changes meanwhile is seen to as well: nobody else need begin.
+
+        One that cannot be closed keeps no other from it, and goes on being refused. Raises UnclosedError at the end then.
+        """
+        endings, has_looked, unclosed = self._endings, False, 0
+        while endings.look_again:
+            endings.look_again, has_looked, unclosed = False, True, 0
+            for count, connection in enumerate(list(self.connections), 1):
+                ends = connection in self.connections and self.ends(connection.session)
+                if ends and not _is_closed(connection):
+                    unclosed += 1
+                if ends or not count % _LOOKS_PER_STEP:  # closing one takes as long as looking at many
+                    yield
+        if unclosed:
+            raise UnclosedError(f"{unclosed} connections could not be closed")
+        if has_looked:
+            endings.forget_all()
+
+    @property
+    def has_endings(self) -> bool:
+        """Whether there may be connections that are still to be closed."""
+        return self._endings.are_under_way
+
+    @property
+    def must_look_at_all(self) -> bool:
+        """Whether something has changed since somebody began to look which connections are to be closed."""
+        return self._endings.look_again
+
+    def ends(self, session: Client) -> bool:
+        """Whether the connection of this session is to be closed, and its turn has not come: it is served no more.
+
+        What `access_changed` has not announced is as it was, so whoever serves a connection asks once for each generation.
+        """
+        endings = self._endings
+        return endings.are_under_way and (
+            endings.include(session)
+            or (endings.distrusts and session.issuer is not None and not self.trusts(session.issuer))
+            or not self.allows(session.peer, session.route)
+        )
 
     def still_lets_in(self, session: Client) -> bool:
         """Whether who has a connection may go on: its address and route, and its user or token issuer if it has logged in."""
@@ -214,7 +275,10 @@ class Instance:
 
     def connected(self, connection: OpenConnection) -> None:
         session = connection.session
+        self._endings.last += 1
+        session.number = self._endings.last
         self.connections[connection] = None
+        self._everywhere.connections += 1
         self._all.came(session.peer)
         self._by_route.setdefault(session.route, Headcount()).came(session.peer)
 
@@ -222,6 +286,7 @@ class Instance:
         if connection not in self.connections:
             return
         del self.connections[connection]
+        self._everywhere.connections -= 1
         session = connection.session
         self._all.went(session.peer)
         here = self._by_route[session.route]
@@ -229,18 +294,25 @@ class Instance:
         if not here.total:
             del self._by_route[session.route]
 
-    def close_connections(self) -> None:
-        """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither."""
-        self._closed = set(self._routes)
-        for connection in list(self.connections):
-            connection.close()
+    def close_connections(self) -> Generator[None, None, None]:
+        """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither.
 
-    def close_route(self, route_id: str) -> None:
-        """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it."""
+        What is returned closes those that are open, with pauses.
+        """
+        self._closed = set(self._routes)
+        self._endings.all_end()
+        return self._some_end()
+
+    def close_route(self, route_id: str) -> Generator[None, None, None]:
+        """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it.
+
+        What is returned closes those who did, with pauses.
+        """
         self._closed.add(route_id)
-        if route_id in self._by_route:
-            for connection in [each for each in self.connections if each.session.route == route_id]:
-                connection.close()
+        if route_id not in self._by_route:
+            return _nothing()
+        self._endings.route_ends(route_id)
+        return self._some_end()
 
     def topic_denied(self, physical: str, peer: str) -> bool:
         """Whether the topic has a whitelist of its own that does not hold this address. Asked by `access.authorize` only."""
@@ -254,6 +326,20 @@ class Instance:
         found = self._routes.get(route)
         endpoint = found.endpoints.get(broker_id) if found is not None else None
         return endpoint.advertised if endpoint is not None else None
+
+
+def _is_closed(connection: OpenConnection) -> bool:
+    """Close it; False: it could not be, which is a bug."""
+    try:
+        connection.close()
+    except Exception:  # noqa: BLE001 - the others have to be closed all the same
+        _log.exception("a connection that may not be any more could not be closed")
+        return False
+    return True
+
+
+def _nothing() -> Generator[None, None, None]:
+    yield from ()
 
 
 def _how_to_get_in(route: Route | None) -> tuple[object, ...] | None:

@@ -8,7 +8,7 @@ use for them. An instance whose whitelists, ACLs, users or token issuers cannot 
 connections that are open are closed, until they can. A route of a security that this broker does not serve, or of TLS and
 without a certificate that can be used, is not opened, and the instance's other routes are. What was applied stands in
 ``/sluice/applied/<broker>`` (ephemeral), with a sentence where something could not be: a port that is taken is for the
-control plane to replace.
+control plane to replace. Of an instance of which connections are still being closed (`closings`) that is what was told before.
 
 A proposal (`quota.contracts.proposals`) is read behind all of it, and changes nothing of what is in force.
 
@@ -18,8 +18,9 @@ the end. That is no problem to be reported: it is what was wanted.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -39,6 +40,8 @@ from dataplane.records.steps import run_through
 from dataplane.slices import INTERNAL
 from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.certificates import Certificates
+from dataplane.tenancy.closings import Closings
+from dataplane.tenancy.headcount import Total
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.secured import NOTHING, Secured
@@ -57,7 +60,7 @@ from quota.contracts.apart import (
     users_path,
     whitelists_path,
 )
-from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.applied import AppliedInstance, applied_in_steps
 from quota.contracts.change import Change
 from quota.contracts.instance import (
     APPLIED_PATH,
@@ -82,6 +85,7 @@ from quota.core.acls import AclBook
 if TYPE_CHECKING:
     from dataplane.slices import Slices
 
+_log = logging.getLogger(__name__)
 _DIRECTORIES = tuple(path for path in DIRECTORIES if path.startswith("/sluice/"))
 
 T = TypeVar("T")
@@ -131,6 +135,14 @@ class Registry:
         self._ends_timer: Timer | None = None
         self._shadows = ShadowReports(doors, broker_id, self._in_slices)
         self._problems: dict[str, str] = {}
+        self._everywhere = Total()
+        self._closings = Closings(slices, self._closed_of)
+        self._unclosed: dict[str, str] = {}  # why connections are open that may not be, which is a bug
+        self._leaving: dict[str, Instance] = {}  # that go when their connections are closed
+        self._told: dict[str, int] = {}  # generations, by the last report
+        self._reported_late: set[str] = (
+            set()
+        )  # of which the last report says no more than the one before; membership only
         self._awaited: dict[str, list[tuple[IsSo, Future[None]]]] = {}  # by instance
         self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
         self._working = False
@@ -143,6 +155,10 @@ class Registry:
     def all(self) -> list[Instance]:
         """In the order in which they became known."""
         return list(self._instances.values())
+
+    def connections(self) -> int:
+        """That are open, of all instances together."""
+        return self._everywhere.connections
 
     def get(self, instance_id: str) -> Instance | None:
         return self._instances.get(instance_id)
@@ -223,6 +239,29 @@ class Registry:
         for name in names:
             await self._read(name)
         await self._report()
+
+    def _closed_of(self, instance: Instance, error: Exception | None) -> None:
+        """No connection is left that nobody may have any more: only now is a spec applied, or an instance gone."""
+        name = instance.spec.id
+        self._unclosed.pop(name, None)
+        if error is not None and self._instances.get(name) is instance:
+            self._unclosed[name] = f"connections that may not be any more were not closed: {type(error).__name__}"
+        if self._leaving.get(name) is instance:
+            self._is_gone(name)
+        if error is not None or name in self._reported_late:
+            self._reported_late.discard(name)
+            self._wake()
+
+    def let_go(self) -> None:
+        """The broker stops: what was removed is forgotten now, whoever is still connected."""
+        for name in list(self._leaving):
+            self._is_gone(name)
+
+    def _is_gone(self, name: str) -> None:
+        """One that was removed, if it was: others forget it now. What its connections still did, they have seen."""
+        instance = self._leaving.pop(name, None)
+        if instance is not None:
+            self._on_change(instance, False)
 
     async def _make_directories(self) -> None:
         """Nobody but brokers may make them. One that is new in a release is made by `manage.py zookeeper_secure`."""
@@ -348,20 +387,32 @@ class Registry:
         return data
 
     async def _report(self) -> None:
-        applied = {
-            name: AppliedInstance(instance.spec.generation, self._problems.get(name))
-            for name, instance in self._instances.items()
-        }
-        data = Applied(self._boot, applied).to_json()
+        served, told = [*self._leaving.items(), *self._instances.items()], self._told
+        self._told = {}
+        self._reported_late = {name for name, instance in served if instance in self._closings}
+        applied = self._applied(served, told, frozenset(self._reported_late))
+        data = await self._in_slices(applied_in_steps(self._boot, applied))
         path = f"{APPLIED_PATH}/{self._broker_id}"
-        stat = await self._doors.zookeeper.exists(path)
-        if stat is not None and stat.ephemeral_owner != self._doors.zookeeper.session_id():
-            await self._doors.zookeeper.delete(path)  # of an earlier life of this broker
+        zookeeper = self._doors.zookeeper
+        stat = await zookeeper.exists(path)
+        if stat is not None and stat.ephemeral_owner != zookeeper.session_id():
+            await zookeeper.delete(path)  # of an earlier life of this broker
             stat = None
         if stat is None:
-            await self._doors.zookeeper.create(path, data, ephemeral=True, parents=True)
+            await zookeeper.create(path, data, ephemeral=True, parents=True)
         else:
-            await self._doors.zookeeper.set(path, data)
+            await zookeeper.set(path, data)
+
+    def _applied(
+        self, served: list[tuple[str, Instance]], told: dict[str, int], late: frozenset[str]
+    ) -> Iterator[tuple[str, AppliedInstance]]:
+        """What is reported of each; nothing of one of which nothing was, and connections are still being closed."""
+        problems = {**self._unclosed, **self._problems}
+        for name, instance in served:
+            generation = told.get(name) if name in late else instance.spec.generation
+            if generation is not None:
+                self._told[name] = generation
+                yield name, AppliedInstance(generation, problems.get(name))
 
     # --- applying -----------------------------------------------------------------------------------------------------
 
@@ -376,16 +427,20 @@ class Registry:
             and not _is_newer(spec, instance.spec)
             and secured is instance.secured
             and spec.id not in self._problems
+            and spec.id not in self._unclosed
         ):
             return
         if spec.state is InstanceState.DELETED:
             self._remove(spec.id)
             return
         if instance is None:
-            instance = self._instances[spec.id] = Instance(spec, book)
+            self._is_gone(spec.id)
+            instance = self._instances[spec.id] = Instance(spec, book, self._everywhere)
         else:
             before, asked = instance.spec, instance.book
-            instance.apply(spec, book)
+            going = instance.apply(spec, book)
+            if spec.state is InstanceState.RUNNING:  # else all are closed
+                self._closings.begin(instance, going)
             if asked is not instance.book:
                 self._begin(asked.letting_go())
             if _permits(before) != _permits(spec):
@@ -396,30 +451,33 @@ class Registry:
             self._listen(instance)
         else:
             self._stop_listening(spec.id)
-            instance.close_connections()
+            self._closings.begin(instance, instance.close_connections())
         if spec.id in self._awaited:
             self._tell(spec.id)
 
     def _begin(self, steps: Generator[None, None, None]) -> None:
+        """Long work that nobody waits for."""
         if self._slices is None:
             deque(steps, maxlen=0)
         else:
-            self._slices.run(INTERNAL, steps)
+            self._slices.run(INTERNAL, steps).then(_tell_failure)
 
     def _shut(self, name: str) -> None:
         """Nobody may use it until its spec is applied again, which `_problems` sees to."""
         self._stop_listening(name)
-        if name in self._instances:
-            self._instances[name].close_connections()
+        instance = self._instances.get(name)
+        if instance is not None:
+            self._closings.begin(instance, instance.close_connections())
 
     def _remove(self, name: str) -> None:
         self._stop_listening(name)
         self._problems.pop(name, None)
+        self._unclosed.pop(name, None)
         instance = self._instances.pop(name, None)
         if instance is not None:
             instance.shadow = None
-            instance.close_connections()
-            self._on_change(instance, False)
+            self._leaving[name] = instance
+            self._closings.begin(instance, instance.close_connections())
         self._tell(name)
 
     def _listen(self, instance: Instance) -> None:
@@ -431,7 +489,7 @@ class Registry:
                 self._close(key)
         for route in instance.spec.routes:
             if route.id not in wanted or not _is_served(instance, route.id):
-                instance.close_route(route.id)
+                self._closings.begin(instance, instance.close_route(route.id))
         problems = [
             problem for route in here if route.id in wanted and (problem := self._open(instance, route)) is not None
         ]
@@ -496,8 +554,14 @@ class Registry:
         now_ms = self._doors.loop.clock.now_ms()
         for key in [key for key, end_ms in self._ends.items() if end_ms <= now_ms]:
             self._close(key)
-            self._instances[key[0]].close_route(key[1])
+            instance = self._instances[key[0]]
+            self._closings.begin(instance, instance.close_route(key[1]))
         self._wait_for_an_end()
+
+
+def _tell_failure(work: Future[None]) -> None:
+    if work.error is not None:
+        _log.error("long work for an instance has failed", exc_info=work.error)
 
 
 def _problem_of(route: Route, why: str) -> str:

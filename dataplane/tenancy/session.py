@@ -42,7 +42,7 @@ class Session:
     began_s: float = 0.0  # monotonic: when the last one did
     identity: Identity | None = None  # of the cluster's own, on the internal listener; once it is known it stays
     software: tuple[str, str] = ("", "")  # name and version of the client, where it has said them (KIP-511)
-    number: int = 0  # on the internal listener: a connection that was opened later has a larger one
+    number: int = 0  # on the internal listener, and within an instance: a connection that came later has a larger one
 
     @property
     def user(self) -> str | None:

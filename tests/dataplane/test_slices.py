@@ -227,6 +227,29 @@ def test_owners_are_charged_for_slices_but_not_for_what_runs_in_their_callers_ti
     assert charged == [("a", 1.0), ("b", 0.0), ("a", 0.0)]
 
 
+@pytest.mark.parametrize(("owner", "part"), [("greedy", 0.5), ("modest", 1.0), (CONTROLLER, 1.0), (INTERNAL, 1.0)])
+def test_a_greedy_tenants_slice_is_as_short_as_its_share_and_none_of_the_clusters_own_is(
+    loop, background, work, owner, part
+):
+    """Whitelists and ACLs are in force within two seconds by what is INTERNAL, whatever it costs."""
+    slices = Slices(loop, background, share=lambda owner: 1.0 if owner == "modest" else 0.5)
+    slices.run(owner, work([], owner, 3), at_once=False)
+    before = loop.seconds
+    loop.turn()
+    assert loop.seconds - before == pytest.approx(part * SLICE_S, abs=1.1 * STEP_S)
+
+
+def test_a_greedy_tenants_share_is_not_left_to_others_of_its_kind(loop, background, work):
+    slices, seen = Slices(loop, background, share=lambda _: 0.5), []
+    for owner in ("one", "two"):
+        slices.run(owner, work(seen, owner, 3), at_once=False)
+    before = loop.seconds
+    loop.turn()
+    assert loop.seconds - before == pytest.approx(0.5 * SLICE_S, abs=1.1 * STEP_S)
+    loop.turn()
+    assert seen == ["one0", "two0"]
+
+
 def test_calls_are_made_in_the_background_and_their_errors_come_back(slices, loop, background):
     def calling():
         got = yield lambda: 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.applied import Applied, AppliedInstance, applied_in_steps
 from quota.contracts.change import Change
 from quota.contracts.grant import Grant, Grants, InstanceGrant
 from quota.contracts.instance import (
@@ -315,3 +315,20 @@ def test_a_limit_that_an_older_writer_did_not_know_is_unlimited():
 def test_what_is_the_matter_with_one_route_is_no_matter_of_another(problem, of_r2, of_default):
     applied = AppliedInstance(3, problem)
     assert (applied.problem_of("r2"), applied.problem_of("default")) == (of_r2, of_default)
+
+
+def test_what_is_applied_of_thousands_of_instances_is_written_with_pauses_and_as_at_once():
+    instances = {
+        f"ins-{number:08x}": AppliedInstance(number, None if number % 7 else "a port") for number in range(2_000)
+    }
+    steps, pauses = applied_in_steps("6f1c", reversed(instances.items())), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            written = stop.value
+            break
+        pauses += 1
+    assert pauses >= 50
+    assert written == Applied("6f1c", instances).to_json()
+    assert Applied.from_json(written) == Applied("6f1c", instances)

@@ -1,11 +1,16 @@
 """A broker that leaves in order: who leads instead is known before it goes, and its last words say so."""
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.departure import leave
+from dataplane.doors import Create, SetData
 from dataplane.handlers.records.leader_hints import current_leader
 from dataplane.tasks import Task
-from tests.simulation.cluster import SimulatedCluster
+from dataplane.tenancy.closings import Closings
+from quota.contracts.instance import InstanceState
+from tests.simulation.cluster import INSTANCE, SimulatedCluster
 
 TOPIC = "orders"
 PHYSICAL = f"simulate.{TOPIC}"
@@ -59,3 +64,21 @@ def test_a_broker_without_zookeeper_goes_all_the_same(cluster):
     cluster.brokers[leaver].controller.stop()
     cluster.run(leave(cluster.brokers[leaver]), within_s=20)
     assert any("no controlled shutdown" in text for _, text in cluster.log)
+
+
+def test_what_a_deleted_instance_has_used_is_told_though_its_connections_are_still_being_closed(cluster, monkeypatch):
+    monkeypatch.setattr(Closings, "_run", lambda _: None)  # they are very many, and the broker is busy
+    leaver, broker = next((n, b) for n, b in cluster.brokers.items() if b.registry.get(INSTANCE).connections)
+    instance = broker.registry.get(INSTANCE)
+    deleted = replace(instance.spec, generation=instance.spec.generation + 1, state=InstanceState.DELETED)
+    change = Create("/sluice/changes/change-0000000001", f'{{"instance":"{INSTANCE}"}}'.encode())
+    cluster.zookeeper.write([SetData(f"/sluice/instances/{INSTANCE}", deleted.to_json()), change])
+    cluster.until(lambda: broker.registry.get(INSTANCE) is None)
+    assert instance.connections
+    usage, known = broker.meter.instances, []
+    stop = broker.meter.stop
+    monkeypatch.setattr(
+        broker.meter, "stop", lambda within_s: (known.append(INSTANCE in usage._gone), stop(within_s))[1]
+    )
+    cluster.run(cluster.stop(leaver))
+    assert known == [True]

@@ -294,8 +294,12 @@ class VirtualLoop:
     def worked_for(self, account: str, seconds: float) -> None:
         """As `charge_to`."""
 
+    def share_of(self, account: str) -> float:
+        """All of it."""
+        return 1.0
+
     def will_write(self, account: str, size: int) -> None:
-        """Likewise."""
+        """As `charge_to`."""
 
     def worked_s(self, account: str) -> float:
         """Nothing takes time here."""

@@ -1,16 +1,17 @@
 """What the replicas of a broker do by the clock: look for laggards, write checkpoints, delete what is old.
 
 Each of these looks at every partition here, and there may be ten thousand: a round goes in slices of a quarter of a
-millisecond, one in each turn of the loop. An exception that nobody expects costs the one partition its turn, and no other.
+millisecond. Of all rounds together one slice is done in a turn of the loop, and they take turns. An exception that nobody
+expects costs the one partition its turn, or the round what follows it, and no other.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dataplane.doors import Timer
     from dataplane.replication.manager import Replicas
@@ -24,13 +25,21 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+class _Round(NamedTuple):
+    """Of one of the things that are done by the clock."""
+
+    things: Iterator[Any]
+    work: Callable[[Any], object]
+    done: Callable[[], object] | None  # called when it has come to its end
+
+
 class Housekeeping:
     """Periods come from the settings, in milliseconds there."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._timers: dict[str, Timer] = {}
-        self._under_way: dict[str, None] = {}
+        self._under_way: dict[str, _Round] = {}  # the first of them has the next slice
 
     def start(self) -> None:
         """Begin."""
@@ -58,21 +67,28 @@ class Housekeeping:
         self._timers[name] = self._replicas.loop.call_later(period_ms / 1000, run)
 
     def _in_slices(
-        self, name: str, things: Iterator[T], work: Callable[[T], object], done: Callable[[], object] | None = None
+        self, name: str, things: Iterable[T], work: Callable[[T], object], done: Callable[[], object] | None = None
     ) -> None:
-        """Do `work` with all of them, a quarter of a millisecond's worth in each turn; not before the last round has ended."""
-        self._under_way[name] = None
-        self._go_on(name, things, work, done)
+        """Do `work` with all of them, and `done` then, in slices of the turns to come. No round of this name is under way."""
+        is_scheduled = bool(self._under_way)
+        self._under_way[name] = _Round(iter(things), work, done)
+        if not is_scheduled:
+            self._replicas.loop.call_soon(self._go_on)
 
-    def _go_on(
-        self, name: str, things: Iterator[T], work: Callable[[T], object], done: Callable[[], object] | None
-    ) -> None:
-        if name not in self._timers or self._slice(name, things, work):
-            del self._under_way[name]
-            if name in self._timers and done is not None:  # else it was stopped
-                done()
-        else:
-            self._replicas.loop.call_soon(lambda: self._go_on(name, things, work, done))
+    def _go_on(self) -> None:
+        """A slice of one round: the only one of this turn. Another's is in the next."""
+        name, under_way = next(iter(self._under_way.items()))
+        is_over = name not in self._timers or self._slice(name, under_way.things, under_way.work)
+        del self._under_way[name]
+        if not is_over:
+            self._under_way[name] = under_way  # behind the others
+        if self._under_way:
+            self._replicas.loop.call_soon(self._go_on)
+        if is_over and name in self._timers and under_way.done is not None:  # else it was stopped
+            try:
+                under_way.done()
+            except Exception:  # noqa: BLE001 - a bug
+                _log.exception("%s: what follows a round was not done", name)
 
     def _slice(self, name: str, things: Iterator[T], work: Callable[[T], object]) -> bool:
         """A turn's worth; whether that was the last. Never raises: the round would be under way for ever."""
@@ -122,7 +138,13 @@ class Housekeeping:
             "checkpoint",
             self._replicas.registry.partitions(),
             lambda partition: checkpoints.note(partition.log, partition.state.high_watermark),
-            checkpoints.write_noted,
+            self._join_in_slices,
+        )
+
+    def _join_in_slices(self) -> None:
+        checkpoints = self._replicas.logs.checkpoints
+        self._in_slices(
+            "checkpoint", checkpoints.stale(), lambda block: block[0].join(block[1]), checkpoints.write_noted
         )
 
     def _look_at_time_in_slices(self) -> None:

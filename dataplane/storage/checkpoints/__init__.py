@@ -1,6 +1,7 @@
 """What stands beside the logs in small files: offsets, leader epochs, producers, truncation marks.
 
-schedule rows formats  when they are read and written, what they say, and how
+schedule rows          when they are read and written, and what they say
+lines formats          how
 epochs                 which leader epoch began where
 producers snapshots    what idempotent producers have written
 transactions           which transactions are open, and hold readers back

@@ -184,7 +184,7 @@ class Epochs:
             with self._writing:
                 if number > self._saved:
                     self._files.write_file(self._path, text)
-                    self._saved = number
+                    self._saved = max(self._saved, number)
 
         return save
 
@@ -204,9 +204,15 @@ class Epochs:
             self._saved = self._changes
             return True
 
-    def abandon(self) -> None:
-        """Leave the file as it is: the log is closed, or its directory will soon be of another."""
-        with self._writing:
+    def abandon(self, *, waits: bool = True) -> None:
+        """Leave the file as it is: the log is closed, or its directory will soon be of another.
+
+        Without `waits`, which is for where that cannot be, what is being written goes on.
+        """
+        if waits:
+            with self._writing:
+                self._saved = _FOR_EVER
+        else:
             self._saved = _FOR_EVER
 
     def _write(self) -> None:

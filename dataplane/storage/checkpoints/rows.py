@@ -7,7 +7,7 @@
 
 Logs are noted one by one, at any time, and only what differs from what was noted before costs anything; a file is written
 when something in it has changed. So an idle broker writes nothing, ten thousand logs can be looked at in slices, and the
-thread that writes gets finished bytes: formatting there would take the interpreter from the loop.
+thread that writes gets finished blocks of lines (`lines`): formatting there would take the interpreter from the loop.
 
 Marks of cuts (`truncation_marks`) that the rows know of are removed once the rows are on disk.
 """
@@ -16,9 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.storage.checkpoints import formats, truncation_marks
+from dataplane.storage.checkpoints import truncation_marks
+from dataplane.storage.checkpoints.lines import Key, Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dataplane.doors import Files
     from dataplane.storage.log import Log
 
@@ -28,13 +31,11 @@ CLEANED_TO = "cleaner-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 FILES = (RECOVERY_POINTS, START_OFFSETS, CLEANED_TO, HIGH_WATERMARKS)
 
-Key = tuple[str, int]
-
 
 class Changes(NamedTuple):
-    """What is to be written: file names and contents, and marks that can go then, by directory of the log."""
+    """What is to be written: files with pieces of their contents, and marks that can go then, by the log's directory."""
 
-    contents: dict[str, bytes]
+    contents: dict[str, list[bytes]]
     marks: dict[str, tuple[str, ...]]
 
 
@@ -43,8 +44,7 @@ class CheckpointRows:
 
     def __init__(self, files: Files, home: str) -> None:
         self._files, self._home = files, home
-        self._offsets: dict[str, dict[Key, int]] = {name: {} for name in FILES}
-        self._lines: dict[str, dict[Key, bytes]] = {name: {} for name in FILES}
+        self._lines = {name: Lines() for name in FILES}
         self._changed: dict[str, None] = dict.fromkeys(FILES)  # the files may speak of logs of before that are gone
         self._marks: dict[str, tuple[str, ...]] = {}
 
@@ -64,26 +64,25 @@ class CheckpointRows:
             self._set(name, key, None)
 
     def _set(self, name: str, key: Key, offset: int | None) -> None:
-        offsets = self._offsets[name]
-        if offsets.get(key) == offset:
-            return
-        self._changed[name] = None
-        if offset is None:
-            del offsets[key], self._lines[name][key]
-        else:
-            offsets[key] = offset
-            self._lines[name][key] = f"{key[0]} {key[1]} {offset}".encode()
+        if self._lines[name].set(key, offset):
+            self._changed[name] = None
+
+    def stale(self) -> Iterator[tuple[Lines, int]]:
+        """Blocks of lines that are to be joined before the next file is written; what is not, `take` does at once."""
+        for name in self._changed:
+            lines = self._lines[name]
+            yield from [(lines, number) for number in lines.stale()]
 
     def take(self) -> Changes:
         """What has changed since the last time: to be written, or the directory has failed."""
-        contents = {name: formats.content(list(self._lines[name].values())) for name in self._changed}
+        contents = {name: self._lines[name].pieces() for name in self._changed}
         changes = Changes(contents, self._marks)
         self._changed, self._marks = {}, {}
         return changes
 
     def write(self, changes: Changes) -> None:
         """Blocks: to be called in the background. Raises OSError."""
-        for name, content in changes.contents.items():
-            self._files.write_file(f"{self._home}/{name}", content)
+        for name, pieces in changes.contents.items():
+            self._files.write_file(f"{self._home}/{name}", b"".join(pieces))
         for directory, names in changes.marks.items():
             truncation_marks.remove(self._files, directory, names)

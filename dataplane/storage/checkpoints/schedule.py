@@ -19,7 +19,6 @@ from dataplane.storage.checkpoints.rows import (
     RECOVERY_POINTS,
     START_OFFSETS,
     CheckpointRows,
-    Key,
 )
 from dataplane.storage.log import cutting
 from dataplane.storage.log.opening import LastKnown
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dataplane.doors import Background, Files
+    from dataplane.storage.checkpoints.lines import Key, Lines
     from dataplane.storage.directories import Directories
     from dataplane.storage.log import Log
 
@@ -120,6 +120,10 @@ class CheckpointSchedule:
         self.moved_away(log)
 
     # --- writing ------------------------------------------------------------------------------------------------------
+
+    def stale(self) -> list[tuple[Lines, int]]:
+        """What can be made ready bit by bit before `write_noted`."""
+        return [block for home in self._directories.online() for block in self._positions[home].stale()]
 
     def write(self, high_watermarks: Mapping[Key, int]) -> Future[None]:
         """High watermarks, recovery points and start offsets, in the background. Skipped while one is being written."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.storage.log.state import Log
+    from dataplane.storage.segments.segment import Segment
 
     Write = Callable[[str, bytes], None]
 
@@ -60,13 +61,41 @@ def close(log: Log) -> None:
         abandon(log)
 
 
-def abandon(log: Log) -> None:
-    """Close the files and leave them as they are: the log is about to be deleted or moved, or has failed."""
+def abandon(log: Log, *, waits: bool = True) -> None:
+    """Close the files and leave them as they are: the log has failed, or is about to be closed.
+
+    What is being written in its directory is waited for, which may be some files. `waits`: False where the disk may never
+    come to an end, and nobody makes another log of the name there.
+    """
     log.failed = True
-    log.presence.end()
-    log.epochs.abandon()
+    for segment in log.segments:
+        segment.end_saves(waits=waits)
+    _end(log, waits=waits)
+
+
+def withdraw(log: Log) -> None:
+    """The same where the log is about to be deleted or moved: of indexes that are being written one file is waited for."""
+    log.failed = True
+    for segment in (*log.late_saves, *log.segments):
+        segment.drop_saves()
+    _end(log, waits=True)
+
+
+def leave(log: Log, segment: Segment) -> None:
+    """It is no segment of the log any more: nothing of it is written from now on.
+
+    Nobody waits here for what is being written. Whoever deletes the log does: another of the name may follow.
+    """
+    if segment.drop_saves(waits=False):
+        log.late_saves = [*(late for late in log.late_saves if late.is_being_saved()), segment]
+    segment.close()
+
+
+def _end(log: Log, *, waits: bool) -> None:
+    log.presence.end(waits=waits)
+    log.epochs.abandon(waits=waits)
     if log.founding is not None:
-        log.founding.abandon()
+        log.founding.abandon(waits=waits)
     for segment in log.segments:
         segment.close()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.choice import Dirt, dirt_of
 from dataplane.storage.cleaner.swap import swap_in
+from dataplane.storage.log import closing
 from dataplane.storage.segments.segment import Segment
 from dataplane.storage.startup import recovery
 
@@ -50,7 +51,7 @@ def replace_segments(log: Log, new: NewSegment) -> bool:
     except OSError as error:
         raise log.fail(error) from error
     for segment in old:
-        segment.close()
+        closing.leave(log, segment)
     replacement = Segment(files, log.directory, new.base_offset, log.shared.descriptors)
     replacement.trust(new.size)
     replacement.has_aborted = new.has_aborted

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.storage.log import rolling
+from dataplane.storage.log import closing, rolling
 from dataplane.storage.segments import retention
 from dataplane.storage.segments.batch_file import LOG
 from dataplane.storage.startup import recovery
@@ -58,7 +58,7 @@ def remove(log: Log, segments: list[Segment]) -> None:
     """Rename their files now, and give the space back in the background. Raises OSError."""
     files = log.shared.files
     for segment in segments:
-        segment.close()
+        closing.leave(log, segment)
         doomed = segment.path + LOG + recovery.DELETED
         segment.remove_indexes()
         if files.exists(segment.path + LOG):

@@ -101,6 +101,7 @@ class Log:
         "failed",
         "founding",
         "last_aborted",
+        "late_saves",
         "on_failure",
         "partition",
         "presence",
@@ -158,6 +159,7 @@ class Log:
         self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
         # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.
         self.cut_marks: tuple[str, ...] = ()
+        self.late_saves: list[Segment] = []  # that have left the log while an index of theirs was being written
         self.failed = False
         self.on_failure: Callable[[OSError], None] | None = None  # the owner sets it, and hears of the first error
         self.founding: Founding | None = None  # the owner sets it: the directory itself is on its way to the disk

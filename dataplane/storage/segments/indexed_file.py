@@ -49,6 +49,7 @@ class IndexedFile(BatchFile):
     __slots__ = (
         "_aborted",
         "_index",
+        "_is_left",
         "_max_timestamp",
         "_max_timestamp_offset",
         "_saved_size",
@@ -64,6 +65,7 @@ class IndexedFile(BatchFile):
         super().__init__(files, directory, base_offset)
         self._index: SparseIndex | None = None
         self._saves: Saves | None = None  # made when something is saved: of most segments nothing is
+        self._is_left = False  # nothing is saved any more
         self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
         self.has_aborted = False  # a transaction
         self._aborted: AbortedIndex | None = None  # None where there is none, or where only the file has them
@@ -267,10 +269,12 @@ class IndexedFile(BatchFile):
         return found
 
     def index_saver(self, write: Callable[[str, bytes], None] | None = None) -> Callable[[], bool]:
-        """The same as work, which may come after the log was cut or removed: then it does nothing (`Saves.saver`).
+        """The same as work, which may come after the log was cut, removed or closed: then it does nothing (`Saves.saver`).
 
         `write`: how; durably if nothing is said.
         """
+        if self._is_left:
+            return lambda: False
         return self._made_saves().saver(self.packed_indexes(), write or self._files.write_file, self._files.remove)
 
     def removal_settler(self) -> Callable[[], None] | None:
@@ -284,6 +288,21 @@ class IndexedFile(BatchFile):
         if self._saves is None:
             self._saves = Saves()
         return self._saves
+
+    def end_saves(self, *, waits: bool = True) -> None:
+        """Its log is closed: no index is written any more, whoever was about to (see `Saves.end`)."""
+        self._is_left = True
+        if self._saves is not None:
+            self._saves.end(waits=waits)
+
+    def drop_saves(self, *, waits: bool = True) -> bool:
+        """As `end_saves`, where its files go. Whether anything is being written of them still (see `Saves.drop`)."""
+        self._is_left = True
+        return self._saves is not None and self._saves.drop(waits=waits)
+
+    def is_being_saved(self) -> bool:
+        """Whether some thread of the background is writing an index."""
+        return self._saves is not None and self._saves.is_writing
 
     def index_not_saved(self) -> None:
         """The files could not be written."""

@@ -20,37 +20,65 @@ if TYPE_CHECKING:
 class Saves:
     """What is to be written of one segment. All but the work that `saver` returns is for the loop."""
 
-    __slots__ = ("_made", "_presence", "_written", "void", "void_on_disk")
+    __slots__ = ("_made", "_presence", "_written", "is_writing", "void", "void_on_disk")
 
     def __init__(self) -> None:
         self._presence = Presence()  # one at a time
         self._made = 0
         self._written: dict[str, int] = {}  # path: the number of the work that wrote it last
+        self.is_writing = False
         self.void = 0  # changes under the files: what was packed before must not be written any more
         self.void_on_disk = 0  # after so many of them the files that were removed do not come back with a power cut
 
     def saver(self, contents: Sequence[tuple[str, bytes]], write: Write, remove: Remove) -> Callable[[], bool]:
         """Work that brings the files to these contents or newer ones. It raises OSError.
 
-        It may come after the log was cut or removed: then it leaves no file, and returns False.
+        It may come after the log was cut, removed or closed: then it leaves no file, and returns False.
         """
         self._made += 1
         number, void = self._made, self.void
 
         def save() -> bool:
-            if void != self.void:
-                return False
-            for path, content in contents:
-                if self._written.get(path, 0) < number:
-                    write(path, content)
-                    self._written[path] = number
-            if void != self.void:  # while we wrote: without its files an index is built from the log
-                for path, _ in contents:
-                    remove(path)
-                return False
-            return True
+            self.is_writing = True  # before it is seen whether anything has changed: see `drop`
+            try:
+                return self._write(contents, number, void, write, remove)
+            finally:
+                self.is_writing = False
 
         return lambda: bool(self._presence.run(save))
+
+    def _write(
+        self, contents: Sequence[tuple[str, bytes]], number: int, void: int, write: Write, remove: Remove
+    ) -> bool:
+        written = []
+        for path, content in contents:
+            if void != self.void:
+                break
+            if self._written.get(path, 0) < number:
+                write(path, content)
+                self._written[path] = number
+                written.append(path)
+        if void != self.void:  # while we wrote: without its files an index is built from the log
+            for path in written:
+                remove(path)
+            return False
+        return True
+
+    def end(self, *, waits: bool = True) -> None:
+        """The log is closed, or goes: what is being written is waited for, and nothing is written any more.
+
+        Its directory may soon be another log's, of the same name. Where that cannot be, nobody need wait (`waits`).
+        """
+        self._presence.end(waits=waits)
+
+    def drop(self, *, waits: bool = True) -> bool:
+        """As `end`, where the files go: of those that are being written the first is the last, and is removed again.
+
+        Whether anything is being written still, which cannot be where it was waited for.
+        """
+        self.void += 1  # first: whoever begins from here on sees it, and who had begun before says so
+        self._presence.end(waits=waits)
+        return self.is_writing
 
     def settle(self, void: int, sync_names: Callable[[], None]) -> None:
         """What was removed up to then is gone from the disk. For the background. Raises OSError."""

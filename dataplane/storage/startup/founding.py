@@ -105,9 +105,9 @@ class Founding:
         self._is_placed = True
         return True
 
-    def abandon(self) -> None:
-        """The directory goes, and one of the same name may come: leave it alone."""
-        self._presence.end()
+    def abandon(self, *, waits: bool = True) -> None:
+        """The directory goes, and one of the same name may come (if not, nobody need wait): leave it alone."""
+        self._presence.end(waits=waits)
 
 
 def found(files: Files, directory: str) -> UUID | None:

@@ -10,6 +10,7 @@ import pytest
 from dataplane.cluster.paths import DELETE_TOPICS, TOPICS, delete_topic_path, topic_path
 from dataplane.doors import Create, Delete
 from dataplane.protocol.errors import ErrorCode
+from dataplane.tasks import sleep
 from tests.dataplane.controller.cluster import ControlledCluster
 
 
@@ -77,3 +78,42 @@ def test_one_that_came_and_one_that_went_are_two_changes() -> None:
     cluster.run(2)
     for broker in cluster.brokers.values():
         assert broker.metadata.topics() == ["again", "model"]
+
+
+def test_one_that_went_by_hand_and_comes_again_while_brokers_are_told_of_it_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of very many partitions they are told over many turns of the loop, and the list is read again meanwhile."""
+    cluster = ControlledCluster(3)
+    cluster.create("model")
+    cluster.run(2)
+    document = json.loads(cluster.data(topic_path("model")))
+
+    def make(topic_id: str) -> None:
+        text = json.dumps({**document, "topic_id": topic_id})
+        cluster.server.write([Create(topic_path("byhand"), text.encode())])
+
+    make("A" * 22)
+    cluster.run(2)
+    channels = cluster.controller().controller._term._channels  # type: ignore[union-attr]
+    real, told = channels.forget, []
+
+    async def forget(partitions: Any) -> None:
+        told.append("begins")
+        await sleep(cluster.time, 5.0)
+        await real(partitions)
+        told.append("ends")
+
+    monkeypatch.setattr(channels, "forget", forget)
+    for path in [path for path in reversed(cluster.server.tree.dump()) if path.startswith(topic_path("byhand"))]:
+        cluster.server.write([Delete(path)])
+    cluster.run(2)
+    assert told == ["begins"]
+    make("AAAAAAAAAAAAAAAAAAAAAQ")
+    cluster.run(2)
+    assert told == ["begins"]
+    cluster.run(5)
+    assert told == ["begins", "ends"]
+    for broker in cluster.brokers.values():
+        assert broker.metadata.topics() == ["byhand", "model"]
+    assert cluster.state("byhand", 0).leader in cluster.brokers

@@ -1,11 +1,22 @@
 """The loop's time and memory are divided between accounts: an instance with much to do costs another its own part only."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.network import accounts as module
-from dataplane.network.accounts import ACCOUNT_BYTES, LEAST_QUANTUM_S, MICROSECONDS, TURN_S, Accounts
+from dataplane.network.accounts import (
+    ACCOUNT_BYTES,
+    LATELY_S,
+    LEAST_QUANTUM_S,
+    MICROSECONDS,
+    OVERDRAWN_ALONE_S,
+    TURN_S,
+    Accounts,
+)
+from dataplane.network.loop import EpollLoop
 from quota.core.bucket import TokenBucket
 
 
@@ -104,6 +115,154 @@ def test_alone_nobody_waits_for_the_sake_of_others(accounts, clock):
     turn(accounts, clock)
     assert len(took) == times
     assert not accounts.is_busy
+
+
+@pytest.mark.parametrize("name", ["greedy", ""])
+def test_a_turn_of_who_is_greedy_is_half_as_long_while_another_tenant_comes_as_well(accounts, clock, name):
+    took = []
+    Work(clock, accounts, accounts.of(name), took, seconds=TURN_S / 50, times=10_000)
+    for _ in range(20):  # until it has used much
+        assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+    for _ in range(3):
+        Work(clock, accounts, accounts.of("modest"), took, seconds=TURN_S / 50, times=1)
+        turn(accounts, clock)
+        assert turn(accounts, clock) == pytest.approx(TURN_S / 2, rel=0.05)  # the modest one has nothing ready now
+    clock.now += LATELY_S
+    assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+
+
+def test_a_modest_one_has_its_whole_turn_beside_a_greedy_one(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("greedy"), took, seconds=TURN_S / 50, times=1_000)
+    for _ in range(20):
+        turn(accounts, clock)
+    clock.now += LATELY_S / 2
+    assert accounts.share(accounts.of("modest")) == 1.0
+
+
+def test_the_cluster_does_not_shorten_a_tenants_turns(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("alone"), took, seconds=TURN_S / 50, times=10_000)
+    Work(clock, accounts, accounts.internal, took, seconds=TURN_S / 50, times=1)
+    turn(accounts, clock)
+    assert turn(accounts, clock) == pytest.approx(TURN_S, rel=0.05)
+
+
+def test_answers_leave_in_the_order_of_modesty_and_of_one_account_in_theirs(accounts, clock):
+    greedy, modest = accounts.of("greedy"), accounts.of("modest")
+    accounts.charge(greedy, 0.01)
+    accounts.charge(modest, 0.001)
+    accounts.end_turn(clock.now)
+    senders = [SimpleNamespace(payer=account, name=number) for number, account in enumerate((greedy, modest) * 2)]
+    senders.append(SimpleNamespace(payer=accounts.internal, name="own"))
+    assert [sender.name for sender in accounts.modest_first(senders)] == ["own", 1, 3, 0, 2]
+    accounts.charge(accounts.internal, 0.005)
+    accounts.end_turn(clock.now)
+    assert [sender.name for sender in accounts.modest_first(senders)] == [1, 3, "own", 0, 2], "no more than its use"
+
+
+def test_who_waits_alone_holds_up_nobody_with_its_answers(accounts, clock):
+    debtor = accounts.of("debtor")
+    accounts.charge(debtor, 2 * TURN_S)
+    accounts.ready(debtor, lambda: None)
+    assert accounts.may_send(debtor)
+    accounts.ready(accounts.of("other"), lambda: None)
+    assert not accounts.may_send(debtor)
+
+
+class LongAnswer:
+    """A connection with an answer that takes a turn's time to send. What is put off it sends in its account's time."""
+
+    def __init__(self, loop, clock, account, sent):
+        self.loop, self.clock, self.payer, self.sent = loop, clock, account, sent
+        loop.will_send(self)
+
+    def flush(self):
+        self.clock.now += TURN_S
+        self.sent.append(self.loop.turn_number)
+
+    def put_off(self):
+        self.loop.accounts.ready(self.payer, self)
+
+    def serve(self, _until):
+        self.flush()
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_forty_long_answers_of_one_who_is_alone_leave_over_many_turns_and_all_of_them(clock, is_active):
+    """Consumers that catch up. Whoever comes meanwhile would wait for all of them."""
+    loop, sent = EpollLoop(SimpleNamespace(monotonic=clock)), []
+    account = loop.accounts.of("alone")
+    for _ in range(40):
+        LongAnswer(loop, clock, account, sent)
+    if is_active:
+        loop.accounts.ready(account, lambda: None)
+    loop.end_turn()
+    at_once = len(sent)
+    assert at_once == pytest.approx(OVERDRAWN_ALONE_S / TURN_S, abs=1)
+    loop.accounts.end_turn(clock.now)
+    while loop.accounts.is_busy:
+        before = len(sent)
+        loop.accounts.serve(loop.end_turn)
+        loop.end_turn()
+        loop.accounts.end_turn(clock.now)
+        assert len(sent) - before <= 2
+    loop.close()
+    assert len(sent) == 40
+
+
+# --- ends of turns ----------------------------------------------------------------------------------------------------
+
+
+def chained(loop, clock, happened, times):
+    """What is written at the end of a turn, each part beginning the next, as the portions of a long request."""
+
+    def write():
+        nonlocal times
+        times -= 1
+        clock.now += 0.001
+        happened.append("written")
+        if times:
+            loop.at_turn_end(write)
+
+    loop.at_turn_end(write)
+
+
+def test_answers_that_are_ready_do_not_wait_for_all_that_is_written_one_after_the_other(clock):
+    loop, happened = EpollLoop(SimpleNamespace(monotonic=clock)), []
+    chained(loop, clock, happened, 6)
+    loop.will_send(SimpleNamespace(payer=loop.accounts.of("a"), flush=lambda: happened.append("sent")))
+    loop.end_turn()
+    loop.close()
+    assert happened == ["written"] * 2 + ["sent"] + ["written"] * 4
+
+
+def test_what_is_written_because_of_what_was_written_is_charged_to_the_same(clock):
+    loop = EpollLoop(SimpleNamespace(monotonic=clock))
+    accounts = loop.accounts
+    for name, size in (("a", 300), ("b", 100)):
+        accounts.brought(accounts.of(name), size)
+    chained(loop, clock, [], 8)
+    loop.end_turn()
+    accounts.end_turn(clock.now)
+    assert [accounts.spent_s(name) for name in ("a", "b")] == pytest.approx([0.006, 0.002])
+    chained(loop, clock, [], 3)  # another time, when nobody has brought anything
+    loop.end_turn()
+    accounts.end_turn(clock.now)
+    loop.close()
+    assert [accounts.spent_s(name) for name in ("a", "b")] == pytest.approx([0.006, 0.002])
+
+
+def test_in_the_same_turn_nobody_is_charged_for_what_follows_from_nothing_of_his(clock):
+    """A turn may end several times."""
+    loop = EpollLoop(SimpleNamespace(monotonic=clock))
+    loop.accounts.brought(loop.accounts.of("a"), 300)
+    for _ in range(2):
+        chained(loop, clock, [], 1)
+        loop.end_turn()
+    loop.accounts.end_turn(clock.now)
+    loop.close()
+    assert loop.accounts.spent_s("a") == pytest.approx(0.001)
 
 
 def test_the_clusters_own_come_first(accounts, clock):

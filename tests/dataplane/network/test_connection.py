@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from dataplane.clock import SystemClock
-from dataplane.network.accounts import INTERNAL_BYTES
+from dataplane.network.accounts import INTERNAL_BYTES, OVERDRAWN_ALONE_S
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
-from dataplane.network.sending import MOST_AT_ONCE_BYTES
+from dataplane.network.sending import MOST_AT_ONCE_BYTES, Sender
 from dataplane.storage.files import FileSlice, SystemFiles
 
 
@@ -383,6 +383,24 @@ def test_what_is_called_soon_may_send(server):
         wait_until(lambda: one.protocols and one.protocols[0].frames)
         one.on_loop(lambda: one.loop.call_soon(lambda: one.protocols[0].connection.send([b"!"])))
         assert read_exactly(client, 1) == b"!"
+
+
+def test_what_is_put_off_since_its_account_has_overdrawn_leaves_in_a_later_turn(server, monkeypatch):
+    one, seen, real = server(echo), [], Sender.put_off
+    monkeypatch.setattr(Sender, "put_off", lambda sender: (seen.append(one.loop.turn_number), real(sender)))
+    with one.connect() as client:
+        client.sendall(framed(b"hello"))
+        assert read_exactly(client, 9) == framed(b"hello")  # the connection is there
+        connection = one.protocols[0].connection
+
+        def send():
+            one.loop.accounts.charge(connection.payer, 2 * OVERDRAWN_ALONE_S)
+            connection.send([b"!"])
+
+        one.on_loop(send)
+        assert read_exactly(client, 1) == b"!"
+        assert len(seen) == 1
+        assert one.loop.turn_number > seen[0]
 
 
 def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):

@@ -137,13 +137,13 @@ def test_while_frames_wait_little_is_held(server):
         clients = [ByHand(sock).shake_hands() for sock in (first, second)]
         clients[0].write(framed(b"x" * 100))
         clients[0].push()
-        wait_until(lambda: one.protocols[0].connection._account.waiting)
+        wait_until(lambda: one.protocols[0].connection.payer.waiting)
         clients[1].write(framed(b"x" * 60_000) * 100)
         second.settimeout(0.5)
         with pytest.raises(TimeoutError):
             clients[1].push()
         connection = one.protocols[1].connection
-        assert 0 < one.on_loop(lambda: connection._account.held_by(connection)) <= 3 * tls.RECORD_BYTES
+        assert 0 < one.on_loop(lambda: connection.payer.held_by(connection)) <= 3 * tls.RECORD_BYTES
 
 
 def test_a_large_answer_goes_to_a_slow_reader_whole(server):
@@ -284,7 +284,7 @@ def test_what_a_peer_does_not_take_is_held_once_and_a_little(server):
         wait_until(lambda: one.protocols and one.protocols[0].frames)
         connection = one.protocols[0].connection
         wait_until(lambda: one.on_loop(lambda: connection._waits_to_send and not connection._in_queue))
-        held, queued = one.on_loop(lambda: (connection._account.held_by(connection), connection.queued_bytes()))
+        held, queued = one.on_loop(lambda: (connection.payer.held_by(connection), connection.queued_bytes()))
         assert queued <= held <= queued + 2 * tls.CHUNK_BYTES
 
 
@@ -304,7 +304,7 @@ def test_old_versions_and_weak_ciphers_are_refused(server):
     with pytest.raises((ssl.SSLError, ConnectionResetError)):
         one.connect_securely(old)
     wait_until(lambda: all(protocol.closed_for for protocol in one.protocols))
-    assert one.protocols[0].connection._account.insecure == 2
+    assert one.protocols[0].connection.payer.insecure == 2
 
 
 def test_what_encryption_costs_is_the_accounts(server):

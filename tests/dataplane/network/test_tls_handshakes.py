@@ -47,7 +47,7 @@ def test_a_client_without_tls_is_closed_at_once_counted_and_said(server, first):
         client.sendall(first)
         assert is_ended(client)
     wait_until(lambda: one.protocols[0].closed_for == ["what came is not TLS"])
-    assert one.protocols[0].connection._account.insecure == 1
+    assert one.protocols[0].connection.payer.insecure == 1
     assert one.said[0].startswith("instance ins-tenant01: what came is not TLS from 127.0.0.1:")
 
 

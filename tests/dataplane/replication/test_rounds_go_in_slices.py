@@ -1,7 +1,10 @@
 """Periodic work looks at every partition, a millisecond's worth in each turn; files are written when something changed."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from uuid import UUID
+
+import pytest
 
 from dataplane.config import BrokerConfig, Settings
 from dataplane.replication.upkeep.housekeeping import Housekeeping
@@ -164,3 +167,67 @@ def test_checkpoints_are_written_when_something_has_changed():
     loop.turns()
     assert written[-1:] == [f"/d/{CHECKPOINTS[1]}"]
     assert b"t 7 1000\n" in files.read_file(f"/d/{CHECKPOINTS[1]}")
+
+
+def test_rounds_share_one_slice_a_turn():
+    """Two that were under way took two slices of each turn."""
+    loop, _, partitions, housekeeping = start()
+    seen = {"isr": [], "retention": []}
+    for name, found in seen.items():
+        housekeeping._in_slices(name, iter(partitions), found.append)
+    whose = []
+    while loop.soon:
+        assert len(loop.soon) == 1
+        before = {name: len(found) for name, found in seen.items()}
+        loop.soon.pop(0)()
+        whose.append([name for name, found in seen.items() if len(found) > before[name]])
+    assert whose[:4] == [["isr"], ["retention"], ["isr"], ["retention"]]
+    assert max(map(len, whose)) == 1
+    assert list(seen.values()) == [partitions, partitions]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_lines_are_joined_before_the_files_are_written_in_slices_of_their_own(monkeypatch, others):
+    monkeypatch.setattr("dataplane.storage.checkpoints.lines.LINES_IN_A_BLOCK", 8)
+    loop, files, partitions, housekeeping = start()
+    checkpoints = housekeeping._replicas.logs.checkpoints
+    assert len(list(checkpoints.stale())) > COUNT / 8
+    happened, real = [], checkpoints.write_noted
+    checkpoints.write_noted = lambda: (happened.append(list(checkpoints.stale())), real())
+    housekeeping._checkpoint_in_slices()
+    for _ in range(others):
+        housekeeping._in_slices("isr", iter(partitions), lambda _: None)
+    turns, left = 0, []
+    while loop.soon:
+        turns += 1
+        loop.soon.pop(0)()
+        left.append(len(list(checkpoints.stale())))
+    assert happened == [[]], "nothing is left to be joined when it is written, and it is written once"
+    assert max(before - after for before, after in pairwise(left)) <= 3
+    assert files.read_file(f"/d/{CHECKPOINTS[1]}").count(b"\n") == COUNT + 2
+
+
+def test_a_bug_in_what_follows_a_round_costs_no_other_its_turn(caplog):
+    loop, _, partitions, housekeeping = start()
+    seen, ends = [], []
+    housekeeping._in_slices("isr", iter(partitions[:3]), lambda _: None, lambda: 1 // 0)
+    housekeeping._in_slices("retention", iter(partitions), seen.append, lambda: ends.append(1))
+    loop.turns()
+    assert (seen, ends, housekeeping._under_way) == (partitions, [1], {})
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_round_that_follows_another_has_its_first_slice_in_the_next_turn():
+    loop, _, partitions, housekeeping = start()
+    seen = []
+    housekeeping._in_slices(
+        "isr",
+        iter(partitions[:1]),
+        lambda _: None,
+        lambda: housekeeping._in_slices("isr", iter(partitions), seen.append),
+    )
+    loop.soon.pop(0)()
+    assert "isr" in housekeeping._under_way
+    assert seen == []
+    loop.turns()
+    assert seen == partitions

@@ -77,6 +77,7 @@ class Client:
             acls=None,
             shadow=None,
             talkers=Talkers(),
+            ends=lambda _session: False,
         )
         self.session = Session(instance, "default", NAMES, "127.0.0.1", authenticated=True)
         self.shapes = ProduceFastPath(self)

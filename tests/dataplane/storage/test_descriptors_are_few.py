@@ -140,6 +140,35 @@ def test_one_that_was_opened_again_or_closed_while_others_were_written_is_not(tm
     assert records_in(logs[1]) == [(0, b"v"), (1, b"v")]
 
 
+def test_indexes_that_are_written_late_do_not_lie_beside_another_log_of_the_same_name(tmp_path):
+    """The first log was deleted while its indexes waited for a thread, and its topic was made again."""
+    background = ImmediateBackground()
+    logs, _ = many_logs(tmp_path, background, limit=2, count=3)
+    background.held = True
+    for log in logs:
+        append(log, b"v")
+    closing.abandon(logs[0])
+    for path in (tmp_path / "0").iterdir():
+        path.unlink()
+    again = open_log(SystemFiles(), background, directory=str(tmp_path / "0"))
+    background.release()
+    assert not has_index(tmp_path, 0)
+    for log in (again, *logs[1:]):
+        closing.close(log)
+
+
+def test_a_segment_of_a_log_that_has_gone_is_not_saved_whoever_opens_it_again(tmp_path):
+    background = ImmediateBackground()
+    logs, _ = many_logs(tmp_path, background, limit=2, count=3)
+    append(logs[0], b"v")
+    segment = logs[0].active
+    closing.abandon(logs[0])
+    assert segment.index_saver()() is False
+    assert not has_index(tmp_path, 0)
+    for log in logs[1:]:
+        closing.close(log)
+
+
 def test_a_name_is_made_durable_also_when_the_file_was_opened_again(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr("dataplane.storage.files._sync_directory", synced.append)

@@ -75,6 +75,19 @@ def test_what_was_packed_before_a_change_under_the_files_leaves_none(when):
     assert files.list("/") == ["data"]
 
 
+def test_files_that_go_while_they_are_written_end_with_the_one_under_way(tmp_path):
+    saves, slow = Saves(), Slow(tmp_path)
+    contents = [(name, b"1") for name in ("list", "index", "times")]
+    under_way = in_thread(saves.saver(contents, slow.write, lambda name: (tmp_path / name).unlink()))
+    assert slow.has_begun.wait(WAIT_S)
+    assert saves.drop(waits=False), "it is being written"
+    threading.Timer(0.05, slow.may_end.set).start()
+    assert not saves.drop()
+    under_way.join(WAIT_S)
+    assert list(tmp_path.iterdir()) == []
+    assert saves.saver(contents, slow.write, Path.unlink)() is False
+
+
 def test_a_log_that_is_closed_waits_for_the_indexes_that_are_being_written(tmp_path):
     """Otherwise both write the same file beside, and the log fails when one finds it gone."""
     files = SystemFiles()

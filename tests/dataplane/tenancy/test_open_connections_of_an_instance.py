@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dataplane.records.steps import run_through
 from dataplane.tenancy.access import NO_PERMIT
 from dataplane.tenancy.instance import Instance
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
@@ -71,7 +72,7 @@ def test_who_logged_in_as_a_user_that_is_gone_is_closed_and_nobody_else():
     instance = Instance(spec)
     alice, bob, anonymous = [connect(instance, user=user) for user in ("alice", "bob", None)]
     by_token = connect(instance, user="alice", issuer=HERE)  # whom the issuer calls so is no user of the instance
-    instance.apply(replace(spec, users=users("bob", "carol")))
+    run_through(instance.apply(replace(spec, users=users("bob", "carol"))))
     assert [each.is_open for each in (alice, bob, anonymous, by_token)] == [False, True, True, True]
 
 
@@ -81,11 +82,11 @@ def test_who_came_by_a_token_of_an_issuer_that_is_gone_or_wants_other_things_is_
     here, there = [connect(instance, user="carol", issuer=issuer) for issuer in (HERE, THERE)]
     bob, anonymous = [connect(instance, user=user) for user in ("bob", None)]
     key = TokenKey("one", ("RS256",), b"der")
-    instance.apply(replace(spec, token_issuers=TokenIssuerSet(2, (replace(HERE, keys=(key,)), THERE))))
+    run_through(instance.apply(replace(spec, token_issuers=TokenIssuerSet(2, (replace(HERE, keys=(key,)), THERE)))))
     assert all(each.is_open for each in (here, there, bob, anonymous))
-    instance.apply(replace(spec, token_issuers=TokenIssuerSet(3, (replace(HERE, scope="kafka"), THERE))))
+    run_through(instance.apply(replace(spec, token_issuers=TokenIssuerSet(3, (replace(HERE, scope="kafka"), THERE)))))
     assert [each.is_open for each in (here, there, bob, anonymous)] == [False, True, True, True]
-    instance.apply(replace(spec, token_issuers=TokenIssuerSet(4)))
+    run_through(instance.apply(replace(spec, token_issuers=TokenIssuerSet(4))))
     assert [each.is_open for each in (there, bob, anonymous)] == [False, True, True]
 
 
@@ -104,7 +105,7 @@ def test_who_came_by_a_token_of_an_issuer_that_is_gone_or_wants_other_things_is_
 def test_who_came_by_a_route_that_is_entered_in_another_way_now_is_closed_and_who_came_by_another_is_not(changes):
     instance = Instance(SPEC)
     default, public = connect(instance), connect(instance, route="public")
-    instance.apply(replace(SPEC, routes=(ROUTE, replace(PUBLIC, **changes))))
+    run_through(instance.apply(replace(SPEC, routes=(ROUTE, replace(PUBLIC, **changes)))))
     assert (default.is_open, public.is_open) == (True, False)
 
 
@@ -115,7 +116,7 @@ def test_a_book_of_acls_that_was_made_in_steps_is_not_made_again():
     first, second = (AclBook((ACL,), SPEC.authorizer) for _ in range(2))
     instance = Instance(WITH_ACLS, first)
     assert instance.book is instance.acls is first
-    instance.apply(WITH_ACLS, second)
+    run_through(instance.apply(WITH_ACLS, second))
     assert instance.book is instance.acls is second
 
 
@@ -125,10 +126,10 @@ def test_without_one_it_is_made_of_the_acls_of_the_spec():
 
     instance = Instance(WITH_ACLS)
     assert (reads(instance, "User:ann"), reads(instance, "User:bob")) == (True, False)
-    instance.apply(SPEC)
+    run_through(instance.apply(SPEC))
     assert reads(instance, "User:bob")
     assert instance.acls is None  # nobody need be asked
-    instance.apply(WITH_ACLS)
+    run_through(instance.apply(WITH_ACLS))
     assert not reads(instance, "User:bob")
     assert instance.acls is instance.book
 
@@ -244,16 +245,16 @@ def test_who_has_gone_is_not_closed_once_more():
     instance = Instance(SPEC)
     gone, there = connect(instance), connect(instance)
     instance.disconnected(gone)
-    instance.close_connections()
+    run_through(instance.close_connections())
     assert (gone.is_open, there.is_open) == (True, False)
 
 
 def test_a_route_that_is_closed_is_closed_until_another_spec_opens_it_and_its_instance_has_its_other_connections():
     instance = Instance(SPEC)
     default = connect(instance)
-    instance.close_route("public")  # of which there is no connection
+    run_through(instance.close_route("public"))  # of which there is no connection
     assert not instance.allows(NEAR, "public")
     assert instance.allows(NEAR, "default")
     assert default.is_open
-    instance.apply(SPEC)
+    run_through(instance.apply(SPEC))
     assert instance.allows(NEAR, "public")

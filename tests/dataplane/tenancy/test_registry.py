@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.doors import Create, Delete, Doors, SetData
-from dataplane.slices import Slices
+from dataplane.slices import STEPS_PER_SLICE, Slices
 from dataplane.tenancy.certificates import Certificates
 from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.registry import Registry
@@ -230,6 +230,174 @@ def test_a_stopped_instance_is_applied_but_not_served(world):
     world.start()
     assert not world.connect().opened
     assert world.applied()[INSTANCE].generation == 1
+
+
+def written(world, when=lambda: None):
+    """What is reported from now on; `when` is called each time before it is."""
+    said, session = [], world.session
+    real = session.set
+
+    def write(path, data, *more):
+        if path == f"/sluice/applied/{BROKER}":
+            when()
+            said.append(Applied.from_json(data).instances)
+        return real(path, data, *more)
+
+    session.set = write
+    return said
+
+
+@pytest.mark.parametrize("ends", ["whitelist", "stopped", "deleted"])
+def test_very_many_connections_are_closed_over_many_turns_and_what_is_applied_is_told_when_they_are(world, ends):
+    world.start()
+    world.write(spec_of(), new=True)
+    for number in range(300):
+        Peer(world.network.loop(f"10.9.{number // 100}.{number % 100 + 1}"), 9100)
+    world.network.run_for(1)
+    assert world.registry.connections() == 300
+    [instance] = world.registry.all()
+    closed, left = {}, []
+    for client in instance.connections:
+
+        def close(own=client.connection.close):
+            closed[world.loop.turn_number] = closed.get(world.loop.turn_number, 0) + 1
+            own()
+
+        client.close = close
+    said = written(world, lambda: left.append(300 - sum(closed.values())))
+    state = {"stopped": InstanceState.STOPPED, "deleted": InstanceState.DELETED}.get(ends, InstanceState.RUNNING)
+    told_before = len(world.changes)
+    world.write(spec_of(2, whitelist=(), state=state))
+    assert sum(closed.values()) == 300
+    assert max(closed.values()) <= 2 * STEPS_PER_SLICE
+    assert [applied.get(INSTANCE, AppliedInstance(2)).generation for applied in said] == [
+        1 if some else 2 for some in left
+    ]
+    assert left[-1] == 0
+    assert world.registry.connections() == 0
+    if ends == "deleted":
+        assert world.changes[told_before:] == [(INSTANCE, False)]
+        assert world.applied() == {}
+    else:
+        assert world.applied()[INSTANCE].generation == 2
+
+
+class Busy:
+    """A loop that comes to long work every five milliseconds only."""
+
+    def __init__(self, loop):
+        self._loop = loop
+
+    def __getattr__(self, name):
+        return getattr(self._loop, name)
+
+    def call_soon(self, callback):
+        self._loop.call_later(0.005, callback)
+
+
+LARGE, OTHER_INSTANCE = 1_500, "ins-ccccdddd"
+
+
+@pytest.fixture
+def closing_long(monkeypatch):
+    """Two instances, of which the first has so many connections that closing them takes more than a second."""
+    monkeypatch.setattr("dataplane.slices.STEPS_PER_SLICE", 4)
+    world = World()
+    world.slices._loop = Busy(world.loop)
+    world.start()
+    world.write(spec_of(), new=True)
+    world.write(spec_of(port=9200, instance=OTHER_INSTANCE), new=True)
+    for number in range(LARGE):
+        Peer(world.network.loop(f"10.9.{number // 250}.{number % 250 + 1}"), 9100)
+    world.network.run_for(1)
+    assert world.registry.connections() == LARGE
+    return world
+
+
+def test_what_others_changed_is_in_force_while_very_many_connections_of_an_instance_are_being_closed(closing_long):
+    """A tenant that narrows its whitelist again and again would keep everybody's users, ACLs and whitelists from being read."""
+    world = closing_long
+    inside, outside = [world.connect(9200, source) for source in ("10.1.0.1", "10.2.0.1")]
+    world.write(spec_of(2, whitelist=()))
+    world.write(spec_of(2, port=9200, whitelist=("10.1.0.0/16",), instance=OTHER_INSTANCE))
+    left = world.registry.connections()
+    assert left > LARGE / 5
+    assert (inside.gone is None, outside.gone is None) == (True, False)
+    assert not world.connect(9200, "10.2.0.2").opened or world.connect(9200, "10.2.0.2").gone is not None
+    assert world.applied()[OTHER_INSTANCE].generation == 2
+    assert world.applied()[INSTANCE].generation == 1
+    world.network.run_for(3)
+    assert world.registry.connections() == 1
+    assert world.applied()[INSTANCE].generation == 2
+
+
+def test_an_instance_that_goes_is_reported_as_it_was_and_known_to_others_until_its_connections_are_closed(closing_long):
+    world = closing_long
+    said, told_before = written(world), len(world.changes)
+    world.write(spec_of(2, state=InstanceState.DELETED))
+    assert world.registry.connections() > 0
+    assert world.registry.get(INSTANCE) is None
+    assert world.changes[told_before:] == []
+    assert [applied.get(INSTANCE) for applied in said] == [AppliedInstance(1)]
+    world.network.run_for(3)
+    assert world.changes[told_before:] == [(INSTANCE, False)]
+    assert [INSTANCE in applied for applied in said] == [True, False]
+
+
+def test_a_broker_that_stops_forgets_what_was_removed_without_waiting_for_its_connections(closing_long):
+    """What such an instance has used is told when it is forgotten."""
+    world = closing_long
+    world.write(spec_of(2, state=InstanceState.DELETED))
+    told_before = len(world.changes)
+    world.registry.let_go()
+    assert world.changes[told_before:] == [(INSTANCE, False)]
+    world.network.run_for(3)
+    assert world.changes[told_before:] == [(INSTANCE, False)]
+
+
+def test_connections_of_an_instance_that_was_made_again_end_with_the_one_before(closing_long):
+    """They have its key, and would reach its topics by the whitelist and the ACLs of before."""
+    world = closing_long
+    before = next(instance for instance in world.registry.all() if instance.spec.id == INSTANCE)
+    world.write(spec_of(2, state=InstanceState.DELETED))
+    told_before = len(world.changes)
+    world.write(spec_of(3))
+    assert world.changes[told_before:] == [(INSTANCE, False), (INSTANCE, True)]
+    assert len(before.connections) > LARGE / 10
+    assert all(before.ends(client.session) for client in before.connections)
+    late = world.connect(source="10.1.0.1")
+    world.network.run_for(3)
+    assert (len(before.connections), late.gone) == (0, None)
+    assert world.applied()[INSTANCE].generation == 3
+
+
+def test_connections_that_could_not_be_closed_are_a_problem_that_is_reported(world, monkeypatch):
+    world.write(spec_of(), new=True)
+    world.start()
+    world.connect()
+    with monkeypatch.context() as patched:
+        patched.setattr("dataplane.tenancy.instance.Instance.ends", lambda *_: 1 // 0)
+        world.write(spec_of(2, whitelist=()))
+    assert "not closed" in world.applied()[INSTANCE].problem
+    world.write(spec_of(3, whitelist=()))
+    assert world.applied()[INSTANCE] == AppliedInstance(3)
+    assert world.registry.connections() == 0
+
+
+def test_one_connection_that_could_not_be_closed_is_reported_and_an_instance_whose_it_was_goes_all_the_same(world):
+    world.write(spec_of(), new=True)
+    world.start()
+    peer = world.connect()
+    [client] = world.registry.get(INSTANCE).connections
+    client.close = lambda: 1 // 0
+    world.write(spec_of(2, whitelist=()))
+    assert "not closed" in world.applied()[INSTANCE].problem
+    client.connection.close()
+    world.network.run_for(0.1)
+    assert (peer.gone is not None, world.registry.connections()) == (True, 0)
+    world.write(spec_of(3, state=InstanceState.DELETED))
+    assert world.changes[-1] == (INSTANCE, False)
+    assert world.applied() == {}
 
 
 def test_an_older_generation_changes_nothing(world):

@@ -5,7 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dataplane.admission import Admission
+from dataplane.records.steps import run_through
 from dataplane.tenancy import whitelist
+from dataplane.tenancy.headcount import Total
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.whitelist import Whitelist
@@ -63,7 +66,7 @@ def test_who_is_not_in_the_whitelist_is_not_admitted_and_closed_when_it_shrinks(
     near, far = connect(instance, NEAR), connect(instance, FAR)
     assert instance.admits(NEAR, "default")
     assert instance.admits(FAR, "default")
-    instance.apply(spec_of(("10.0.0.0/8",)))
+    run_through(instance.apply(spec_of(("10.0.0.0/8",))))
     assert instance.admits(NEAR, "default")
     assert not instance.admits(FAR, "default")
     assert (near.is_open, far.is_open) == (True, False)
@@ -79,11 +82,15 @@ def test_who_came_by_a_token_may_go_on_while_its_issuer_is_trusted_by_the_same_r
     carol = client("carol", issuer)  # who is no user
     assert instance.still_lets_in(carol)
     key = TokenKey("one", ("RS256",), b"der")
-    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(2, (replace(issuer, keys=(key,)),))))
+    run_through(
+        instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(2, (replace(issuer, keys=(key,)),))))
+    )
     assert instance.still_lets_in(carol)
-    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(3, (replace(issuer, scope="kafka"),))))
+    run_through(
+        instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(3, (replace(issuer, scope="kafka"),))))
+    )
     assert not instance.still_lets_in(carol)
-    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(4)))
+    run_through(instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(4))))
     assert not instance.still_lets_in(carol)
 
 
@@ -93,13 +100,13 @@ def test_who_has_a_connection_may_go_on_while_his_address_route_and_user_are_let
     anonymous, alice = [client(user) for user in (None, "alice")]
     assert instance.still_lets_in(anonymous)
     assert instance.still_lets_in(alice)
-    instance.apply(replace(instance.spec, users=UserSet()))
+    run_through(instance.apply(replace(instance.spec, users=UserSet())))
     assert instance.still_lets_in(anonymous)
     assert not instance.still_lets_in(alice)
-    instance.apply(spec_of(whitelist=()))
+    run_through(instance.apply(spec_of(whitelist=())))
     assert not instance.still_lets_in(anonymous)
-    instance.apply(spec_of())
-    instance.close_route("default")
+    run_through(instance.apply(spec_of()))
+    run_through(instance.close_route("default"))
     assert not instance.still_lets_in(anonymous)
 
 
@@ -139,8 +146,60 @@ def test_an_address_is_forgotten_with_its_last_connection():
 def test_all_are_closed_in_the_end():
     instance = Instance(spec_of())
     connections = [connect(instance, peer) for peer in (NEAR, FAR)]
-    instance.close_connections()
+    run_through(instance.close_connections())
     assert not any(connection.is_open for connection in connections)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda instance: instance.apply(spec_of(("10.0.0.0/8",))),
+        lambda instance: instance.apply(replace(spec_of(), routes=())),
+        Instance.close_connections,
+        lambda instance: instance.close_route("default"),
+    ],
+)
+def test_very_many_connections_are_closed_one_at_a_time_and_nobody_gets_in_meanwhile(end):
+    """In one turn of the loop, ten thousand held up everybody for a quarter of a second."""
+    instance = Instance(spec_of())
+    near, far = [[connect(instance, peer) for _ in range(100)] for peer in (NEAR, FAR)]
+    steps = end(instance)
+    assert not instance.admits(FAR, "default")
+    closed = [sum(not connection.is_open for connection in (*near, *far)) for _ in steps]
+    assert closed[-1] in (100, 200)
+    assert max(after - before for before, after in zip([0, *closed], closed, strict=False)) == 1
+    assert not any(connection.is_open for connection in far)
+
+
+def test_one_that_connects_while_others_are_closed_stays():
+    instance = Instance(spec_of())
+    for _ in range(3):
+        connect(instance, FAR)
+    steps = instance.apply(spec_of(("10.0.0.0/8",)))
+    next(steps)
+    late = connect(instance, NEAR)
+    run_through(steps)
+    assert late.is_open
+
+
+def test_connections_of_all_instances_together_are_counted_as_they_come_and_go():
+    everywhere = Total()
+    one, other = [Instance(spec_of(), everywhere=everywhere) for _ in range(2)]
+    first, _ = connect(one, NEAR), connect(other, NEAR)
+    assert everywhere.connections == 2
+    one.disconnected(first)
+    one.disconnected(first)
+    assert everywhere.connections == 1
+
+
+def test_whether_a_broker_is_full_is_known_without_asking_each_instance():
+    """It is asked whenever somebody connects; of two thousand instances that took a fifth of a millisecond."""
+    settings = SimpleNamespace(max_connections=2)
+    registry = SimpleNamespace(connections=lambda: 2)
+    broker = SimpleNamespace(registry=registry, config=SimpleNamespace(settings=settings))
+    assert Admission(broker)._is_full()
+    settings.max_connections = 3
+    assert not Admission(broker)._is_full()
 
 
 def test_it_begins_without_limits_certificates_and_a_proposal():
@@ -167,17 +226,17 @@ def test_a_route_has_a_whitelist_of_its_own_beside_the_instances():
     instance = Instance(replace(two_routes(whitelist=("192.0.2.0/24", "10.0.0.0/8")), whitelist=("10.0.0.0/8",)))
     assert instance.admits(NEAR, "public")
     assert not instance.admits(FAR, "public")  # not in the instance's
-    instance.apply(two_routes(whitelist=("192.0.2.0/24",)))
+    run_through(instance.apply(two_routes(whitelist=("192.0.2.0/24",))))
     assert instance.admits(NEAR, "default")
     assert not instance.admits(NEAR, "public")
-    instance.apply(two_routes(whitelist=()))
+    run_through(instance.apply(two_routes(whitelist=())))
     assert not instance.admits(NEAR, "public")
 
 
 def test_a_routes_connections_are_closed_when_its_own_whitelist_shrinks_and_the_others_stay():
     instance = Instance(two_routes(whitelist=("0.0.0.0/0",)))
     kept, near, far = connect(instance, FAR), connect(instance, NEAR, "public"), connect(instance, FAR, "public")
-    instance.apply(two_routes(whitelist=("10.0.0.0/8",)))
+    run_through(instance.apply(two_routes(whitelist=("10.0.0.0/8",))))
     assert (kept.is_open, near.is_open, far.is_open) == (True, True, False)
 
 
@@ -205,13 +264,13 @@ def test_nobody_gets_in_by_a_route_that_is_gone_or_closed_or_of_an_instance_that
     instance = Instance(two_routes())
     assert not instance.admits(NEAR, "removed")
     client, other = connect(instance, NEAR, "public"), connect(instance, NEAR)
-    instance.close_route("public")
+    run_through(instance.close_route("public"))
     assert (client.is_open, other.is_open) == (False, True)
     assert not instance.admits(NEAR, "public")
     assert instance.admits(NEAR, "default")
-    instance.close_connections()
+    run_through(instance.close_connections())
     assert not instance.admits(NEAR, "default")
-    instance.apply(two_routes())
+    run_through(instance.apply(two_routes()))
     assert instance.admits(NEAR, "public")
 
 
@@ -219,7 +278,7 @@ def test_clients_of_one_route_are_never_told_the_addresses_of_another():
     instance = Instance(two_routes())
     assert instance.advertised("default", 1) == ADDRESS
     assert instance.advertised("public", 1) == ("198.51.100.7", 443)
-    instance.apply(replace(two_routes(), routes=(two_routes().routes[0], replace(PUBLIC, endpoints={}))))
+    run_through(instance.apply(replace(two_routes(), routes=(two_routes().routes[0], replace(PUBLIC, endpoints={})))))
     assert instance.advertised("public", 1) is None
 
 
@@ -262,14 +321,14 @@ def test_it_remembers_only_so_many(monkeypatch):
 def test_who_came_by_a_route_that_wants_another_security_now_is_closed():
     instance = Instance(spec_of())
     client = connect(instance, NEAR)
-    instance.apply(replace(spec_of(), generation=2))
+    run_through(instance.apply(replace(spec_of(), generation=2)))
     assert client.is_open
-    instance.apply(replace(spec_of(), routes=(replace(spec_of().routes[0], security="sasl_plaintext"),)))
+    run_through(instance.apply(replace(spec_of(), routes=(replace(spec_of().routes[0], security="sasl_plaintext"),))))
     assert not client.is_open
 
 
 def test_who_came_by_a_route_that_is_gone_is_closed():
     instance = Instance(spec_of())
     client = connect(instance, NEAR)
-    instance.apply(replace(spec_of(), routes=()))
+    run_through(instance.apply(replace(spec_of(), routes=())))
     assert not client.is_open
