@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
 MOST_OTHERS = 50
+PROPOSED = ("bandwidth_mib_per_s", "storage_gib")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
 
@@ -222,7 +224,7 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "maintenance_window": window,
     }
     first = {f"window_{name}": value for name, value in (window or {"hour_utc": 3, "length_hours": 2}).items()}
-    form = InstanceChangeForm(request.POST or None, initial={**now, **first})
+    form = InstanceChangeForm(request.POST or None, initial={**now, **first, **_proposed(request)})
     if request.method == "POST" and form.is_valid():
         changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
         if not changes:
@@ -248,6 +250,17 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+
+
+def _proposed(request: HttpRequest) -> dict[str, Any]:
+    """Sizes that the address proposes (`?bandwidth_mib_per_s=12`); what is no size is left out. Nothing is bought by looking."""
+    found: dict[str, Any] = {}
+    for name in PROPOSED:
+        with suppress(ValueError):
+            size = float(request.GET.get(name, ""))
+            if not validation.RULES[name](size):
+                found[name] = _plain(size)
+    return found
 
 
 def _change(
