@@ -117,14 +117,14 @@ def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> W
         raise MasterUnavailable("the flow master's answer is not legible") from error
 
 
-def loop_times(cluster: ClusterAddress, at: int) -> dict[int, dict[int, LoopWindow]]:
-    """How brokers' loops spent their time in the minute that began at this second, by broker. Raises MasterUnavailable.
+def loop_times(cluster: ClusterAddress, broker: int, at: int) -> dict[int, LoopWindow]:
+    """How a broker's loop spent its time in the minute that began at this second. Raises MasterUnavailable.
 
     Of a master of an earlier release, which does not know the question, as well.
     """
-    document = _ask(cluster, f"/v1/loop-times/{at}")
+    document = _ask(cluster, f"/v1/loop-times/{broker}/{at}")
     try:
-        return {int(broker): times_of(windows) for broker, windows in document["brokers"].items()}
+        return times_of(document["times"])
     except (KeyError, TypeError, ValueError, AttributeError, ContractError) as error:
         raise MasterUnavailable("the flow master's answer is not legible") from error
 

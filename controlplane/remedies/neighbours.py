@@ -1,6 +1,6 @@
 """Noisy neighbours: brokers' loop time by the minute, scores of what was slow meanwhile, and who the neighbours were.
 
-Once a minute each master is asked for the windows of ten seconds that its brokers told of the minute before (`LoopBook`). Of
+Once a minute each master is asked, broker by broker, for the windows of ten seconds that were told of the minute before. Of
 each instance and broker a row is kept for a day: the ten seconds in which its requests were slowest, and the time that the loop
 worked for it in the whole minute. The score is worked out then, from the rows of the hour before, of those alone that are slow
 enough to have one.
@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from controlplane.clusters import master
+from controlplane.clusters.selectors import broker_list
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
@@ -110,12 +111,12 @@ class Noise:
         percent = self.spell.others_percent
         if self.spell.worst.score.kind is Kind.FETCH:
             return (
-                f"On broker {broker} between {start} and {end} UTC fetches took {took} ms instead of {usual} ms; {percent} % of the "
-                "broker's time went to other instances."
+                f"On broker {broker} between {start} and {end} UTC fetches took {took} ms instead of {usual} ms; {percent} % of "
+                "the broker's time went to other instances."
             )
         return (
-            f"On broker {broker} between {start} and {end} UTC producing took {took} ms instead of {usual} ms; {percent} % of the "
-            "broker's time went to other instances."
+            f"On broker {broker} between {start} and {end} UTC producing took {took} ms instead of {usual} ms; {percent} % of "
+            "the broker's time went to other instances."
         )
 
 
@@ -140,7 +141,7 @@ def minutes_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
 
 def _taken(cluster: PhysicalCluster, at: int) -> int:
     try:
-        told = master.loop_times(cluster.address, at)
+        told = {row.broker_id: master.loop_times(cluster.address, row.broker_id, at) for row in broker_list(cluster)}
     except Unavailable as error:
         LOG.debug("nobody says how brokers of %s spent their time: %s", cluster, error)
         return 0
@@ -225,9 +226,10 @@ def noise_of(instance: Instance, start: datetime, end: datetime) -> list[Noise]:
     return [Noise(spell) for spell in _spells(_between(rows, start, end))]
 
 
-def noise_everywhere(*, start: datetime, end: datetime) -> list[Noise]:
-    """For operators: of all instances, with those that had most of the broker meanwhile."""
-    rows = list(_between(NeighbourMinute.objects.all(), start, end))
+def noise_everywhere(*, start: datetime, end: datetime, instance: Instance | None = None) -> list[Noise]:
+    """For operators: of all instances, or of one, with those that had most of the broker meanwhile."""
+    wanted = NeighbourMinute.objects.all() if instance is None else NeighbourMinute.objects.filter(instance=instance.id)
+    rows = list(_between(wanted, start, end))
     clusters = {(row.instance, row.broker, row.at): row.cluster for row in rows}
     found = _spells(rows)
     places = {

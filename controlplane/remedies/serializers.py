@@ -86,7 +86,7 @@ class NoiseSerializer(serializers.Serializer[Any]):
     """Minutes in a row in which an instance's requests were slow on a broker while others had part of it."""
 
     score = serializers.IntegerField(help_text="0 to 100: the highest of them. At most so much of it others are behind")
-    broker = serializers.IntegerField()
+    broker = serializers.IntegerField(source="spell.worst.broker")
     started_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField()
     requests = serializers.ChoiceField(source="spell.worst.score.kind", choices=["produce", "fetch"])

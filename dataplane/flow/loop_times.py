@@ -21,7 +21,7 @@ P99 = 0.99
 
 
 class LoopTimes:
-    """Of one broker. `worked_s`: what the loop has worked for an account since that was made; `now`: the monotonic clock, in s."""
+    """Of one broker. `worked_s`: what the loop has worked for an account since that was made; `now`: the monotonic clock."""
 
     def __init__(self, worked_s: Callable[[str], float], now: Callable[[], float]) -> None:
         self._worked_s, self._now = worked_s, now

@@ -28,10 +28,6 @@ class LoopBook:
         for old in sorted(told)[:-KEPT]:
             del told[old]
 
-    def windows(self, start: int, end: int) -> dict[int, dict[int, LoopWindow]]:
-        """By broker those that began in [start, end)."""
-        found = {
-            broker: {at: window for at, window in sorted(told.items()) if start <= at < end}
-            for broker, told in sorted(self._told.items())
-        }
-        return {broker: windows for broker, windows in found.items() if windows}
+    def windows(self, broker: int, start: int, end: int) -> dict[int, LoopWindow]:
+        """Of one broker those that began in [start, end)."""
+        return {at: window for at, window in sorted(self._told.get(broker, {}).items()) if start <= at < end}

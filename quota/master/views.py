@@ -29,10 +29,10 @@ this second. Null: it has not said so::
 
     {"learning": false, "until": {"1": 1740830410, "2": null}, "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text]}]}
 
-``/v1/loop-times/<at>`` has how brokers' loops spent their time in the windows of the minute that began at this second, as
-`contracts.loop_time` has it, for three minutes::
+``/v1/loop-times/<broker>/<at>`` has how a broker's loop spent its time in the windows of the minute that began at this second, as
+`contracts.loop_time` has it, for three minutes. Of all brokers together it would be more than a reader takes::
 
-    {"brokers": {"2": {"1740830400": [10003211, 7210000, {"ins-k3v9x2qa": [410000, 38000, 0]}]}}}
+    {"times": {"1740830400": [10003211, 7210000, {"ins-k3v9x2qa": [410000, 38000, 0]}]}}
 """
 
 from __future__ import annotations
@@ -133,10 +133,9 @@ def requests_document(ledger: Ledger, wanted: Collection[str], at: int, now: flo
     }
 
 
-def loop_times_document(ledger: Ledger, at: int) -> dict[str, Any]:
-    """How brokers' loops spent their time in the minute that began at this second; who told nothing of it is left out."""
-    windows = ledger.loop_times.windows(at, at + _MINUTE_S)
-    return {"brokers": {str(broker): documents_of(times) for broker, times in windows.items()}}
+def loop_times_document(ledger: Ledger, broker: int, at: int) -> dict[str, Any]:
+    """How a broker's loop spent its time in the minute that began at this second, as far as it has told."""
+    return {"times": documents_of(ledger.loop_times.windows(broker, at, at + _MINUTE_S))}
 
 
 def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:

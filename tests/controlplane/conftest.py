@@ -220,13 +220,10 @@ class FakeMaster:
         first = min((began for windows in self.windows.values() for began in windows), default=2**40)
         return master.Window({1: max(at + 20, first + 30)} if self.told is None else self.told, texts)
 
-    def loop_times(self, _cluster: ClusterAddress, at: int) -> dict[int, dict[int, LoopWindow]]:
+    def loop_times(self, _cluster: ClusterAddress, broker: int, at: int) -> dict[int, LoopWindow]:
         if self.loops is None:
             raise MasterUnavailable("no flow master is active")
-        return {
-            broker: {began: window for began, window in windows.items() if at <= began < at + 60}
-            for broker, windows in self.loops.items()
-        }
+        return {began: window for began, window in self.loops.get(broker, {}).items() if at <= began < at + 60}
 
     def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
         if http not in self.journals:

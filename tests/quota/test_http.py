@@ -400,9 +400,12 @@ def test_how_brokers_spent_a_minute_is_read_by_when_it_began(service):
     load = LoopLoad(1, "", 1, {}, {}, {}, {}, {}, {}, {1_740_830_410: window})
     service.report(replace(report(1, flow(300), sequence=2), loop=load))
     service.report(report(1, flow(300), sequence=3))
-    ((status, body), (_, other)) = ask(service, get("/v1/loop-times/1740830400"), get("/v1/loop-times/1740830460"))
+    ((status, body), (_, later), (_, other)) = ask(
+        service,
+        get("/v1/loop-times/1/1740830400"),
+        get("/v1/loop-times/1/1740830460"),
+        get("/v1/loop-times/2/1740830400"),
+    )
     assert status == 200
-    assert json.loads(body) == {
-        "brokers": {"1": {"1740830410": [10_000_000, 7_100_000, {INSTANCE: [400_000, 38_000, 0]}]}}
-    }
-    assert json.loads(other) == {"brokers": {}}
+    assert json.loads(body) == {"times": {"1740830410": [10_000_000, 7_100_000, {INSTANCE: [400_000, 38_000, 0]}]}}
+    assert json.loads(later) == json.loads(other) == {"times": {}}

@@ -311,3 +311,16 @@ def test_slow_requests_beside_busy_neighbours_are_told_with_a_score_and_no_name(
     assert "score 64 of 100" in text
     assert "fetches took 38 ms instead of 4 ms; 71 % of the broker's time went to other instances." in text
     assert "ins-l0udl0ud" not in text
+
+
+def test_operators_see_on_the_fleets_page_who_the_neighbours_were(at_staff, instance):
+    at = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 600
+    figures = {"produce_p99_us": 0, "fetch_p99_us": 38_000, "own_us": 1, "others_us": 7_100_000, "elapsed_us": 10_000_000}
+    for name, score in ((instance.id, 64), ("ins-l0udl0ud", 0)):
+        NeighbourMinute.objects.create(
+            cluster=instance.cluster_id, instance=name, broker=2, at=at, **figures,
+            minute_us=9_000_000, score=score, kind="fetch", usual_us=4_000,
+        )  # fmt: skip
+    text = text_of(at_staff.get(f"/fleet/instances/{instance.id}"))
+    assert "score 64 of 100" in text
+    assert "Who had most of the broker: ins-l0udl0ud 15 %" in text
