@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "controlplane.admission",
     "controlplane.metering",
     "controlplane.quotas",
+    "controlplane.remedies",
     "controlplane.health",
     "controlplane.history",
     "controlplane.alarms",
@@ -266,6 +267,9 @@ CELERY_BEAT_SCHEDULE = {
     "answer at the door": {"task": "accounts.door", "schedule": 2.0, "options": {"expires": 4}},
     "keep accounts up": {"task": "accounts.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "keep alarms up": {"task": "alarms.keep_up", "schedule": 600.0, "options": {"expires": 600}},
+    "ask who moves most": {"task": "remedies.witnesses_take", "schedule": 15.0, "options": {"expires": 15}},
+    "keep how brokers spent minutes": {"task": "remedies.minutes_take", "schedule": 30.0, "options": {"expires": 30}},
+    "purge who moved most": {"task": "remedies.purge", "schedule": 600.0, "options": {"expires": 600}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.
     "sample history": {"task": "history.sample", "schedule": 5.0, "options": {"expires": 10}},

@@ -36,6 +36,7 @@ from controlplane.organisations import api as organisations
 from controlplane.policies import api as policies
 from controlplane.quotas import api as quotas
 from controlplane.rebalancing import api as rebalancing
+from controlplane.remedies import api as remedies
 from controlplane.routes import api as routes
 from controlplane.schemas import api as schemas
 from controlplane.sso import api as sso
@@ -170,6 +171,10 @@ urlpatterns = [
     path(f"{RECEIVER}/messages", alarms.DeliveriesApi.as_view()),
     path(RECEIVER, alarms.ReceiverApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
+    path(f"{INSTANCE}/throttling-reasons", remedies.ThrottlingReasonsApi.as_view()),
+    path(f"{INSTANCE}/neighbours", remedies.NeighboursApi.as_view()),
+    path(f"{V1}/neighbours", remedies.EverybodysNeighboursApi.as_view()),
+    path(f"{INSTANCE}/leaders/spread", remedies.LeadersSpreadApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
     path(f"{INSTANCE}/quota-report", quotas.QuotaReportApi.as_view()),
     path(f"{V1}/quota-report", quotas.EverybodysQuotaReportApi.as_view()),

@@ -28,6 +28,7 @@ from dataplane.decoded import Decoded
 from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, TlsClient, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
+from dataplane.flow.loop_times import LoopTimes
 from dataplane.flow.master import MasterFollower
 from dataplane.flow.windows import RequestWindows
 from dataplane.groups.coordinator import GroupCoordinator
@@ -201,6 +202,7 @@ class Broker:
         )
         self.served = ServedInstances(self.registry, doors.loop)
         self.meter.instances.source = self.served
+        loop_times = LoopTimes(doors.loop.worked_s, doors.clock.monotonic)
         self.facts = FlowFacts(
             config.id,
             self.registry,
@@ -213,11 +215,13 @@ class Broker:
             refused_sessions=self.fetch_sessions.refused,
             failed_logins=self._failed_logins,
             refused_in_transactions=lambda: self.transactions.refusals + self.groups.refusals,
+            times=loop_times,
         )
         self.request_windows = RequestWindows(
             self.registry.all,
             doors.clock.now_ms,
             lambda name: self.agent.carried_bytes(name, doors.clock.monotonic()),
+            loop_times,
         )
         self.master = MasterFollower(
             doors,

@@ -235,6 +235,9 @@ RECEIVER_MESSAGES = Call("GET", f"{_RECEIVER}/messages")
 
 ALLOCATION = Call("GET", f"{_INSTANCE}/allocation")
 THROTTLING = Call("GET", f"{_INSTANCE}/throttling")
+NEIGHBOURS = Call("GET", f"{_INSTANCE}/neighbours")
+LEADERS_SPREAD = Call("POST", f"{_INSTANCE}/leaders/spread")
+THROTTLING_REASONS = Call("GET", f"{_INSTANCE}/throttling-reasons")
 GUARANTEE = Call("GET", f"{_INSTANCE}/guarantee")
 QUOTA_REPORT = Call("GET", f"{_INSTANCE}/quota-report")
 

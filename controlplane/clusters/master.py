@@ -30,12 +30,14 @@ from quota.contracts.addresses import checked_http
 from quota.contracts.identity import CONTROL_PLANE
 from quota.contracts.instance import ContractError
 from quota.contracts.internal_security import InternalSecurity
+from quota.contracts.loop_time import times_of
 from quota.tls.material import Material
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from quota.contracts.loop_time import LoopWindow
 
 TIMEOUT_S = 2.0
 MOST_BYTES = 4 * 2**20
@@ -112,6 +114,18 @@ def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> W
         until = {int(broker): int(moment or 0) for broker, moment in document["until"].items()}
         return Window(until, {item["instance"]: item["texts"] for item in items})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise MasterUnavailable("the flow master's answer is not legible") from error
+
+
+def loop_times(cluster: ClusterAddress, broker: int, at: int) -> dict[int, LoopWindow]:
+    """How a broker's loop spent its time in the minute that began at this second. Raises MasterUnavailable.
+
+    Of a master of an earlier release, which does not know the question, as well.
+    """
+    document = _ask(cluster, f"/v1/loop-times/{broker}/{at}")
+    try:
+        return times_of(document["times"])
+    except (KeyError, TypeError, ValueError, AttributeError, ContractError) as error:
         raise MasterUnavailable("the flow master's answer is not legible") from error
 
 

@@ -22,6 +22,7 @@ _ADVICE = {
     "cluster_unavailable": "Try again in a minute; your data is safe and running clients are not affected by this page.",
     "master_unavailable": "The figures come back by themselves; the limits you bought stay in force meanwhile.",
     "allocation_unknown": "The first figures appear a few seconds after the instance has started.",
+    "nothing_to_spread": "More replicas of a topic in sync, or keys that spread over its partitions, would help.",
     "limit_reached": "Free some by deleting topics, or give the instance more partitions in its settings.",
     "capacity_exhausted": "Ask the operators of this service for more room.",
     "cluster_full": "Ask the operators of this service for more room.",

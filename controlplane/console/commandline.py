@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_new": ("instance create --bandwidth 5 --storage 10 --partitions 60 --cidr 10.0.0.0/8 my-instance",),
     "instance": ("instance show", _I),
     "instance_quota": ("quota allocation", _I),
+    "leaders_spread": ("quota spread", _I),
     "instance_quota_report": ("quota report", _I),
     "throttle_rule_new": ("rule create --produce 1 --topic my-topic", _I, "=topic"),
     "throttle_rule": ("rule show", _I, "rule_id"),

@@ -63,6 +63,9 @@ SPOKEN = (
     "controlplane/fleet/measures.py",
     "controlplane/fleet/selectors.py",
     "controlplane/quotas/figures.py",
+    "controlplane/remedies/leaders.py",
+    "controlplane/remedies/neighbours.py",
+    "controlplane/remedies/who.py",
     "controlplane/topic_insights/hints.py",
     "controlplane/topics/batches.py",
     "dataplane/cluster/setting_docs.py",
@@ -107,6 +110,7 @@ REFUSING = (
     ),
     *(
         "rebalancing",
+        "remedies",
         "routes",
         "schemas",
         "sso",

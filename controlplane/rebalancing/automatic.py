@@ -125,8 +125,7 @@ def _look_after(cluster: PhysicalCluster, clock: Clock) -> None:
         if len(rows) == 1 and rows[0].cause and rows[0].state == RebalanceState.PROPOSED:
             _go_on(rows[0], rule, clock)
         return
-    known = set(Broker.objects.filter(cluster=cluster).values_list("broker_id", flat=True))
-    aside = aside_of(_history(cluster), known)
+    aside = set_aside(cluster)
     document = _load(cluster, clock.now())
     if document is None or not is_calm(document):
         return  # not known, or not to be judged now: what has lasted until now may go on
@@ -188,6 +187,12 @@ def _proposed(rule: BalanceRule, found: Found, aside: Aside, clock: Clock) -> Re
         at_once=rule.at_once,
         clock=clock,
     )
+
+
+def set_aside(cluster: PhysicalCluster) -> Aside:
+    """Brokers that operators have drained, cordoned or demoted, as it stands now."""
+    known = set(Broker.objects.filter(cluster=cluster).values_list("broker_id", flat=True))
+    return aside_of(_history(cluster), known)
 
 
 def _load(cluster: PhysicalCluster, now: datetime) -> Mapping[str, Any] | None:

@@ -2,5 +2,6 @@
 
 facts    what only the broker knows of an instance when a report is due
 windows  requests of instances, ten seconds at a time
+loop_times what the loop worked for each instance in these ten seconds
 master   the line to the active master; feeds `quota.agent`
 """

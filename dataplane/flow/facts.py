@@ -14,6 +14,7 @@ from quota.contracts.rows import Row, Unit
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.doors import Loop
+    from dataplane.flow.loop_times import LoopTimes
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
@@ -44,11 +45,13 @@ class FlowFacts:
         refused_sessions: Counts,
         failed_logins: Counts,
         refused_in_transactions: Counts,
+        times: LoopTimes | None = None,
     ) -> None:
         self._broker = broker
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
         self._loop, self._transactions = loop, transactions
         self._forgotten_producers, self._refused_sessions = forgotten_producers, refused_sessions
+        self._times = times
         self._failed_logins, self._refused_in_transactions = failed_logins, refused_in_transactions
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
@@ -94,6 +97,7 @@ class FlowFacts:
             self._by_instance(self._refused_sessions()),
             self._by_instance(self._failed_logins()),
             self._by_instance(self._refused_in_transactions()),
+            {} if self._times is None else self._times.take(),
         )
 
     def _by_instance(self, counts: dict[str, int]) -> dict[str, int]:

@@ -25,6 +25,7 @@ from quota.contracts.requests import MOST_TEXT, WINDOW_S, RequestCounts, Told
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from dataplane.flow.loop_times import LoopTimes
     from dataplane.tenancy.instance import Instance
     from quota.steps import Steps
 
@@ -39,15 +40,20 @@ _MS = 1000
 
 
 class RequestWindows:
-    """Of one broker. `now_ms` is the wall's clock; `carried`: what has flowed of an instance, by its id; None: not counted."""
+    """Of one broker. `now_ms` is the wall's clock; `carried`: what has flowed of an instance, by its id; None: not counted.
+
+    `times` hears what is taken of each instance, also of those at rest.
+    """
 
     def __init__(
         self,
         instances: Callable[[], Iterable[Instance]],
         now_ms: Callable[[], int],
         carried: Callable[[str], Carried] | None = None,
+        times: LoopTimes | None = None,
     ) -> None:
         self._instances, self._now_ms, self._carried = instances, now_ms, carried
+        self._times = times
         self._told_of: dict[str, Carried] = {}  # the sums up to which windows have told
         self._begins = self._present()
         self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
@@ -87,6 +93,8 @@ class RequestWindows:
         for instance in instances:
             name = instance.spec.id
             counts = self._with_carried(name, instance.figures.take())
+            if self._times is not None:
+                self._times.note(name, instance.names.key, counts)
             if counts is not None:
                 text = counts.to_text()
                 if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
@@ -97,6 +105,8 @@ class RequestWindows:
             if taken == _TAKEN_PER_STEP or looked_at == _LOOKED_AT_PER_STEP:
                 taken = looked_at = 0
                 yield
+        if self._times is not None:
+            self._times.close(begins, {instance.names.key for instance in instances})
 
     def _with_carried(self, name: str, counts: RequestCounts | None) -> RequestCounts | None:
         """With the bytes since it was asked last. What was refused after it was paid for makes a sum smaller for a moment."""

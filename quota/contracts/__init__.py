@@ -11,6 +11,7 @@ applied                what a broker has made of specifications
 mastership             which master is active
 report grant rows      what a broker tells the master, and is answered; what both are about, and in which unit
 requests               what became of an instance's requests in ten seconds
+loop_time              how a broker's loop spent these
 throttled elastic      an interval in which an instance had to wait; what it carried above what was bought
 refused                why a connection to an instance was refused
 usage audit sizes      a usage record; a record of the audit; sizes in sentences

@@ -26,7 +26,8 @@ most of it ("": the cluster itself), and by instance, since the broker's boot: c
 instance held too much memory, requests that were larger than may come, idempotent producers that were forgotten because
 the instance has too many (`forgotten_producers`), fetches that found no place for a session (`refused_sessions`), logins
 that failed (`failed_logins`; "": at the internal listener), and requests of transactions that found no room for what they bring
-(`refused_in_transactions`). Older brokers leave out what they do not know.
+(`refused_in_transactions`). `times` is what the loop worked for each in the last window of ten seconds, where one has ended
+(`quota.contracts.loop_time`). Older brokers leave out what they do not know.
 
 `transactions` counts what the broker coordinates: ``{"ins-k3v9x2qa": [3, 40]}`` are transactions that are open, or are being
 ended, and transactional ids. A report that names everything names all instances that have some, a partial one those whose
@@ -55,11 +56,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
 from quota.contracts.instance import ContractError
+from quota.contracts.loop_time import LoopTimes, times_of
+from quota.contracts.loop_time import documents_of as loop_documents_of
 from quota.contracts.requests import Windows, documents_of, windows_of
 from quota.steps import ROWS_PER_STEP, Steps, run_through
 
@@ -137,6 +141,13 @@ class LoopLoad(NamedTuple):
     refused_sessions: Mapping[str, int]  # fetches that found no place for one
     failed_logins: Mapping[str, int]  # "": at the internal listener
     refused_in_transactions: Mapping[str, int]  # requests that found no room for an id, for partitions, or for offsets
+    times: LoopTimes = MappingProxyType({})  # by window
+
+    def to_document(self) -> dict[str, Any]:
+        """As a report has it."""
+        document = self._asdict()
+        times: LoopTimes = document.pop("times")
+        return document | {"times": loop_documents_of(times)} if times else document
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LoopLoad:
@@ -151,6 +162,7 @@ class LoopLoad(NamedTuple):
             _counts(document, "refused_sessions"),
             _counts(document, "failed_logins"),
             _counts(document, "refused_in_transactions"),
+            times_of(document.get("times", {})),
         )
 
 
@@ -203,7 +215,7 @@ class FlowReport:
         if self.members:
             document["members"] = self.members
         if self.loop is not None:
-            document["loop"] = self.loop._asdict()
+            document["loop"] = self.loop.to_document()
         if self.trouble:
             document["trouble"] = self.trouble
         if self.transactions:

@@ -10,6 +10,7 @@ acls                   who may do what by an instance's ACLs, and by which of th
 acl_filters            which ACLs are listed or deleted
 elastic                what is carried above what was bought, and billed
 windows                what brokers said of requests lately, added up over them
+loop_book              how their loops spent their time lately
 recorder over explain  who had to wait, how far above a limit, and why, in a sentence
 explain_access         may somebody do something, and which rule says so
 subject                whose a certificate is, as a text

@@ -34,6 +34,7 @@ from quota.contracts.report import Absent, FlowReport, InstanceReport, LoopLoad,
 from quota.core.allocate import allocate, divide
 from quota.core.fence import Fences
 from quota.core.limited import Limited, learn_row, limited_rows
+from quota.core.loop_book import LoopBook
 from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
 from quota.core.spread import Cells, Row, Spread
 from quota.core.transactions import NONE, TransactionCounts
@@ -85,6 +86,7 @@ class Ledger:
         self._fences = Fences()
         self._transactions = TransactionCounts()
         self.windows = RequestBook()  # of requests
+        self.loop_times = LoopBook()
         self._change = 0  # the number of those that come now
         self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
@@ -120,6 +122,8 @@ class Ledger:
         heard.requests_until = report.requests_until
         if report.requests:
             self.windows.take(broker, report.requests)
+        if report.loop is not None and report.loop.times:
+            self.loop_times.take(broker, report.loop.times)
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:

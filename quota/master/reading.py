@@ -6,8 +6,8 @@ Who does not prove it is told so after a while, and counted.
 
 ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
 ``/v1/instances/<id>,<id>/requests/<at>``, ``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``,
-``/v1/elastic/<position>``, ``/metrics``. A standby answers 503 with the active master's address, except for ``/metrics`` and the
-two journals, which are its own.
+``/v1/elastic/<position>``, ``/v1/loop-times/<broker>/<at>``, ``/metrics``. A standby answers 503 with the active master's
+address, except for ``/metrics`` and the two journals, which are its own.
 
 Asked for one instance that it does not know, the master looks into ZooKeeper before it says that there is none: whoever has
 just made it asks before the change arrives here. Where ZooKeeper does not answer, neither does it: 503, try again.
@@ -34,6 +34,7 @@ from quota.master.views import (
     allocations_document,
     brokers_document,
     instances_document,
+    loop_times_document,
     metrics_text,
     requests_document,
 )
@@ -41,6 +42,7 @@ from quota.master.zookeeper import ZooKeeperLost
 
 _ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
 _ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
+_LOOP_TIMES = re.compile(r"/v1/loop-times/([0-9]{1,10})/([0-9]{1,12})")
 _REQUESTS = re.compile(r"/v1/instances/([^/]+)/requests/([0-9]{1,12})")
 _SOME = re.compile(r"/v1/instances/([^/]+)")
 _THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
@@ -146,6 +148,8 @@ class HttpServer:
             return await self._allocation(match[1])
         if match := _REQUESTS.fullmatch(path):
             return json_response(requests_document(ledger, match[1].split(","), int(match[2]), now))
+        if match := _LOOP_TIMES.fullmatch(path):
+            return json_response(loop_times_document(ledger, int(match[1]), int(match[2])))
         if match := _ALLOCATIONS.fullmatch(path):
             return json_response(allocations_document(ledger, match[1].split(","), now))
         return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")

@@ -28,6 +28,11 @@ kept. ``"until"`` has by broker, of those that are registered, of which windows 
 this second. Null: it has not said so::
 
     {"learning": false, "until": {"1": 1740830410, "2": null}, "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text]}]}
+
+``/v1/loop-times/<broker>/<at>`` has how a broker's loop spent its time in the windows of the minute that began at this second, as
+`contracts.loop_time` has it, for three minutes. Of all brokers together it would be more than a reader takes::
+
+    {"times": {"1740830400": [10003211, 7210000, {"ins-k3v9x2qa": [410000, 38000, 0]}]}}
 """
 
 from __future__ import annotations
@@ -35,11 +40,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from quota.contracts.loop_time import documents_of
 from quota.contracts.report import DIRECTIONS
 from quota.contracts.rows import LOOP_MS, Row, Unit
 from quota.core.explain import explain
 from quota.core.ledger import Ledger
 from quota.core.model import Allocation, Branch, Share
+
+_MINUTE_S = 60
 
 
 def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
@@ -123,6 +131,11 @@ def requests_document(ledger: Ledger, wanted: Collection[str], at: int, now: flo
         "until": {str(broker): until for broker, until in ledger.requests_until().items()},
         "instances": [{"instance": instance, "texts": some} for instance, some in texts if some],
     }
+
+
+def loop_times_document(ledger: Ledger, broker: int, at: int) -> dict[str, Any]:
+    """How a broker's loop spent its time in the minute that began at this second, as far as it has told."""
+    return {"times": documents_of(ledger.loop_times.windows(broker, at, at + _MINUTE_S))}
 
 
 def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def tenants(console: Console) -> dict[str, str]:
         "route-removal": f"{one}/routes/default/removal",
         "instance-quota": f"{one}/quota",
         "instance-quota-quiet": f"{org}/instances/{console.instances['clickstream']}/quota",
+        "instance-leaders-spread": f"{one}/leaders/spread",
         "instance-quota-report": f"{one}/quota-report",
         "instance-quota-report-empty": f"{org}/instances/{console.instances['clickstream']}/quota-report",
         "throttle-rule-new": f"{one}/new-throttle-rule",

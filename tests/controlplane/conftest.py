@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.models import User
     from controlplane.clusters.address import ClusterAddress
     from controlplane.instances.models import Instance
+    from quota.contracts.loop_time import LoopWindow
 
 CLUSTER_SECRET = "of the cluster"
 CONSOLE_URL = "https://sluice.example.com"
@@ -201,6 +202,7 @@ class FakeMaster:
         self.broker_rows: list[dict[str, Any]] = []
         self.windows: dict[str, dict[int, str]] | None = None  # of requests, by instance and beginning; None: away
         self.told: dict[int, int] | None = None  # as `master.Window.until`; None: all from the first window on
+        self.loops: dict[int, dict[int, LoopWindow]] | None = None  # by broker and beginning; None: away
         self.journals: dict[str, list[dict[str, Any]]] = {}  # lines, by the master's address
         self.asked = 0
 
@@ -227,6 +229,11 @@ class FakeMaster:
         first = min((began for windows in self.windows.values() for began in windows), default=2**40)
         return master.Window({1: max(at + 20, first + 30)} if self.told is None else self.told, texts)
 
+    def loop_times(self, _cluster: ClusterAddress, broker: int, at: int) -> dict[int, LoopWindow]:
+        if self.loops is None:
+            raise MasterUnavailable("no flow master is active")
+        return {began: window for began, window in self.loops.get(broker, {}).items() if at <= began < at + 60}
+
     def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
         if http not in self.journals:
             raise MasterUnavailable("the flow master does not answer")
@@ -242,7 +249,7 @@ class FakeMaster:
 @pytest.fixture(autouse=True)
 def flow_master(monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
     fake = FakeMaster()
-    for name in ("allocation", "allocations", "requests", "short", "brokers", "throttled"):
+    for name in ("allocation", "allocations", "loop_times", "requests", "short", "brokers", "throttled"):
         monkeypatch.setattr(master, name, getattr(fake, name))
     return fake
 

@@ -38,6 +38,7 @@ WHOLE_ONLY = {
     "metering",
     "jobs",
     "quota-report",
+    "neighbours",
 }
 """First words of addresses where a key with limits never comes: keys, who signs people in, and what operators do."""
 

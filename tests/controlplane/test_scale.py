@@ -116,6 +116,7 @@ OF_OPERATORS = {
     "metering/waivers",
     "metering/brokers",
     "quota-report",
+    "neighbours",
     "jobs",
     "jobs/<str:job>/runs",
     "capacity",

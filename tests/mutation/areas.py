@@ -159,6 +159,13 @@ AREAS = {
         tuple(f"controlplane/policies/{name}.py" for name in ("planning", "rules")),
         tuple(f"tests/controlplane/policies/test_{name}.py" for name in ("planning", "rules")),
     ),
+    "remedies": Area(
+        tuple(f"controlplane/remedies/{name}.py" for name in ("merging", "proposals", "scores", "spreading", "who")),
+        (
+            "tests/controlplane/console/test_reasons.py",
+            *(f"tests/controlplane/remedies/test_{name}.py" for name in ("proposals", "scores", "spreading", "who")),
+        ),
+    ),
     "jobs": Area(
         tuple(f"controlplane/metering/pipeline/{name}.py" for name in ("quota_days", "schedule")),
         tuple(f"tests/controlplane/metering/test_{name}.py" for name in ("quota_days", "schedule")),

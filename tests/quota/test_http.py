@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from quota.contracts.identity import CONTROL_PLANE, METERING, MONITORING, OPERATOR, Keys, broker, master
+from quota.contracts.loop_time import LoopUse, LoopWindow
 from quota.contracts.mastership import Mastership
 from quota.contracts.report import InstanceReport, LoopLoad
 from quota.contracts.rows import Row, Unit
@@ -392,3 +393,19 @@ def test_refusals_are_counted_and_come_late(service, monkeypatch):
     *_, (_, text) = ask(service, get("/v1/brokers", ""), get("/v1/brokers", ""), get("/metrics"))
     assert b"sluice_master_refused_total 2\n" in text
     assert time.monotonic() - began >= 0.1
+
+
+def test_how_brokers_spent_a_minute_is_read_by_when_it_began(service):
+    window = LoopWindow(10_000_000, 7_100_000, {INSTANCE: LoopUse(400_000, 38_000, 0)})
+    load = LoopLoad(1, "", 1, {}, {}, {}, {}, {}, {}, {1_740_830_410: window})
+    service.report(replace(report(1, flow(300), sequence=2), loop=load))
+    service.report(report(1, flow(300), sequence=3))
+    ((status, body), (_, later), (_, other)) = ask(
+        service,
+        get("/v1/loop-times/1/1740830400"),
+        get("/v1/loop-times/1/1740830460"),
+        get("/v1/loop-times/2/1740830400"),
+    )
+    assert status == 200
+    assert json.loads(body) == {"times": {"1740830410": [10_000_000, 7_100_000, {INSTANCE: [400_000, 38_000, 0]}]}}
+    assert json.loads(later) == json.loads(other) == {"times": {}}

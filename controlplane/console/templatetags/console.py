@@ -465,6 +465,7 @@ OPERATIONS = {
     "route.update": "Change a route",
     "route.delete": "Remove a route",
     "topics.configure": "Change several topics",
+    "leaders.spread": "Spread leaders",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -34,6 +35,7 @@ from controlplane.metering import selectors as metering
 from controlplane.metering.elastic import journals_unread
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, allocations_get, brokers_get, flows_get, journals_with_problems
+from controlplane.remedies.neighbours import noise_everywhere
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 ALLOCATIONS = 10
 """Instances on a page of allocations: each has two directions, and each of these its brokers."""
 MOST_TAXES = 50
+NOISE, MOST_NOISE = timedelta(days=1), 8
 
 
 @require_safe
@@ -152,6 +155,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     document = figures.documents.get(found.id, {})
     flow = flow_of(found, document)
     ports = ports_of(found.id)
+    now = SYSTEM_CLOCK.now()
     context = {
         "instance": found,
         "health": health_get([found], figures=figures).get(found.id),
@@ -161,6 +165,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "bootstrap": bootstrap_of(routes_wanted(found.id), ports),
         "limits": limits_shown(found, ports),
         "transactions": transactions_of(document),
+        "noise": noise_everywhere(start=now - NOISE, end=now, instance=found)[:MOST_NOISE],
     }
     return render(request, "console/fleet_instance.html", context)
 

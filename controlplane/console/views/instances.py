@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
 MOST_OTHERS = 50
+PROPOSED = ("bandwidth_mib_per_s", "storage_gib")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
 
@@ -233,7 +235,7 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "maintenance_window": window,
     }
     first = {f"window_{name}": value for name, value in (window or {"hour_utc": 3, "length_hours": 2}).items()}
-    form = InstanceChangeForm(request.POST or None, initial={**now, **first})
+    form = InstanceChangeForm(request.POST or None, initial={**now, **first, **_proposed(request)})
     if request.method == "POST" and form.is_valid():
         shown = _shown(request, now)
         changes = {name: form.cleaned_data[name] for name in now if _text(form.cleaned_data[name]) != shown[name]}
@@ -278,6 +280,17 @@ def _shown(request: HttpRequest, now: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return json.dumps(_plain(value), sort_keys=True, default=str)
+
+
+def _proposed(request: HttpRequest) -> dict[str, Any]:
+    """Sizes that the address proposes (`?bandwidth_mib_per_s=12`); what is no size is left out. Nothing is bought by looking."""
+    found: dict[str, Any] = {}
+    for name in PROPOSED:
+        with suppress(ValueError):
+            size = float(request.GET.get(name, ""))
+            if not validation.RULES[name](size):
+                found[name] = _plain(size)
+    return found
 
 
 def _change(

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from controlplane.console.flow import broker_time_of, directions, flow_of, transactions_of
 from controlplane.console.page import tenant_page
 from controlplane.console.rules import whom
-from controlplane.console.waits import day_began, waited_days, whys
+from controlplane.console.waits import day_began, waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Unavailable
 from controlplane.health.selectors import health_get
@@ -18,6 +18,9 @@ from controlplane.instances.selectors import instance_get
 from controlplane.quotas import history
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of
+from controlplane.remedies.merging import whys
+from controlplane.remedies.neighbours import noise_of
+from controlplane.remedies.reasons import reasons_of
 from controlplane.throttle_rules.selectors import throttle_rule_list
 
 if TYPE_CHECKING:
@@ -39,13 +42,16 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     began = day_began(now)
     waited_ms = history.throttled_by_hour(instance=instance, start=began, end=now)
     intervals = history.latest(instance=instance, start=began, end=now, limit=INTERVALS)
+    rules = _rules(caller, instance)
+    named = [rule for rule, _ in rules["rules"]] if "rules" in rules else None
     context = {
         **_now(instance),
-        **_rules(caller, instance),
+        **rules,
         "tab": "quota",
         "days": waited_days(waited_ms, now),
-        "reasons": whys(intervals)[:REASONS],
+        "reasons": reasons_of(instance, whys(intervals)[:REASONS], named, now=now),
         "read": INTERVALS if len(intervals) == INTERVALS else None,  # there may be more
+        "noise": noise_of(instance, began, now)[:REASONS],
         "guarantee": history.guarantee_days(instance=instance, now=now),
     }
     return render(request, "console/instance_quota.html", context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,10 @@ from controlplane.console.views import quota
 from controlplane.console.waits import waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import BandwidthUsedUp
+from controlplane.kafka.connection_bytes import TalkerRow
 from controlplane.quotas.models import QuotaDay
+from controlplane.remedies import witnesses
+from controlplane.remedies.models import NeighbourMinute
 from controlplane.throttle_rules.services import throttle_rule_create
 from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
 
@@ -237,3 +241,92 @@ def test_the_report_begins_with_the_newest_days_and_leads_to_all(at_alice, insta
     page = at_alice.get(f"instances/{instance.id}/quota-report?days=30")
     assert [text_of(page).count(f" {day} ") for day in days] == [2] * 12
     assert "All 30 days" not in text_of(page)
+
+
+def test_a_reason_names_client_and_topic_and_offers_a_size_with_its_price(
+    at_alice, instance, record, ago, admin  # noqa: F811
+):  # fmt: skip
+    key = instance.id.removeprefix("ins-")
+    row = TalkerRow("orders-loader", "10.0.0.5", f"{key}.orders", 60_000, 60 * 9 * MIB, 0)
+    admin.connections.say(instance.id, 2, talkers=(row,))
+    full = interval(instance.id, start=ago(1), limit=3 * MIB)
+    record(replace(full, limit=8 * MIB, moment=full.moment._replace(brokers=[
+        each._replace(flow=4 * MIB) for each in full.moment.brokers
+    ])))  # fmt: skip
+    assert witnesses.witnesses_take() == 1
+    page = at_alice.get(f"instances/{instance.id}/quota")
+    text = text_of(page)
+    assert (
+        "Client orders-loader (10.0.0.5) wrote 9.00 of 9.00 MiB/s that were written on broker 2, into orders." in text
+    )
+    assert "More bandwidth would have helped: change the limits" in text
+    assert "12 MiB/s costs the same, CNY 1 160.70 a month." in text.replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert f'instances/{instance.id}/settings?bandwidth_mib_per_s=12"' in page.content.decode()
+
+
+def test_a_client_id_that_is_markup_stays_text(at_alice, instance, record, ago, admin):  # noqa: F811
+    key = instance.id.removeprefix("ins-")
+    row = TalkerRow("<script>x</script>", "10.0.0.5", f"{key}.orders", 60_000, 60 * MIB, 0)
+    admin.connections.say(instance.id, 2, talkers=(row,))
+    record(interval(instance.id, start=ago(1)))
+    witnesses.witnesses_take()
+    page = at_alice.get(f"instances/{instance.id}/quota").content.decode()
+    assert "&lt;script&gt;x" in page
+    assert "<script>x" not in page
+
+
+def test_the_link_fills_the_form_and_buys_nothing(at_alice, instance):
+    page = at_alice.get(f"instances/{instance.id}/settings?bandwidth_mib_per_s=40&storage_gib=nan&partitions=7").content
+    form = page.decode()
+    assert re.search(r'name="bandwidth_mib_per_s"[^>]*value="40"|value="40"[^>]*name="bandwidth_mib_per_s"', form)
+    assert re.search(r'name="storage_gib"[^>]*value="10"|value="10"[^>]*name="storage_gib"', form)
+    assert re.search(r'name="partitions"[^>]*value="60"|value="60"[^>]*name="partitions"', form)
+    assert "Now: CNY" in text_of(at_alice.get(f"instances/{instance.id}/settings?bandwidth_mib_per_s=40"))
+    instance.refresh_from_db()
+    assert instance.bandwidth_mib_per_s == 5
+
+
+def test_what_leaders_are_behind_offers_to_spread_them_to_whoever_may(at_alice, at_viewer, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30)))
+    assert "Spread the leaders…" in text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "Spread the leaders…" not in text_of(at_viewer.get(f"instances/{instance.id}/quota"))
+
+
+def test_slow_requests_beside_busy_neighbours_are_told_with_a_score_and_no_name(at_alice, instance):
+    at = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 600
+    figures = {
+        "produce_p99_us": 0,
+        "fetch_p99_us": 38_000,
+        "own_us": 1,
+        "others_us": 7_100_000,
+        "elapsed_us": 10_000_000,
+    }
+    rows = [(instance.id, 64), ("ins-l0udl0ud", 0)]
+    for name, score in rows:
+        NeighbourMinute.objects.create(
+            cluster=instance.cluster_id, instance=name, broker=2, at=at, **figures,
+            minute_us=9_000_000, score=score, kind="fetch", usual_us=4_000,
+        )  # fmt: skip
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "score 64 of 100" in text
+    assert "fetches took 38 ms instead of 4 ms; 71 % of the broker's time went to other instances." in text
+    assert "ins-l0udl0ud" not in text
+
+
+def test_operators_see_on_the_fleets_page_who_the_neighbours_were(at_staff, instance):
+    at = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 600
+    figures = {
+        "produce_p99_us": 0,
+        "fetch_p99_us": 38_000,
+        "own_us": 1,
+        "others_us": 7_100_000,
+        "elapsed_us": 10_000_000,
+    }
+    for name, score in ((instance.id, 64), ("ins-l0udl0ud", 0)):
+        NeighbourMinute.objects.create(
+            cluster=instance.cluster_id, instance=name, broker=2, at=at, **figures,
+            minute_us=9_000_000, score=score, kind="fetch", usual_us=4_000,
+        )  # fmt: skip
+    text = text_of(at_staff.get(f"/fleet/instances/{instance.id}"))
+    assert "score 64 of 100" in text
+    assert "Who had most of the broker: ins-l0udl0ud 15 %" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.console.waits import APART_MS, whys
+from controlplane.remedies.merging import APART_MS, whys
 from quota.contracts.instance import MIB
 from tests.controlplane.quotas.conftest import NINE, interval
 
