@@ -225,6 +225,7 @@ urlpatterns = [
     path(f"{TOPIC}/whitelist", topics.TopicWhitelistApi.as_view()),
     path(f"{TOPIC}/note", topics.TopicNoteApi.as_view()),
     path(f"{TOPIC}/configs", topics.TopicConfigsApi.as_view()),
+    path(f"{TOPIC}/history", history.TopicHistoryApi.as_view()),
     path(f"{TOPIC}/figures", topic_insights.TopicFiguresApi.as_view()),
     path(f"{INSTANCE}/topic-configs", topics.TopicsConfigsApi.as_view()),
     path(f"{TOPIC}/messages", messages.MessagesApi.as_view()),

@@ -218,6 +218,7 @@ class Broker:
             self.registry.all,
             doors.clock.now_ms,
             lambda name: self.agent.carried_bytes(name, doors.clock.monotonic()),
+            self.meter.moved,
         )
         self.master = MasterFollower(
             doors,

@@ -130,6 +130,7 @@ TOPIC_DELETE = Call("DELETE", _TOPIC)
 TOPIC_WHITELIST = Call("PUT", f"{_TOPIC}/whitelist")
 TOPIC_NOTE = Call("PATCH", f"{_TOPIC}/note")
 TOPIC_CONFIGS = Call("GET", f"{_TOPIC}/configs")
+TOPIC_HISTORY = Call("GET", f"{_TOPIC}/history")
 TOPIC_FIGURES = Call("GET", f"{_TOPIC}/figures")
 TOPICS_CONFIGURE = Call("POST", f"{_INSTANCE}/topic-configs")
 

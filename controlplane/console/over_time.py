@@ -1,4 +1,4 @@
-"""The history of an instance, or of a group, as charts: which lines belong together, in which units, over which range of time.
+"""The history of an instance, a group or a topic as charts: which lines belong together, in which units, over which time.
 
 Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days. What happened to
 the instance meanwhile is marked in each of its charts, all that happened in one step by one mark.
@@ -246,6 +246,14 @@ def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
         _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
         _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
+    ]
+
+
+def topic_charts_of(history: History, chosen: Range) -> list[Chart]:
+    """Of a topic."""
+    return [
+        _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
+        for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series, strict=True)
     ]
 
 

@@ -21,6 +21,7 @@ from controlplane.history.metrics import METRICS
 from controlplane.history.now import exposition_get, scraping_get
 from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.selectors import requests_get, rows_of
+from controlplane.history.requests.topics import topic_history_get
 from controlplane.history.resolutions import MOST_POINTS
 from controlplane.history.selectors import history_get, metrics_named
 from controlplane.history.serializers import (
@@ -28,6 +29,7 @@ from controlplane.history.serializers import (
     HistorySerializer,
     InstanceMetricSerializer,
     RequestsSerializer,
+    TopicHistorySerializer,
 )
 from controlplane.instances.selectors import instance_any
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 TAGS = ["history"]
 GROUP_TAGS = ["groups"]
+TOPIC_TAGS = ["topics"]
 DEFAULT_SPAN = timedelta(hours=1)
 DEFAULT_METRIC = next(iter(METRICS))
 RANGE = [
@@ -147,6 +150,24 @@ class GroupHistoryApi(APIView):
             organisation=caller_of(request).organisation,
             instance_id=instance_id,
             name=group,
+            start=start,
+            end=end,
+            step_s=_whole(request, "step"),
+        )
+        return Response(_document(found))
+
+
+class TopicHistoryApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/history."""
+
+    @extend_schema(responses=TopicHistorySerializer, parameters=[*RANGE, _step("step")], tags=TOPIC_TAGS)
+    def get(self, request: Request, instance_id: str, topic: str) -> Response:
+        """What a topic took in and gave out over time, as far back as an instance has it. It outlives the topic."""
+        start, end = _range(request)
+        found = topic_history_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            name=topic,
             start=start,
             end=end,
             step_s=_whole(request, "step"),
