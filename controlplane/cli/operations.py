@@ -117,6 +117,7 @@ INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
 INSTANCE_PROMETHEUS = Call("GET", f"{_INSTANCE}/prometheus")
 INSTANCE_SCRAPE_CONFIG = Call("GET", f"{_INSTANCE}/scrape-config")
 INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
+INSTANCE_BROKER_HISTORY = Call("GET", f"{_INSTANCE}/brokers/{{broker}}/history")
 INSTANCE_REQUESTS = Call("GET", f"{_INSTANCE}/requests")
 
 POLICIES = Call("GET", f"{_INSTANCE}/policies")

@@ -257,6 +257,31 @@ def topic_charts_of(history: History, chosen: Range) -> list[Chart]:
     ]
 
 
+def broker_charts_of(history: History, chosen: Range) -> list[Chart]:
+    """Of a broker, as all instances asked it."""
+    values = {each.metric.name: each.values for each in history.series}
+
+    def lines(*parts: tuple[str, str, str], times: int = 1) -> list[Line]:
+        return [
+            Line(kind, title, [None if value is None else value * times for value in values[name]])
+            for kind, title, name in parts
+        ]
+
+    flows = [
+        (kind, direction, f"{direction}_bytes_per_s")
+        for kind, direction in zip(("flow", "other"), DIRECTIONS, strict=True)
+    ]
+    asked = (("flow", "requests", "requests_per_s"), ("most", "errors", "errors_per_s"))
+    found = [
+        _chart(history, chosen, "broker_flow", "Produced and consumed", BYTES_PER_S, lines(*flows)),
+        _chart(history, chosen, "broker_requests", "Requests and errors", PER_S, lines(*asked, times=THOUSANDTHS)),
+    ]
+    for api, title in (("produce", "Produce latency"), ("fetch", "Fetch latency")):
+        percentiles = [(kind, words, f"{api}_{name}_ms") for kind, words, name in PERCENTILE_LINES[1:]]
+        found.append(_chart(history, chosen, f"{api}_latency", title, LATENCY, lines(*percentiles, times=MS_US)))
+    return found
+
+
 def is_empty(history: History) -> bool:
     """Whether nothing is known of all the time."""
     return all(value is None for each in history.series for value in each.values)

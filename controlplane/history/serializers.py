@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.history.lag import rows as lag
 from controlplane.history.metrics import METRICS, PERCENTILES
-from controlplane.history.requests import topics
+from controlplane.history.requests import brokers, topics
 from controlplane.history.resolutions import RESOLUTIONS
 
 if TYPE_CHECKING:
@@ -91,6 +91,25 @@ class TopicHistorySerializer(HistorySerializer):
     """A topic's items in steps."""
 
     items = TopicHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a topic in their place
+
+
+class BrokerHistoryPointSerializer(serializers.Serializer[Any]):
+    """A step; null where nothing is known, or, of a latency, where there was no such request."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Every metric of a broker."""
+        found = super().get_fields()
+        for metric in brokers.METRICS.values():
+            found[metric.name] = serializers.FloatField(allow_null=True, help_text=f"{metric.help}; in {metric.unit}")
+        return found
+
+
+class BrokerHistorySerializer(HistorySerializer):
+    """A broker's items in steps."""
+
+    items = BrokerHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a broker in their place
 
 
 class LatencySerializer(serializers.Serializer[Any]):

@@ -41,7 +41,7 @@ MOST_TOLD_BYTES = 2**20
 MOST_TOPIC_BYTES = 2 * 2**20
 """Of topics in the texts of one window: six windows are kept, here and by the master, and a report a second tells one in time."""
 _TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 100
-_TOPICS_PER_STEP, _TOPICS_AS_ONE = 500, 20
+_TOPICS_PER_STEP, _TOPICS_AS_ONE = 200, 20
 _MS = 1000
 
 

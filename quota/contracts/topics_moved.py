@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from heapq import nlargest
 from typing import Any, NamedTuple, Self
 
 from quota.contracts.instance import ContractError
@@ -109,17 +108,18 @@ class TopicsMoved:
         size = sum(map(len, self.names)) + _BYTES_OF_NUMBERS * len(self.names)
         if len(self.names) <= most and (most_bytes is None or size <= most_bytes):
             return
-        kept: dict[str, list[int]] = {}
+        ordered = sorted(self.names.items(), key=_bytes_moved, reverse=True)
         left = size if most_bytes is None else most_bytes
-        for name, row in nlargest(most, self.names.items(), key=lambda item: (item[1][0] + item[1][1], item[0])):
+        count = 0
+        for name, _ in ordered[:most]:
             left -= len(name) + _BYTES_OF_NUMBERS
             if left < 0:
                 break
-            kept[name] = row
-        produced, consumed = self.total
-        self.names = kept
-        named = [sum(row[place] for row in kept.values()) for place in (0, 1)]
-        self.rest_produced, self.rest_consumed = produced - named[0], consumed - named[1]
+            count += 1
+        self.names = dict(ordered[:count])
+        for _, row in ordered[count:]:
+            self.rest_produced += row[0]
+            self.rest_consumed += row[1]
         self.rest_windows = max(1, self.rest_windows)
 
     def to_json(self) -> dict[str, list[int]]:
@@ -152,3 +152,8 @@ class TopicsMoved:
                 if type(number) is not int or not 0 <= number <= _MOST:
                     raise ContractError(f"topics moved: {number!r} must be a whole number of 0 or more")
         return cls.from_trusted(rows)
+
+
+def _bytes_moved(item: tuple[str, list[int]]) -> int:
+    row = item[1]
+    return row[0] + row[1]

@@ -3,8 +3,8 @@
 Less than what is kept of the instance as a whole, which has every API and phase: a row is to have it of all brokers. So of times
 there are two histograms, those that are shown as the latencies of producing and fetching.
 
-As JSON by the broker's id, ``{"1": [requests, errors, windows, produced, consumed, carried windows, produce, fetch]}``: bytes, and
-histograms as `quota.contracts.requests` has them.
+As JSON by the broker's id, ``{"1": [requests, errors, windows, produced, consumed, carried windows, produce, fetch]}``: bytes,
+and histograms as `quota.contracts.requests` has them.
 """
 
 from __future__ import annotations

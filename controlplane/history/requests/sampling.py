@@ -207,7 +207,8 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
     """
     until: dict[int, int] = {}
     rows = []
-    brokers: dict[int, RequestCounts] = {}
+    brokers: dict[int, list[RequestCounts]] = {}
+    are_named = True
     for part in portions(names, ASKED_AT_ONCE):
         window = master.requests(cluster.address, part, at)
         for broker, moment in window.until.items():
@@ -219,10 +220,17 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
             known = [each for each in counts if each is not None]
             if known:
                 by = _by_broker(counts, window.brokers.get(name, ()))
+                are_named = are_named and by is not None
                 for broker, each in (by or {}).items():
-                    brokers.setdefault(broker, RequestCounts()).add(each)
+                    brokers.setdefault(broker, []).append(each)
                 rows.append(_row(name, at, known, None if by is None else by_broker.text_of(by)))
-    return until, rows + [_row(broker_name(cluster.pk, each), at, [counts]) for each, counts in brokers.items()]
+    if brokers and are_named:  # of all of them, also of those that nobody asked anything
+        names = {broker: broker_name(cluster.pk, broker) for broker in sorted({*brokers, *until})}
+        rows += [
+            RequestSample(instance=name, at=at, windows=1, counts=_summed(brokers.get(broker, ())))
+            for broker, name in names.items()
+        ]
+    return until, rows
 
 
 def _legible(name: str, texts: Iterable[str]) -> list[RequestCounts | None]:

@@ -9,6 +9,8 @@ import pytest
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import METRICS
+from controlplane.history.models import RequestSample
+from controlplane.history.requests.by_broker import text_of
 from tests.controlplane.alarms.rows import alarm_row, event_row, throttled
 from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, sample
 from tests.controlplane.history.test_lag_api import lag_of
@@ -124,6 +126,16 @@ def test_what_a_topic_moved_is_a_table(ok, instance, last):
     (line,) = [line for line in lines if "3 MiB/s" in line]
     assert line.split()[-4:] == ["3", "MiB/s", "1", "MiB/s"]
     assert "Steps of 10 s, of rows of 10 s" in said.err
+
+
+def test_what_was_asked_of_a_broker_is_a_table(ok, as_alice, instance, last):
+    keep_requests(instance, {last - 50: counts_of(30)}, known_to=last - 40)
+    RequestSample.objects.update(brokers=text_of({1: counts_of(30)}))
+    said = ok("instance", "broker-history", instance.name, "1", "--from", "-20m", "-o", "json").json
+    assert [each["requests_per_s"] for each in said["items"] if each["requests_per_s"]] == [3]
+    head, *_ = ok("instance", "broker-history", instance.name, "1").out.splitlines()
+    assert head.split()[:4] == ["time", "produce_bytes_per_s", "consume_bytes_per_s", "requests_per_s"]
+    assert as_alice("instance", "broker-history", instance.name, "77").status == 4
 
 
 def test_what_a_topic_moved_that_nobody_knows_is_refused(as_alice, instance):
