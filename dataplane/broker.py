@@ -222,6 +222,7 @@ class Broker:
             doors.clock.now_ms,
             lambda name: self.agent.carried_bytes(name, doors.clock.monotonic()),
             loop_times,
+            self.meter.moved,
         )
         self.master = MasterFollower(
             doors,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quota.contracts.loop_time import LoopWindow
 
 TIMEOUT_S = 2.0
-MOST_BYTES = 4 * 2**20
+MOST_BYTES = 16 * 2**20
 
 
 class _NoRedirection(HTTPRedirectHandler):
@@ -99,6 +99,7 @@ class Window(NamedTuple):
         int, int
     ]  # by registered broker: it has told all of windows that began before this second; 0: nobody knows
     texts: Mapping[str, Sequence[str]]  # by instance: one of each broker that had requests in it
+    brokers: Mapping[str, Sequence[int]] = {}  # whose these are; of an instance that is left out nobody knows it
 
 
 def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> Window:
@@ -112,7 +113,8 @@ def requests(cluster: ClusterAddress, instance_ids: Sequence[str], at: int) -> W
     items = _items(document, "instances")
     try:
         until = {int(broker): int(moment or 0) for broker, moment in document["until"].items()}
-        return Window(until, {item["instance"]: item["texts"] for item in items})
+        brokers = {item["instance"]: [int(each) for each in item["brokers"]] for item in items if "brokers" in item}
+        return Window(until, {item["instance"]: item["texts"] for item in items}, brokers)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MasterUnavailable("the flow master's answer is not legible") from error
 

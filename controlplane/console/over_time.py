@@ -1,4 +1,4 @@
-"""The history of an instance, or of a group, as charts: which lines belong together, in which units, over which range of time.
+"""The history of an instance, a group or a topic as charts: which lines belong together, in which units, over which time.
 
 Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days. What happened to
 the instance meanwhile is marked in each of its charts, all that happened in one step by one mark.
@@ -252,6 +252,39 @@ def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
         _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
     ]
+
+
+def topic_charts_of(history: History, chosen: Range) -> list[Chart]:
+    """Of a topic."""
+    return [
+        _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
+        for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series, strict=True)
+    ]
+
+
+def broker_charts_of(history: History, chosen: Range) -> list[Chart]:
+    """Of a broker, as all instances asked it."""
+    values = {each.metric.name: each.values for each in history.series}
+
+    def lines(*parts: tuple[str, str, str], times: int = 1) -> list[Line]:
+        return [
+            Line(kind, title, [None if value is None else value * times for value in values[name]])
+            for kind, title, name in parts
+        ]
+
+    flows = [
+        (kind, direction, f"{direction}_bytes_per_s")
+        for kind, direction in zip(("flow", "other"), DIRECTIONS, strict=True)
+    ]
+    asked = (("flow", "requests", "requests_per_s"), ("most", "errors", "errors_per_s"))
+    found = [
+        _chart(history, chosen, "broker_flow", "Produced and consumed", BYTES_PER_S, lines(*flows)),
+        _chart(history, chosen, "broker_requests", "Requests and errors", PER_S, lines(*asked, times=THOUSANDTHS)),
+    ]
+    for api, title in (("produce", "Produce latency"), ("fetch", "Fetch latency")):
+        percentiles = [(kind, words, f"{api}_{name}_ms") for kind, words, name in PERCENTILE_LINES[1:]]
+        found.append(_chart(history, chosen, f"{api}_latency", title, LATENCY, lines(*percentiles, times=MS_US)))
+    return found
 
 
 def is_empty(history: History) -> bool:

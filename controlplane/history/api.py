@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,23 +11,28 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import caller_of
+from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api.ranges import moment_of
+from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import METRICS
 from controlplane.history.now import exposition_get, scraping_get
+from controlplane.history.requests.brokers import broker_history_get, cluster_broker_history_get
 from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.selectors import requests_get, rows_of
+from controlplane.history.requests.topics import topic_history_get
 from controlplane.history.resolutions import MOST_POINTS
 from controlplane.history.selectors import history_get, metrics_named
 from controlplane.history.serializers import (
+    BrokerHistorySerializer,
     GroupHistorySerializer,
     HistorySerializer,
     InstanceMetricSerializer,
     RequestsSerializer,
+    TopicHistorySerializer,
 )
 from controlplane.instances.selectors import instance_any
 
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 
 TAGS = ["history"]
 GROUP_TAGS = ["groups"]
+TOPIC_TAGS = ["topics"]
+OPERATOR_TAGS = ["operators"]
 DEFAULT_SPAN = timedelta(hours=1)
 DEFAULT_METRIC = next(iter(METRICS))
 RANGE = [
@@ -150,6 +157,57 @@ class GroupHistoryApi(APIView):
             start=start,
             end=end,
             step_s=_whole(request, "step"),
+        )
+        return Response(_document(found))
+
+
+class TopicHistoryApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/history."""
+
+    @extend_schema(responses=TopicHistorySerializer, parameters=[*RANGE, _step("step")], tags=TOPIC_TAGS)
+    def get(self, request: Request, instance_id: str, topic: str) -> Response:
+        """What a topic took in and gave out over time, as far back as an instance has it. It outlives the topic."""
+        start, end = _range(request)
+        found = topic_history_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            name=topic,
+            start=start,
+            end=end,
+            step_s=_whole(request, "step"),
+        )
+        return Response(_document(found))
+
+
+class InstanceBrokerHistoryApi(APIView):
+    """/api/v1/instances/{id}/brokers/{broker}/history."""
+
+    @extend_schema(responses=BrokerHistorySerializer, parameters=[*RANGE, _step("step")], tags=TAGS)
+    def get(self, request: Request, instance_id: str, broker: int) -> Response:
+        """What an instance asked of one of its brokers over time: flow, requests, errors and latencies."""
+        start, end = _range(request)
+        found = broker_history_get(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            broker=broker,
+            start=start,
+            end=end,
+            step_s=_whole(request, "step"),
+        )
+        return Response(_document(found))
+
+
+class ClusterBrokerHistoryApi(APIView):
+    """/api/v1/clusters/{cluster}/brokers/{broker}/history."""
+
+    permission_classes: ClassVar = [OperatorPermission]
+
+    @extend_schema(responses=BrokerHistorySerializer, parameters=[*RANGE, _step("step")], tags=OPERATOR_TAGS)
+    def get(self, request: Request, cluster: str, broker: int) -> Response:
+        """What all instances together asked of a broker over time: flow, requests, errors and latencies."""
+        start, end = _range(request)
+        found = cluster_broker_history_get(
+            cluster=cluster_named(cluster), broker=broker, start=start, end=end, step_s=_whole(request, "step")
         )
         return Response(_document(found))
 

@@ -3,7 +3,7 @@
 Metrics are gauges: what REST answers of the newest step of the history that is known (docs/subsystems/history.md has the table).
 What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``. Requests, and bytes that
 were carried, are counters and histograms, of all brokers since the instance began: Prometheus makes rates and percentiles of
-them, over times of its own.
+them, over times of its own. So are the bytes of each topic, of those that moved most.
 
 Names follow Prometheus' own rules: base units in the name, ``sluice_`` before it, and the instance's id as the label
 ``instance_id`` (``instance`` is the label that Prometheus sets itself, to the address that it has scraped).
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from quota.contracts.requests import ApiCounts, Histogram, RequestCounts
+    from quota.contracts.topics_moved import TopicsMoved
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "sluice_"
@@ -63,6 +64,10 @@ CARRIED = (
     (Gauge(f"{PREFIX}produced_bytes_total", "Bytes that were produced, on the wire."), "produced_bytes"),
     (Gauge(f"{PREFIX}consumed_bytes_total", "Bytes that were consumed, on the wire."), "consumed_bytes"),
 )
+OF_TOPICS = (
+    (Gauge(f"{PREFIX}topic_produced_bytes_total", "Record bytes that were produced into a topic."), 0),
+    (Gauge(f"{PREFIX}topic_consumed_bytes_total", "Record bytes that were consumed from a topic."), 1),
+)
 REQUESTS = Gauge(f"{PREFIX}requests_total", "Requests that were answered, by Kafka's name of the API.")
 ERRORS = Gauge(
     f"{PREFIX}request_errors_total", "Error codes that were answered, by API; of a request one for each partition."
@@ -97,10 +102,11 @@ def exposition(
     *,
     is_known: bool,
     requests: RequestCounts | None = None,
+    topics: TopicsMoved | None = None,
 ) -> str:
     """One document. `values` are by the metrics' names in the history; `is_known`: there is a sample, null in it is unlimited.
 
-    `requests`: all that there ever were; None: none is known.
+    `requests`: all that there ever were; None: none is known. `topics`: what those moved that are named.
     """
     labels = _labels(instance_id=instance_id)
     lines: list[str] = []
@@ -116,6 +122,10 @@ def exposition(
     lines += _family(LAG_SECONDS, [(name, each.seconds) for name, each in of_group if each.seconds is not None])
     if requests is not None:
         lines += _of_requests(instance_id, requests)
+    rows = [] if topics is None else sorted(topics.names.items())
+    for gauge, place in OF_TOPICS:
+        of_topics = [(_labels(instance_id=instance_id, topic=name), row[place]) for name, row in rows]
+        lines += _family(gauge, of_topics, "counter")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -96,13 +96,19 @@ class RequestRow(models.Model):
     """What became of an instance's requests in a step of time, in which there were any: `quota.contracts.requests`.
 
     `windows` are the tens of seconds in which anything was asked. A text, since what there is differs from one instance to the
-    next, and most of it is zero; every row is the exact sum of its windows (`requests.sampling`).
+    next, and most of it is zero; every row is the exact sum of its windows (`requests.sampling`). What topics moved
+    (`quota.contracts.topics_moved`) and what was asked of each broker (`requests.by_broker`) are texts beside it; null: not
+    known.
+
+    What is asked of a broker by all instances has such rows as well, under a name that no instance has (`sampling.broker_name`).
     """
 
     instance = models.CharField(max_length=32)
     at = models.BigIntegerField()
     windows = models.IntegerField()
     counts = models.TextField()
+    topics = models.TextField(null=True)  # noqa: DJ001  # nothing that moved and not known are two things
+    brokers = models.TextField(null=True)  # noqa: DJ001
 
     class Meta:
         """Of an instance by its key; what has expired by moment."""
@@ -144,6 +150,7 @@ class RequestTotal(models.Model):
     instance = models.CharField(max_length=32, primary_key=True)
     until = models.BigIntegerField()
     counts = models.TextField()
+    topics = models.TextField(default="{}")  # what those moved that moved most, since this is kept
 
     def __str__(self) -> str:
         return f"requests of {self.instance} up to {self.until}"

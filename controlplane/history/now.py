@@ -12,6 +12,7 @@ from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
 from controlplane.history.requests.reading import totals_of
+from controlplane.history.requests.topics import totals_by_topic
 from controlplane.history.scraping import Scraping, scraping_of
 from controlplane.instances.selectors import instance_any
 
@@ -51,5 +52,7 @@ def _text(instance: Instance, now_s: int) -> str:
         for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
     ]
     ordered = sorted(groups, key=lambda each: each.name)
-    requests = totals_of(instance.pk)
-    return exposition(instance.pk, found.values, ordered, is_known=found.at is not None, requests=requests)
+    requests, topics = totals_of(instance.pk), totals_by_topic(instance.pk)
+    return exposition(
+        instance.pk, found.values, ordered, is_known=found.at is not None, requests=requests, topics=topics
+    )

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from controlplane.history.lag import rows as lag
 from controlplane.history.metrics import METRICS, PERCENTILES
+from controlplane.history.requests import brokers, topics
 from controlplane.history.resolutions import RESOLUTIONS
 
 if TYPE_CHECKING:
@@ -71,6 +72,44 @@ class GroupHistorySerializer(HistorySerializer):
         help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in lag.RESOLUTIONS)}"
     )
     items = GroupHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a group in their place
+
+
+class TopicHistoryPointSerializer(serializers.Serializer[Any]):
+    """A step; null where nothing is known, or where the topic may be among those that moved too little to be named."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Every metric of a topic."""
+        found = super().get_fields()
+        for metric in topics.METRICS.values():
+            found[metric.name] = serializers.FloatField(allow_null=True, help_text=f"{metric.help}; in {metric.unit}")
+        return found
+
+
+class TopicHistorySerializer(HistorySerializer):
+    """A topic's items in steps."""
+
+    items = TopicHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a topic in their place
+
+
+class BrokerHistoryPointSerializer(serializers.Serializer[Any]):
+    """A step; null where nothing is known, or, of a latency, where there was no such request."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Every metric of a broker."""
+        found = super().get_fields()
+        for metric in brokers.METRICS.values():
+            found[metric.name] = serializers.FloatField(allow_null=True, help_text=f"{metric.help}; in {metric.unit}")
+        return found
+
+
+class BrokerHistorySerializer(HistorySerializer):
+    """A broker's items in steps."""
+
+    items = BrokerHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a broker in their place
 
 
 class LatencySerializer(serializers.Serializer[Any]):

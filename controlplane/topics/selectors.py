@@ -52,5 +52,11 @@ def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> Top
     return _view(instance, topic, note_of(instance, topic.id), config)
 
 
+def topic_known(*, organisation: Organisation, instance_id: str, name: str) -> None:
+    """Raises NotFound where the cluster has no topic of this name, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    topics.get(instance.cluster.address, instance.id, name)
+
+
 def _view(instance: Instance, topic: Topic, note: Note, config: dict[str, str] | None = None) -> TopicView:
     return TopicView(topic, instance.topic_whitelists.get(topic.name), config, note)

@@ -1,11 +1,13 @@
 """Requests of instances, ten seconds at a time, for the reports to the flow master (`quota.contracts.requests`).
 
 With the first report after a window's end, what every instance has counted is taken: counts that came in the milliseconds until
-then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears of
-them: the first report of a connection begins to tell all that is kept, the others go on. No report has more than `MOST_TOLD`
+then are in it as well, and none is in two. Windows are kept for a minute, so that another master, or one that was away, hears
+of them: the first report of a connection begins to tell all that is kept, the others go on. No report has more than `MOST_TOLD`
 texts and not many more bytes than `MOST_TOLD_BYTES`, and what is taken is taken in pieces, so no turn of the loop is long;
-instances at rest cost a look each in ten seconds, at two sums. What flowed meanwhile is told with it: the difference of two sums
-of the agent's, so that all windows together have every byte once, also where a report is given up while it is made.
+instances at rest cost a look each in ten seconds, at two sums. What flowed meanwhile is told with it: the difference of two
+sums of the agent's, so that all windows together have every byte once, also where a report is given up while it is made. So is
+what each topic moved (`metering.moved`), of the topics of an instance that moved most (`quota.contracts.topics_moved`); where
+very many instances are busy, fewer of each are named, so that reports stay as long as they are.
 
 The oldest is told first, so each report can say up to where nothing is missing: nobody takes a window before all brokers have
 told all of it, however long that takes after a connection was lost.
@@ -21,11 +23,13 @@ from typing import TYPE_CHECKING
 
 from quota.agent.agent import NOTHING_CARRIED, Carried
 from quota.contracts.requests import MOST_TEXT, WINDOW_S, RequestCounts, Told
+from quota.contracts.topics_moved import MOST_NAMED, MOST_NAMED_BYTES, TopicsMoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dataplane.flow.loop_times import LoopTimes
+    from dataplane.metering.moved import MovedTopics
     from dataplane.tenancy.instance import Instance
     from quota.steps import Steps
 
@@ -35,7 +39,10 @@ MOST_TOLD = 500
 """Texts of about a kilobyte in one report: a broker with 5,000 busy instances tells all of a window before it has the next."""
 MOST_TOLD_BYTES = 2**20
 """A master takes a report of 8 MiB, and closes the connection of one that sends more."""
+MOST_TOPIC_BYTES = 2 * 2**20
+"""Of topics in the texts of one window: six windows are kept, here and by the master, and a report a second tells one in time."""
 _TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 100
+_TOPICS_PER_STEP, _TOPICS_AS_ONE = 200, 20
 _MS = 1000
 
 
@@ -51,9 +58,11 @@ class RequestWindows:
         now_ms: Callable[[], int],
         carried: Callable[[str], Carried] | None = None,
         times: LoopTimes | None = None,
+        topics: MovedTopics | None = None,
     ) -> None:
         self._instances, self._now_ms, self._carried = instances, now_ms, carried
-        self._times = times
+        self._times, self._topics = times, topics
+        self._moved: dict[str, TopicsMoved] = {}  # what no window has had yet, by instance id
         self._told_of: dict[str, Carried] = {}  # the sums up to which windows have told
         self._begins = self._present()
         self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
@@ -87,26 +96,60 @@ class RequestWindows:
             del self._kept[old]
         if len(self._untold) > KEPT * MOST_TOLD * WINDOW_S:
             self._forget_untold()
+        yield from self._gather_topics()
         instances = list(self._instances())
         self._forget_sums(instances)
+        most_bytes = min(MOST_NAMED_BYTES, MOST_TOPIC_BYTES // max(1, len(self._moved)))
         taken = looked_at = 0
         for instance in instances:
             name = instance.spec.id
             counts = self._with_carried(name, instance.figures.take())
             if self._times is not None:
                 self._times.note(name, instance.names.key, counts)
+            if self._topics is not None:
+                counts = self._with_topics(name, counts, most_bytes)
             if counts is not None:
                 text = counts.to_text()
                 if len(text) <= MOST_TEXT:  # the report as a whole would be refused; nobody has come near it
                     texts[name] = text
                     self._untold.append((begins, name))
-                taken += 1
+                taken += 1 if counts.topics is None else 1 + len(counts.topics.names) // _TOPICS_AS_ONE
             looked_at += 1
-            if taken == _TAKEN_PER_STEP or looked_at == _LOOKED_AT_PER_STEP:
+            if taken >= _TAKEN_PER_STEP or looked_at == _LOOKED_AT_PER_STEP:
                 taken = looked_at = 0
                 yield
         if self._times is not None:
             self._times.close(begins, {instance.names.key for instance in instances})
+        self._moved.clear()  # of instances that are gone
+
+    def _gather_topics(self) -> Steps[None]:
+        """What topics moved, by instance. What has been gathered stays, if the report is given up here: the next one tells it."""
+        if self._topics is None:
+            return
+        for _ in range(-(-len(self._topics) // _TOPICS_PER_STEP)):
+            touched = {}
+            for moved in self._topics.take(_TOPICS_PER_STEP):
+                ours = touched[moved.instance] = self._moved.setdefault(moved.instance, TopicsMoved())
+                ours.count(moved.topic, moved.produced, moved.consumed)
+            for ours in touched.values():
+                if (
+                    len(ours.names) > 2 * MOST_NAMED
+                ):  # each topic comes once: none of those with most is among the others
+                    ours.shorten()
+            yield
+
+    def _with_topics(self, name: str, counts: RequestCounts | None, most_bytes: int) -> RequestCounts | None:
+        """With what topics moved: also of an instance of which nothing else is to be told."""
+        moved = self._moved.pop(name, None)
+        if counts is None:
+            if moved is None:
+                return None
+            counts = RequestCounts()
+            counts.carried_windows = int(self._carried is not None)
+        if moved is not None:
+            moved.shorten(MOST_NAMED, most_bytes)
+        counts.topics = moved or TopicsMoved()
+        return counts
 
     def _with_carried(self, name: str, counts: RequestCounts | None) -> RequestCounts | None:
         """With the bytes since it was asked last. What was refused after it was paid for makes a sum smaller for a moment."""

@@ -3,6 +3,7 @@
     counters        one memory-mapped file per boot: survives SIGKILL
     usage           one topic's counters: the hot path
     meter           all topics of the broker; what is due to be told, and under which hour
+    moved           what topics have moved since it was asked last, for windows of ten seconds
     instances       what belongs to no topic: wire bytes, requests, time of the loop, waiting
     users           who of an instance moved it, by the name that they signed in with
     previous_boots  the last words of earlier boots, read from their files

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.metering.counters import Counters
 from dataplane.metering.hours import HOUR_MS, hour_of, hour_text
 from dataplane.metering.instances import Instances
+from dataplane.metering.moved import MovedTopics
 from dataplane.metering.previous_boots import PreviousBoots, counters_path
 from dataplane.metering.usage import TopicUsage
 from dataplane.protocol.schema import NO_UUID
@@ -105,6 +106,7 @@ class Meter:
         self._counters: Counters | None = None
         self._former: PreviousBoots | None = None
         self._topics: dict[str, TopicUsage] = {}
+        self.moved = MovedTopics()
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
         self._due_credit, self._user_credit = _Credit(), _Credit()
@@ -218,6 +220,7 @@ class Meter:
             self.close_hours(usage)
         usage.is_dirty = True
         self._dirty.append(usage)
+        self.moved.add(usage)
 
     def _revive(self, usage: TopicUsage) -> bool:
         """A topic that was told for the last time still sends something: count on, or with the topic that came since."""
@@ -226,6 +229,8 @@ class Meter:
             produced = usage.produced_bytes - usage.emitted_produced
             consumed = usage.consumed_bytes - usage.emitted_consumed
             usage.emitted_produced, usage.emitted_consumed = usage.produced_bytes, usage.consumed_bytes
+            usage.windows_produced += produced  # the other one tells it
+            usage.windows_consumed += consumed
             successor.produced(produced)
             successor.consumed(consumed)
             return False
@@ -477,4 +482,5 @@ class Meter:
                 continue
             usage.move_out()
             del self._topics[usage.physical]
+            self.moved.forget_gone(len(self._topics))
             self._generation += 1

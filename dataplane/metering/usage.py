@@ -86,12 +86,15 @@ class TopicUsage:
         "hour",
         "in_round",
         "instance",
+        "is_among_moved",
         "is_dirty",
         "is_retired",
         "physical",
         "produced_bytes",
         "topic",
         "topic_id",
+        "windows_consumed",
+        "windows_produced",
     )
 
     def __init__(
@@ -114,6 +117,8 @@ class TopicUsage:
         self.boot = boot_text(boot, generation)
         self.produced_bytes = self.consumed_bytes = 0
         self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
+        self.windows_produced = self.windows_consumed = 0  # up to which windows have them (`moved`)
+        self.is_among_moved = False
         self._bytes = self._byte_ms = 0
         self.as_of_ms = owner.now_ms()
         self.hour = owner.hour  # the hour that the next record belongs to
@@ -144,6 +149,8 @@ class TopicUsage:
         self._counters.words[left + BYTES] = 0  # from here on storage counts in the new slot
         self.generation, self.boot = generation, boot_text(boot, generation)
         self.topic_id = self.topic_id if topic_id is None else topic_id
+        self.windows_produced -= self.produced_bytes  # so what no window has had yet comes with what follows
+        self.windows_consumed -= self.consumed_bytes
         self.produced_bytes = self.consumed_bytes = 0
         self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
         self._byte_ms %= 1000  # less than a second has been told of none
@@ -210,6 +217,13 @@ class TopicUsage:
         words[at + BYTES] = self._bytes
 
     # --- telling ------------------------------------------------------------------------------------------------------
+
+    def take_moved(self) -> tuple[int, int]:
+        """Bytes produced and consumed since this was asked last."""
+        produced, consumed = self.produced_bytes, self.consumed_bytes
+        found = produced - self.windows_produced, consumed - self.windows_consumed
+        self.windows_produced, self.windows_consumed = produced, consumed
+        return found
 
     @property
     def is_nearly_full(self) -> bool:

@@ -10,7 +10,7 @@ certificates sealing   what routes of TLS show; private keys where others can re
 applied                what a broker has made of specifications
 mastership             which master is active
 report grant rows      what a broker tells the master, and is answered; what both are about, and in which unit
-requests               what became of an instance's requests in ten seconds
+requests topics_moved  what became of an instance's requests in ten seconds; what its topics moved meanwhile
 loop_time              how a broker's loop spent these
 throttled elastic      an interval in which an instance had to wait; what it carried above what was bought
 refused                why a connection to an instance was refused

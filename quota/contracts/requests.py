@@ -32,6 +32,9 @@ paid for and not refused, and of how many windows that is the sum, each the sum 
 earlier release takes it for an API without requests, and goes on. Brokers of an earlier release leave it out: then the third
 number is smaller than that of the windows that were added up, and what was carried is not known. Names that begin with an
 underscore are of no API: which of them a reader does not know, it leaves out.
+
+`_topics` is what each topic moved in the window (`quota.contracts.topics_moved`). A broker says it with every text, also of no
+topic; one of an earlier release leaves it out. It is of a broker's window alone: `add` leaves it to who keeps topics.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from quota.contracts.instance import ContractError
+from quota.contracts.topics_moved import TopicsMoved
 
 WINDOW_S = 10
 """As long as the control plane's finest samples: it keeps a row of each."""
@@ -61,6 +65,7 @@ MOST_TEXT = 128 * 2**10
 _MOST = 2**53
 _NO_API = "_"
 _CARRIED = "_carried"
+_TOPICS = "_topics"
 _HISTOGRAMS = ("at_once", *PHASES)
 
 
@@ -201,6 +206,7 @@ class RequestCounts:
     produced_bytes: int = 0
     consumed_bytes: int = 0
     carried_windows: int = 0  # of which these are the sums
+    topics: TopicsMoved | None = None  # None: not told
 
     @property
     def requests(self) -> int:
@@ -221,7 +227,7 @@ class RequestCounts:
         return self.apis.get(api) or ApiCounts()
 
     def add(self, other: RequestCounts) -> None:
-        """What another has. It stays as it is."""
+        """What another has, but for topics. It stays as it is."""
         for name, api in other.apis.items():
             if name not in self.apis:
                 self.apis[name] = ApiCounts()
@@ -252,10 +258,12 @@ class RequestCounts:
 
     def to_text(self) -> str:
         """See the file's text."""
-        rows = {name: api.to_row() for name, api in sorted(self.apis.items())}
+        rows: dict[str, Any] = {name: api.to_row() for name, api in sorted(self.apis.items())}
         if self.carried_windows:
             sums = (self.produced_bytes, self.consumed_bytes, self.carried_windows)
             rows[_CARRIED] = [0, *([each, 0] if each else [] for each in sums), [], [], {}]
+        if self.topics is not None:
+            rows[_TOPICS] = self.topics.to_json()
         return orjson.dumps(rows).decode()
 
     @classmethod
@@ -270,6 +278,8 @@ class RequestCounts:
                 if name == _CARRIED:
                     sums = ApiCounts.from_row(row)
                     found._carry(sums.at_once.sum_us, sums.total.sum_us, sums.local.sum_us)
+                elif name == _TOPICS:
+                    found.topics = TopicsMoved.from_json(row)
                 elif name[0] != _NO_API:
                     found.apis[name] = ApiCounts.from_row(row)
         except ContractError:

@@ -40,5 +40,9 @@ class RequestBook:
 
     def texts(self, instance: str, at: int) -> list[str]:
         """Of the window that began at this second: one of each broker that had requests in it."""
-        found = (told.get(at, {}).get(instance) for _, told in sorted(self._told.items()))
-        return [text for text in found if text is not None]
+        return list(self.by_broker(instance, at).values())
+
+    def by_broker(self, instance: str, at: int) -> dict[int, str]:
+        """The same by broker, in their order."""
+        found = ((broker, told.get(at, {}).get(instance)) for broker, told in sorted(self._told.items()))
+        return {broker: text for broker, text in found if text is not None}

@@ -23,11 +23,12 @@ what each broker carries of all of them; of one whose replicas are not in sync, 
 again, ``"missing"`` says how many.
 
 ``/v1/instances/<id>,<id>/requests/<at>`` has what brokers said of requests in the window that began at this second since 1970, a
-text of each that had any, as `contracts.requests` has them; an instance without any is left out. Windows of the last minute are
-kept. ``"until"`` has by broker, of those that are registered, of which windows it has told everything: those that began before
-this second. Null: it has not said so::
+text of each that had any, as `contracts.requests` has them, and in ``"brokers"`` in the same order whose they are; an instance
+without any is left out. Windows of the last minute are kept. ``"until"`` has by broker, of those that are registered, of which
+windows it has told everything: those that began before this second. Null: it has not said so::
 
-    {"learning": false, "until": {"1": 1740830410, "2": null}, "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text]}]}
+    {"learning": false, "until": {"1": 1740830410, "2": null},
+     "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text], "brokers": [1, 2]}]}
 
 ``/v1/loop-times/<broker>/<at>`` has how a broker's loop spent its time in the windows of the minute that began at this second, as
 `contracts.loop_time` has it, for three minutes. Of all brokers together it would be more than a reader takes::
@@ -125,11 +126,15 @@ def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | Non
 
 def requests_document(ledger: Ledger, wanted: Collection[str], at: int, now: float) -> dict[str, Any]:
     """What became of requests of these instances in one window, by broker."""
-    texts = ((instance, ledger.windows.texts(instance, at)) for instance in wanted)
+    told = ((instance, ledger.windows.by_broker(instance, at)) for instance in wanted)
     return {
         "learning": ledger.learning(now),
         "until": {str(broker): until for broker, until in ledger.requests_until().items()},
-        "instances": [{"instance": instance, "texts": some} for instance, some in texts if some],
+        "instances": [
+            {"instance": instance, "texts": list(some.values()), "brokers": list(some)}
+            for instance, some in told
+            if some
+        ],
     }
 
 

@@ -163,7 +163,10 @@ def endpoints():
 OF_NOBODY = {"metering/brokers/<int:broker>/waiver", "jobs/<str:job>/runs"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/actions", "/moves", "/events")
 }
-OF_NOBODY |= {f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")}
+OF_NOBODY |= {
+    f"clusters/<cluster:cluster>{part}"
+    for part in ("", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
+}
 """Brokers, jobs and clusters are no organisation's; who is no operator is told so, whichever of them it names."""
 WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
@@ -212,6 +215,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<part:part>": "value",
         "<int:partition>": "0",
         "<int:offset>": "0",
+        "<int:broker>": "1",
         "<id:rule_id>": rule_id,
         "<id:change_id>": change_row(instance).id,
         "<id:proposal_id>": proposal,

@@ -11,6 +11,7 @@ ordinary run counts queries only, with 200 instances.
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import timedelta
 from functools import partial
@@ -52,6 +53,7 @@ from controlplane.history.models import (
     RequestHour,
     RequestMinute,
 )
+from controlplane.history.requests.by_broker import text_of
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
@@ -64,6 +66,7 @@ from controlplane.quotas.models import QuotaDay
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
+from quota.contracts.topics_moved import TopicsMoved
 from tests.support.usage import user_row, users_raise
 
 from .admission.rows import change_row
@@ -98,6 +101,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
     "group": ["?range=15d", "?range=400d"],
+    "topic": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_what_if": ["?ask=1&bandwidth_mib_per_s=5&plan="],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
@@ -124,7 +128,8 @@ OF_OPERATORS = {
     "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes",
 }
 OF_OPERATORS |= {"clusters"} | {
-    f"clusters/<cluster:cluster>{part}" for part in ("", "/events", "/leaving", "/rebalancing")
+    f"clusters/<cluster:cluster>{part}"
+    for part in ("", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
 }
 OF_OPERATORS |= {"balance", "rebalances"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
@@ -213,6 +218,7 @@ def lists(alice, first, rule_id):
         "<str:topic>": "topic-007",
         "<int:partition>": "0",
         "<int:offset>": "0",
+        "<int:broker>": "1",
         "<name:group>": READERS,
         "<name:transactional_id>": "topic-007-copier",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
@@ -252,11 +258,23 @@ def history(first, *, everything):
             for number in range(1, most if everything else 60)
         )
     text = counts_of(300, errors={"NOT_LEADER_OR_FOLLOWER": 1}).to_text()
+    moved = TopicsMoved()
+    for number in range(200):
+        moved.count(f"topic-{number:03}", 1_000_000 + number, 5_000_000)
+    topics = json.dumps(moved.to_json())
+    brokers = text_of(dict.fromkeys(range(1, 4), counts_of(100)))
     for model, step_s, most in (
         (RequestMinute, 60, 15 * 1440), (RequestHour, 3600, 400 * 24), (RequestDay, 86_400, 400),
     ):  # fmt: skip
         model.objects.bulk_create(
-            model(instance=first, at=now // step_s * step_s - step_s * number, windows=6, counts=text)
+            model(
+                instance=first,
+                at=now // step_s * step_s - step_s * number,
+                windows=6,
+                counts=text,
+                topics=topics,
+                brokers=brokers,
+            )
             for number in range(1, most if everything else 60)
         )
     keep_requests(

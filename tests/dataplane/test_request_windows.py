@@ -8,10 +8,12 @@ import pytest
 
 from dataplane.flow import windows as module
 from dataplane.flow.windows import KEPT, RequestWindows
+from dataplane.metering.moved import MovedTopic
 from dataplane.protocol.api import ApiKey
 from dataplane.tenancy.request_figures import RequestFigures
 from quota.agent.agent import NOTHING_CARRIED, Carried
-from quota.contracts.requests import RequestCounts
+from quota.contracts.requests import MOST_TEXT, RequestCounts
+from quota.contracts.topics_moved import MOST_NAMED, MOST_NAMED_BYTES
 from quota.steps import run_through
 
 NOON = 1_740_830_400
@@ -317,3 +319,101 @@ def test_an_instance_that_was_away_in_between_begins_at_nothing(world):
     assert flows.told(20) == (1200, 0, 1)
     del flows.now["ins-0"]
     assert flows.told(30) is None
+
+
+class Topics:
+    """What meters say of topics, in the place of `MovedTopics`."""
+
+    def __init__(self, world):
+        self.now = []
+        world.windows = RequestWindows(lambda: world.instances, lambda: world.now_s * 1000, topics=self)
+        self._world = world
+
+    def __len__(self):
+        return len(self.now)
+
+    def take(self, most):
+        found, self.now = self.now[:most], self.now[most:]
+        return found
+
+    def moves(self, topic, produced, consumed=0, instance="ins-0"):
+        self.now.append(MovedTopic(instance, topic, produced, consumed))
+
+    def steps(self, seconds):
+        self._world.now_s = NOON + seconds
+        return self._world.windows.report_steps(is_whole=False)
+
+    def told(self, seconds):
+        """By instance; nothing of those that are not told of."""
+        found, _ = run_through(self.steps(seconds))
+        return {name: RequestCounts.from_text(text).topics for name, ours in found.items() for text in ours.values()}
+
+
+def test_a_window_has_what_topics_moved_of_the_instance_also_without_a_request(world):
+    topics = Topics(world)
+    topics.moves("orders", 100, 5)
+    topics.moves("events", 7, instance="ins-1")
+    world.ask()
+    found = topics.told(10)
+    assert {name: each.to_json() for name, each in found.items()} == {
+        "ins-0": {"orders": [100, 5]},
+        "ins-1": {"events": [7, 0]},
+    }
+    assert topics.told(20) == {}
+
+
+def test_a_window_in_which_nothing_moved_says_so(world):
+    topics = Topics(world)
+    world.ask()
+    assert topics.told(10)["ins-0"].is_empty
+
+
+def test_a_report_that_is_dropped_while_topics_are_gathered_loses_none(world):
+    topics = Topics(world)
+    for number in range(1200):
+        topics.moves(f"t{number}", 1)
+    steps = topics.steps(10)
+    for _ in range(2):
+        next(steps)
+    steps.close()
+    topics.moves("late", 5)
+    found = topics.told(20)["ins-0"]
+    assert found.total == (1205, 0)
+
+
+def test_of_very_many_topics_those_with_most_are_named_and_steps_stay_short(world):
+    topics = Topics(world)
+    for number in range(10_000):
+        topics.moves(f"t{number}", number)
+    assert sum(1 for _ in topics.steps(10)) >= 20
+    found = topics.told(20) or RequestCounts.from_text(world.windows._kept[NOON]["ins-0"]).topics
+    assert set(found.names) == {f"t{number}" for number in range(10_000 - MOST_NAMED, 10_000)}
+    assert found.total == (sum(range(10_000)), 0)
+
+
+def test_long_names_do_not_make_a_text_too_long(world):
+    topics = Topics(world)
+    for number in range(300):
+        topics.moves(f"{number:0249}", 2**50)
+    found, _ = run_through(topics.steps(10))
+    (text,) = found["ins-0"].values()
+    assert len(text) < 2 * MOST_NAMED_BYTES < MOST_TEXT
+
+
+def test_where_very_many_instances_are_busy_fewer_topics_of_each_are_named(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TOPIC_BYTES", 5_000)
+    many = World(count=50)
+    topics = Topics(many)
+    for number in range(50):
+        for topic in range(20):
+            topics.moves(f"t{topic}", topic, instance=f"ins-{number}")
+    found = topics.told(10)
+    assert {len(each.names) for each in found.values()} == {2}
+    assert sum(each.total.produced for each in found.values()) == 50 * sum(range(20))
+
+
+def test_what_moved_of_an_instance_that_is_gone_is_not_kept(world):
+    topics = Topics(world)
+    topics.moves("orders", 1, instance="ins-gone")
+    assert topics.told(10) == {}
+    assert world.windows._moved == {}

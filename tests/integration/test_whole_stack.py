@@ -313,19 +313,22 @@ def read_time(tenant, offset) -> float:
 class Counting:
     """A client that counts what it produces and consumes, on one connection to the leader of a topic's only partition."""
 
-    def __init__(self, api: Api, bought) -> None:
-        self.leader = api.call("GET", f"/instances/{bought.id}/topics/counted")["partition_details"][0]["leader"]
+    def __init__(self, api: Api, bought, topic: str = "counted") -> None:
+        self.topic = topic
+        self.leader = api.call("GET", f"/instances/{bought.id}/topics/{topic}")["partition_details"][0]["leader"]
         host, port = bought.bootstrap.split(",")[self.leader - 1].split(":")
         self._wire = Wire((host, int(port)))
         self._offset = 0
         self.requests = self.produced_bytes = self.consumed_bytes = 0
+        self.record_bytes = 0  # each produced once, and consumed once
 
     def go_on(self, size: int) -> None:
         """One batch there, and back again."""
-        request = asks.produce("counted", asks.batch(os.urandom(size)))
-        sent = self._exchange(request, 9)
+        batch = asks.batch(os.urandom(size))
+        sent = self._exchange(asks.produce(self.topic, batch), 9)
         self.produced_bytes += sent[0]
-        answer = self._exchange(asks.fetch("counted", self._offset), 12)
+        self.record_bytes += len(batch)
+        answer = self._exchange(asks.fetch(self.topic, self._offset), 12)
         self.consumed_bytes += answer[1]
         self._offset += 1
 
@@ -352,28 +355,36 @@ def test_history_and_prometheus_say_what_a_client_has_counted(stack, step_s, bus
     """
     api = stack.api()
     bought = api.running("counted", bandwidth_mib_per_s=8)
-    api.topic(bought, "counted", 1)
-    wait_for(lambda: replicas_of(api, bought, "counted") == 3, 60, "the topic's replicas")
+    for topic in ("counted", "beside"):
+        api.topic(bought, topic, 1)
+        wait_for(lambda topic=topic: replicas_of(api, bought, topic) == 3, 60, "the topic's replicas")
     if before_s:
         time.sleep(60 - time.time() % 60)  # of a whole minute
     began = int(time.time()) // step_s * step_s
-    client = Counting(api, bought)
+    clients = [Counting(api, bought), Counting(api, bought, "beside")]
     until = time.monotonic() + busy_s
     while time.monotonic() < until:  # in bursts, which samples of one second in ten would miss or multiply
-        for _ in range(20):
-            client.go_on(32 * 1024)
+        for client, size in zip(clients, (32 * 1024, 8 * 1024), strict=True):
+            for _ in range(20):
+                client.go_on(size)
         time.sleep(1.3)
-    client.close()
+    for client in clients:
+        client.close()
     ended = int(time.time()) // step_s * step_s + step_s
+    produced_bytes, consumed_bytes = (
+        sum(getattr(client, name) for client in clients) for name in ("produced_bytes", "consumed_bytes")
+    )
+    requests = sum(client.requests for client in clients)
     wanted = {
-        "produce_bytes_per_s": client.produced_bytes,
-        "consume_bytes_per_s": client.consumed_bytes,
-        "requests_per_s": client.requests,
+        "produce_bytes_per_s": produced_bytes,
+        "consume_bytes_per_s": consumed_bytes,
+        "requests_per_s": requests,
     }
+
+    span = f"from={utc(began - before_s)}&to={utc(ended)}&step={step_s}"
 
     def told() -> dict[str, float] | None:
         """None: not all of it is known yet."""
-        span = f"from={utc(began - before_s)}&to={utc(ended)}&step={step_s}"
         items = api.call("GET", f"/instances/{bought.id}/history?{span}&metrics={','.join(wanted)}")["items"]
         if len(items) < (ended - began + before_s) // step_s or None in items[-1].values():
             return None
@@ -384,14 +395,29 @@ def test_history_and_prometheus_say_what_a_client_has_counted(stack, step_s, bus
     off = {name: round(found[name] / value - 1, 4) for name, value in wanted.items()}
     print(f"history in steps of {step_s} s is off by {off}")
     assert max(map(abs, off.values())) <= 0.01
+    for client in clients:
+        items = api.call("GET", f"/instances/{bought.id}/topics/{client.topic}/history?{span}")["items"]
+        for name in ("produce_bytes_per_s", "consume_bytes_per_s"):
+            moved = sum(item[name] or 0 for item in items) * step_s
+            print(f"{name} of topic {client.topic} is off by {moved / client.record_bytes - 1:.4f}")
+            assert moved == pytest.approx(client.record_bytes, rel=0.01)
+    by_broker = [
+        api.call("GET", f"/instances/{bought.id}/brokers/{broker}/history?{span}")["items"] for broker in (1, 2, 3)
+    ]
+    asked = [sum(item["requests_per_s"] or 0 for item in items) * step_s for items in by_broker]
+    assert sum(asked) == pytest.approx(requests, rel=0.01)
     lines = dict(line.rsplit(" ", 1) for line in scraped(api, bought).splitlines() if not line.startswith("#"))
     own = f'{{instance_id="{bought.id}"}}'
     counters = {
-        f"sluice_produced_bytes_total{own}": client.produced_bytes,
-        f"sluice_consumed_bytes_total{own}": client.consumed_bytes,
-        f'sluice_requests_total{{instance_id="{bought.id}",api="Produce"}}': client.requests / 2,
-        f'sluice_requests_total{{instance_id="{bought.id}",api="Fetch"}}': client.requests / 2,
+        f"sluice_produced_bytes_total{own}": produced_bytes,
+        f"sluice_consumed_bytes_total{own}": consumed_bytes,
+        f'sluice_requests_total{{instance_id="{bought.id}",api="Produce"}}': requests / 2,
+        f'sluice_requests_total{{instance_id="{bought.id}",api="Fetch"}}': requests / 2,
     }
+    for client in clients:
+        of_topic = f'{{instance_id="{bought.id}",topic="{client.topic}"}}'
+        counters[f"sluice_topic_produced_bytes_total{of_topic}"] = client.record_bytes
+        counters[f"sluice_topic_consumed_bytes_total{of_topic}"] = client.record_bytes
     for name, value in counters.items():
         assert float(lines[name]) == pytest.approx(value, rel=0.01), name
 

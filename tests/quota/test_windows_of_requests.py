@@ -96,7 +96,7 @@ def test_the_control_plane_reads_a_window_of_several_instances_at_once_and_unrea
     assert shown(service, NOON + 10) == {
         "learning": False,
         "until": {"1": NOON + 20, "2": NOON + 10},
-        "instances": [{"instance": INSTANCE, "texts": ["{", text(1)]}],
+        "instances": [{"instance": INSTANCE, "texts": ["{", text(1)], "brokers": [1, 2]}],
     }
     service.lost()
     assert ask(service, get(f"/v1/instances/{INSTANCE}/requests/0"))[0][0] == 503

@@ -94,6 +94,24 @@ def history(
     )
 
 
+@app.add("broker-history")
+def broker_history(
+    ctx: typer.Context,
+    instance: Instance,
+    broker: Annotated[int, typer.Argument(help="Its number.", min=0)],
+    start: Since = "-1h",
+    end: Until = None,
+    step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
+) -> None:
+    """What the instance asked of one of its brokers: flow, requests, errors and latencies."""
+    now = datetime.now(UTC)
+    query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
+    session = of(ctx)
+    found = session.call(ops.INSTANCE_BROKER_HISTORY, query=query, instance_id=instance, broker=str(broker))
+    session.output.pages([found], columns("time", *(metric["name"] for metric in found["metrics"])))
+    session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
+
+
 @app.add("requests")
 def requests(
     ctx: typer.Context,

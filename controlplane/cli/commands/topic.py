@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -9,9 +10,10 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
 from controlplane.cli.errors import Misused, Refused
-from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Prefix, Settings, Topic, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Prefix, Settings, Since, Topic, Until, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
+from controlplane.cli.values import since
 
 app = Commands("Topics of an instance.")
 LISTED = columns("name", "partitions", "replication_factor", "whitelist", "tags", "note")
@@ -43,6 +45,24 @@ def shown(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
 def figures(ctx: typer.Context, instance: Instance, topic: Topic) -> None:
     """Size, records, offsets, last write, flow, skew, who reads it, and hints."""
     of(ctx).show(ops.TOPIC_FIGURES, instance_id=instance, topic=topic)
+
+
+@app.add("history")
+def history(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    start: Since = "-1h",
+    end: Until = None,
+    step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
+) -> None:
+    """Bytes produced and consumed a second: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+    now = datetime.now(UTC)
+    query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
+    session = of(ctx)
+    found = session.call(ops.TOPIC_HISTORY, query=query, instance_id=instance, topic=topic)
+    session.output.pages([found], columns("time", "produce_bytes_per_s", "consume_bytes_per_s"))
+    session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
 
 
 @app.add("configs")

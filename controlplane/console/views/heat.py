@@ -7,7 +7,7 @@ drawing of eight outlines, however many places it has; whoever cannot see it has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,13 +17,17 @@ from django.views.decorators.http import require_safe
 
 from controlplane.clusters.selectors import absences_of
 from controlplane.clusters.services import cluster_list, cluster_named
+from controlplane.console.over_time import RANGES, broker_charts_of, is_empty
 from controlplane.console.page import staff_page
 from controlplane.console.templatetags.console import DASH, amount, in_bytes, rate
 from controlplane.console.views.fleet import brokers_of
+from controlplane.console.views.history import drawn
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
 from controlplane.fleet import selectors
 from controlplane.fleet.heat import Heat, heat_of
 from controlplane.fleet.measures import NOW, OF_BROKERS, OF_INSTANCES, Unit
+from controlplane.history.requests.brokers import cluster_broker_moved_get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -125,8 +129,17 @@ def broker(request: HttpRequest, cluster: str, broker: int) -> HttpResponse:
         ],
         "measures": [measure.title for measure in NOW.values()],
         "absences": absences_of(found, broker)[:SHOWN_ABSENCES],
+        "charts": _requests(found, broker, span),
     }
     return render(request, "console/fleet_broker.html", context)
+
+
+def _requests(cluster: PhysicalCluster, broker: int, span: Span) -> list[dict[str, Any]]:
+    """What all instances asked of it over the same time."""
+    chosen, now = next(each for each in RANGES if each.name == span.name), SYSTEM_CLOCK.now()
+    start = now - timedelta(seconds=chosen.length_s)
+    history = cluster_broker_moved_get(cluster=cluster, broker=broker, start=start, end=now, step_s=chosen.step_s)
+    return [] if is_empty(history) else [drawn(chart) for chart in broker_charts_of(history, chosen)]
 
 
 def _table(cluster: PhysicalCluster, of: str, measure: Measure, span: Span | None) -> Table | None:

@@ -13,12 +13,13 @@ from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
 from controlplane.console.charts import svg
-from controlplane.console.over_time import PART_OF_A_JOIN, RANGES, charts_of, is_empty, legend_of
+from controlplane.console.over_time import DAY, HOUR, PART_OF_A_JOIN, RANGES, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
 from controlplane.history.metrics import METRICS, Kind
 from controlplane.history.now import scraping_get
+from controlplane.history.requests.brokers import brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.scraping import KEY_FILE
 from controlplane.history.selectors import history_get
@@ -58,6 +59,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     with_alarms = caller.limits.covers(ALARMS, changes=False)
     kinds = [kind for kind in MARKED if with_alarms or not kind.startswith("alarm.")]
     marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=kinds)
+    asked = rows_of(requests)
     context = {
         "instance": instance,
         "tab": "history",
@@ -67,14 +69,22 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "chosen": chosen,
         "step_s": found.step_s,
         "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
-        "requests": rows_of(requests),
+        "requests": asked,
         "part_of_a_join": PART_OF_A_JOIN,
+        "brokers": (
+            brokers_get(instance=instance, start=start, end=now, step_s=longest_step_s(chosen)) if asked else []
+        ),
         "key_file": KEY_FILE,
         "scraping": scraping_get(
             organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
         ),
     }
     return render(request, "console/instance_history.html", context)
+
+
+def longest_step_s(chosen: Range) -> int:
+    """What is added up over the whole range is read from rows of hours, where it has many."""
+    return max(chosen.step_s, HOUR) if chosen.length_s >= DAY else chosen.step_s
 
 
 def range_chosen(request: HttpRequest, ranges: Sequence[Range]) -> Range:

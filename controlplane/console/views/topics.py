@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
@@ -14,8 +15,12 @@ from controlplane.console.forms.topic_batches import TopicNoteForm
 from controlplane.console.forms.topic_settings import TopicSettingsForm
 from controlplane.console.forms.topics import TopicForm
 from controlplane.console.listing import listing, searched
+from controlplane.console.over_time import RANGES, is_empty, topic_charts_of
 from controlplane.console.page import tenant_page
+from controlplane.console.views.history import drawn, range_chosen
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.history.requests.topics import topic_moved_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
 
 PARTITION_ROWS = 100
 
@@ -112,7 +118,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
 @require_safe
 @tenant_page
 def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
-    """A topic with each partition's leader, replicas and in-sync replicas."""
+    """A topic with each partition's leader, replicas and in-sync replicas, and what it took in and gave out over time."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
     context = {
@@ -122,7 +128,20 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
         "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
         "shortened": shortened_get(instance, topic),
     }
-    return render(request, "console/topic.html", context)
+    return render(request, "console/topic.html", context | _over_time(request, instance, topic))
+
+
+def _over_time(request: HttpRequest, instance: Instance, topic: str) -> dict[str, Any]:
+    chosen, now = range_chosen(request, RANGES), SYSTEM_CLOCK.now()
+    found = topic_moved_get(
+        instance=instance, name=topic, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+    )
+    return {
+        "ranges": RANGES,
+        "chosen": chosen,
+        "step_s": found.step_s,
+        "charts": [] if is_empty(found) else [drawn(chart) for chart in topic_charts_of(found, chosen)],
+    }
 
 
 @require_safe

@@ -6,7 +6,7 @@ say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
@@ -48,21 +48,30 @@ class Counted:
 
 def counted(instance: Instance, plan: Plan) -> Counted:
     """Of the steps of a plan. The caller has the instance from a selector within its organisation."""
+    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts")
+    counts: dict[int, RequestCounts] = {}
+    for step, text in rows:
+        counts.setdefault(step, RequestCounts()).add_text(text or "{}")
+    return replace(found, counts=counts)
+
+
+def texts_of(name: str, cluster_id: int, plan: Plan, column: str) -> tuple[Counted, list[tuple[int, str | None]]]:
+    """Of an instance, or a broker, in the steps of a plan: what is known of them, and one column of its rows by their step."""
     model: type[RequestRow] = RequestSample
     if plan.resolution is not SAMPLES:
         model = next(model for model, step_s in reversed(LEVELS) if plan.step_s % step_s == 0)
-    mark = RequestMark.objects.filter(pk=mark_name(instance.cluster_id)).first()
+    mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
     if mark is None:
-        return Counted(plan=plan)
-    counts: dict[int, RequestCounts] = {}
+        return Counted(plan=plan), []
+    texts: list[tuple[int, str | None]] = []
     windows: dict[int, int] = {}
-    rows = model._default_manager.filter(instance=instance.pk, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
-    for at, count, text in rows.values_list("at", "windows", "counts"):
+    rows = model._default_manager.filter(instance=name, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
+    for at, count, text in rows.values_list("at", "windows", column):
         step = floor(at, plan.step_s)
-        counts.setdefault(step, RequestCounts()).add_text(text)
+        texts.append((step, text))
         windows[step] = windows.get(step, 0) + count
     known_to = mark.taken + WINDOW_S if model is RequestSample else min(mark.rolled, _rolled_up_to(plan, mark.rolled))
-    return Counted(known_to, counts, windows, _missing(mark.pk, plan), plan)
+    return Counted(known_to, {}, windows, _missing(mark.pk, plan), plan), texts
 
 
 def _rolled_up_to(plan: Plan, nothing: int) -> int:

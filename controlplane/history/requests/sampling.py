@@ -10,6 +10,10 @@ of two workers one writes. It moves by the brokers' clocks: a worker whose own i
 
 With the first window of a minute the one before is whole: it is added to the rows of its minute, its hour and its day, and to the
 totals, in that transaction as well. So rows of every length are exact sums of windows, and nothing has to be rolled up again.
+
+A row is the sum over brokers. What topics moved stands beside it, and what was asked of each broker; and each broker of a
+cluster has rows of its own, of all its instances together: they are made, and added up, as those of an instance that is called
+`broker_name`.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import orjson
 from django.db import transaction
 from django.db.models import Max
 
@@ -34,10 +39,12 @@ from controlplane.history.models import (
     RequestSample,
     RequestTotal,
 )
+from controlplane.history.requests import by_broker
 from controlplane.history.resolutions import DAY_S, HOURS, MINUTES, floor
 from controlplane.instances.models import Instance, InstanceState
 from quota.contracts.instance import ContractError
 from quota.contracts.requests import WINDOW_S, RequestCounts
+from quota.contracts.topics_moved import TopicsMoved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,8 +63,10 @@ AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
 AWAY_S = 1800
 """A cluster of which nothing was heard for so long tells no more of the minute at which that began."""
-ASKED_AT_ONCE, ROWS_AT_ONCE = 50, 500
-"""Instances of a master: a text is about a kilobyte, and there may be one of each broker."""
+ASKED_AT_ONCE, ROWS_AT_ONCE = 20, 500
+"""Instances of a master: a text is a kilobyte, or some more with many topics, and there may be one of each broker."""
+MOST_TOPICS = 500
+"""That are named in a row; of those of a window a broker names fewer."""
 LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
     (RequestMinute, MINUTES.step_s),
     (RequestHour, HOURS.step_s),
@@ -73,6 +82,11 @@ def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
 def mark_name(cluster_id: int) -> str:
     """Of a cluster's mark."""
     return f"cluster {cluster_id}"
+
+
+def broker_name(cluster_id: int, broker: int) -> str:
+    """Of a broker, in the place of an instance's id: none has a slash."""
+    return f"{cluster_id}/{broker}"
 
 
 def _sample_of(cluster: PhysicalCluster, now_s: int) -> int:
@@ -179,9 +193,11 @@ def _roll_up(cluster: PhysicalCluster, start: int, end: int) -> None:
 
 
 def _asked(cluster: PhysicalCluster, start: int, end: int) -> list[str]:
-    """Instances of the cluster that had requests in [start, end), also those that do not run any more."""
+    """Instances of the cluster that had requests in [start, end), also those that do not run any more; and its brokers."""
     rows = RequestSample.objects.filter(at__gte=start, at__lt=end).values("instance")
-    return list(_instances_of(cluster).filter(pk__in=rows).order_by("pk").values_list("pk", flat=True))
+    names = list(_instances_of(cluster).filter(pk__in=rows).order_by("pk").values_list("pk", flat=True))
+    brokers = rows.filter(instance__startswith=broker_name(cluster.pk, 0)[:-1]).distinct()
+    return names + sorted(brokers.values_list("instance", flat=True))
 
 
 def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict[int, int], list[RequestSample]]:
@@ -191,6 +207,8 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
     """
     until: dict[int, int] = {}
     rows = []
+    brokers: dict[int, list[RequestCounts]] = {}
+    are_named = True
     for part in portions(names, ASKED_AT_ONCE):
         window = master.requests(cluster.address, part, at)
         for broker, moment in window.until.items():
@@ -198,20 +216,55 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
         if at + WINDOW_S > min(until.values()):
             break  # it is asked for again
         for name in part:
-            counts = _sum(name, window.texts.get(name, ()))
-            if counts is not None:
-                rows.append(RequestSample(instance=name, at=at, windows=1, counts=counts))
+            counts = _legible(name, window.texts.get(name, ()))
+            known = [each for each in counts if each is not None]
+            if known:
+                by = _by_broker(counts, window.brokers.get(name, ()))
+                are_named = are_named and by is not None
+                for broker, each in (by or {}).items():
+                    brokers.setdefault(broker, []).append(each)
+                rows.append(_row(name, at, known, None if by is None else by_broker.text_of(by)))
+    if brokers and are_named:  # of all of them, also of those that nobody asked anything
+        names = {broker: broker_name(cluster.pk, broker) for broker in sorted({*brokers, *until})}
+        rows += [
+            RequestSample(instance=name, at=at, windows=1, counts=_summed(brokers.get(broker, ())))
+            for broker, name in names.items()
+        ]
     return until, rows
+
+
+def _legible(name: str, texts: Iterable[str]) -> list[RequestCounts | None]:
+    """Of each text; None: nobody understands it."""
+    found: list[RequestCounts | None] = []
+    for text in texts:
+        try:
+            found.append(RequestCounts.from_text(text))
+        except (ContractError, TypeError) as error:  # the others have theirs
+            LOG.warning("no requests of %s: %r", name, error)
+            found.append(None)
+    return found
+
+
+def _by_broker(counts: Sequence[RequestCounts | None], brokers: Sequence[int]) -> dict[int, RequestCounts] | None:
+    """None: not known, as the master is of an earlier release, or a text is not legible."""
+    if len(brokers) != len(counts):
+        return None
+    found = {broker: each for broker, each in zip(brokers, counts, strict=True) if each is not None}
+    return found if len(found) == len(counts) else None
+
+
+def _row(name: str, at: int, known: Sequence[RequestCounts], brokers: str | None = None) -> RequestSample:
+    topics = _topics_added(each.topics for each in known)
+    return RequestSample(instance=name, at=at, windows=1, counts=_summed(known), topics=topics, brokers=brokers)
 
 
 def _sum(name: str, texts: Iterable[str]) -> str | None:
     """Over brokers. A text that nobody understands is left out; None: there is no other."""
-    known = []
-    for text in texts:
-        try:
-            known.append(RequestCounts.from_text(text))
-        except (ContractError, TypeError) as error:  # the others have theirs
-            LOG.warning("no requests of %s: %r", name, error)
+    known = [each for each in _legible(name, texts) if each is not None]
+    return _summed(known) if known else None
+
+
+def _summed(known: Sequence[RequestCounts]) -> str:
     found = RequestCounts()
     for counts in known:
         found.add(counts)
@@ -219,7 +272,21 @@ def _sum(name: str, texts: Iterable[str]) -> str | None:
     found.carried_windows = int(is_carried_known)
     if not is_carried_known:
         found.produced_bytes = found.consumed_bytes = 0
-    return found.to_text() if known else None
+    return found.to_text()
+
+
+def _topics_added(each: Iterable[TopicsMoved | None]) -> str | None:
+    """A row's text; None: nothing is known of any topic."""
+    found, is_known = TopicsMoved(), False
+    for topics in each:
+        found.add(topics or TopicsMoved.not_told())
+        is_known = is_known or topics is not None
+    found.shorten(MOST_TOPICS)
+    return orjson.dumps(found.to_json()).decode() if is_known else None
+
+
+def _topics_of(text: str | None) -> TopicsMoved | None:
+    return None if text is None else TopicsMoved.from_trusted(orjson.loads(text))
 
 
 def _rolled_up(names: Sequence[str], start: int, end: int) -> None:
@@ -243,16 +310,26 @@ def _added(model: type[RequestRow], added: dict[tuple[str, int], list[RequestSam
     known = {(row.instance, row.at): row for row in there}
     made = []
     for (name, at), rows in added.items():
-        counts, windows = RequestCounts(), len(rows)
         before = known.get((name, at))
-        if before is not None:
-            counts.add_text(before.counts)
-            windows += before.windows
-        for row in rows:
+        parts: list[RequestRow] = [*([] if before is None else [before]), *rows]
+        counts = RequestCounts()
+        for row in parts:
             counts.add_text(row.counts)
-        made.append(model(instance=name, at=at, windows=windows, counts=counts.to_text()))
+        made.append(
+            model(
+                instance=name,
+                at=at,
+                windows=sum(row.windows for row in parts),
+                counts=counts.to_text(),
+                topics=_topics_added(_topics_of(row.topics) for row in parts),
+                brokers=by_broker.added(row.brokers for row in parts),
+            )
+        )
     model._default_manager.bulk_create(  # noqa: SLF001
-        made, update_conflicts=True, unique_fields=["instance", "at"], update_fields=["windows", "counts"]
+        made,
+        update_conflicts=True,
+        unique_fields=["instance", "at"],
+        update_fields=["windows", "counts", "topics", "brokers"],
     )
 
 
@@ -260,12 +337,16 @@ def _totalled(totals: dict[str, list[RequestSample]], until: int) -> None:
     known = RequestTotal.objects.in_bulk(list(totals))
     made = []
     for name, rows in totals.items():
-        counts = RequestCounts()
+        counts, topics = RequestCounts(), TopicsMoved()
         if name in known:
             counts.add_text(known[name].counts)
+            topics.add(TopicsMoved.from_trusted(orjson.loads(known[name].topics)))
         for row in rows:
             counts.add_text(row.counts)
-        made.append(RequestTotal(instance=name, until=until, counts=counts.to_text()))
+            topics.add(_topics_of(row.topics) or TopicsMoved())
+        topics.shorten(MOST_TOPICS)
+        text = orjson.dumps(topics.to_json()).decode()
+        made.append(RequestTotal(instance=name, until=until, counts=counts.to_text(), topics=text))
     RequestTotal.objects.bulk_create(
-        made, update_conflicts=True, unique_fields=["instance"], update_fields=["until", "counts"]
+        made, update_conflicts=True, unique_fields=["instance"], update_fields=["until", "counts", "topics"]
     )

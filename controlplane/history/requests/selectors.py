@@ -107,7 +107,7 @@ def requests_get(
     if known is not None and known.counted is not None and known.counted.plan == plan:
         found, samples = known.counted, known.samples
     else:
-        found, samples = counted(instance, plan), _samples(instance.pk, plan)
+        found, samples = counted(instance, plan), samples_of(instance.pk, plan)
     steps: list[Step | None] = []
     for at in plan.moments:
         seconds = found.seconds(at, plan.step_s, samples.get(at, 0))
@@ -116,7 +116,7 @@ def requests_get(
     return Requests(moment_at(plan.start), moment_at(plan.end), plan.step_s, plan.resolution.step_s, times, steps)
 
 
-def _samples(instance: str, plan: Plan) -> Mapping[int, int]:
+def samples_of(instance: str, plan: Plan) -> Mapping[int, int]:
     """How many there were in each step: where a master did not answer, nothing is known of requests either."""
     with connection.cursor() as cursor:
         cursor.execute(samples_by_step(MODELS[plan.resolution], plan.step_s), [plan.start, plan.end, instance])

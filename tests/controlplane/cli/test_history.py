@@ -9,9 +9,12 @@ import pytest
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import METRICS
+from controlplane.history.models import RequestSample
+from controlplane.history.requests.by_broker import text_of
 from tests.controlplane.alarms.rows import alarm_row, event_row, throttled
 from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, sample
 from tests.controlplane.history.test_lag_api import lag_of
+from tests.controlplane.history.test_topics import keep_topics, window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -113,6 +116,32 @@ def test_the_lag_of_a_group_is_a_table(ok, instance):
     (line,) = [line for line in lines if "1200" in line]
     assert line.split()[-8:] == ["1200", "1200", "4.88", "KiB", "4.88", "KiB", "90", "90"]
     assert "Steps of 60 s, of rows of 60 s" in said.err
+
+
+def test_what_a_topic_moved_is_a_table(ok, instance, last):
+    keep_topics(instance, {last - 50: window({"orders": (10 * 3 * MIB, 10 * MIB)})}, last - 40)
+    said = ok("topic", "history", instance.name, "orders", "--from", "-20m")
+    head, *lines = said.out.splitlines()
+    assert head.split() == ["time", "produce_bytes_per_s", "consume_bytes_per_s"]
+    (line,) = [line for line in lines if "3 MiB/s" in line]
+    assert line.split()[-4:] == ["3", "MiB/s", "1", "MiB/s"]
+    assert "Steps of 10 s, of rows of 10 s" in said.err
+
+
+def test_what_was_asked_of_a_broker_is_a_table(ok, as_alice, instance, last):
+    keep_requests(instance, {last - 50: counts_of(30)}, known_to=last - 40)
+    RequestSample.objects.update(brokers=text_of({1: counts_of(30)}))
+    said = ok("instance", "broker-history", instance.name, "1", "--from", "-20m", "-o", "json").json
+    assert [each["requests_per_s"] for each in said["items"] if each["requests_per_s"]] == [3]
+    head, *_ = ok("instance", "broker-history", instance.name, "1").out.splitlines()
+    assert head.split()[:4] == ["time", "produce_bytes_per_s", "consume_bytes_per_s", "requests_per_s"]
+    assert as_alice("instance", "broker-history", instance.name, "77").status == 4
+
+
+def test_what_a_topic_moved_that_nobody_knows_is_refused(as_alice, instance):
+    ran = as_alice("topic", "history", instance.id, "nobody")
+    assert ran.status == 4
+    assert "nobody" in ran.err
 
 
 def test_the_lag_of_a_group_that_nobody_knows_is_refused(as_alice, instance):

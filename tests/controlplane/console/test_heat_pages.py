@@ -13,11 +13,12 @@ from controlplane.clusters.models import Broker, BrokerAbsence, PhysicalCluster
 from controlplane.clusters.services import cluster_ensure
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.fleet.models import BrokerSample
-from controlplane.history.models import Minute
+from controlplane.history.models import Minute, RequestSample
+from controlplane.history.requests.sampling import broker_name
 from controlplane.instances.models import Instance
 from controlplane.quotas.figures import figures_keep
 from tests.controlplane.fleet.test_sampling import told
-from tests.controlplane.history.conftest import rolled
+from tests.controlplane.history.conftest import counts_of, keep_requests, rolled
 
 from .conftest import text_of
 from .test_instance_pages import MIB
@@ -210,3 +211,19 @@ def test_500_instances_on_50_brokers_are_quick_to_look_at(at_staff, alice, flow_
     for address, (queries, took_s) in found.items():
         print(f"{queries:3} queries {1000 * took_s:6.0f} ms  {address}")
     assert {address: took_s for address, (_, took_s) in found.items() if took_s >= MOST_S} == {}
+
+
+def test_the_page_of_a_broker_has_what_all_instances_asked_of_it(at_staff, instance, flow_master):
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
+    cluster = instance.cluster
+    assert "Requests of all instances" not in text_of(at_staff.get("/fleet/clusters/default/brokers/1"))
+    counts = counts_of(200, took_us=2_000, errors={"NOT_LEADER_OR_FOLLOWER": 3})
+    counts.produced_bytes, counts.carried_windows = 30 * MIB, 1
+    RequestSample.objects.create(instance=broker_name(cluster.pk, 1), at=last, windows=1, counts=counts.to_text())
+    keep_requests(instance, {}, known_to=last + 10)
+    text = text_of(at_staff.get("/fleet/clusters/default/brokers/1"))
+    assert "Requests of all instances" in text
+    assert "20/s" in text
+    assert "3 MiB/s" in text
+    assert "Produce latency as a table" in text
+    assert at_staff.get("/fleet/clusters/default/brokers/1?range=24h").status_code == 200

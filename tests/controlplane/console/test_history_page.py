@@ -11,7 +11,8 @@ import pytest
 
 from controlplane.console.over_time import BYTES_PER_S, RANGES, levels, ticks
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.models import Minute, Sample
+from controlplane.history.models import Minute, RequestSample, Sample
+from controlplane.history.requests import by_broker
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
 from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, rolled, sample
@@ -272,3 +273,14 @@ def test_events_of_another_instance_are_not_marked(page, eventful, charlie):
     body = page().content.decode()
     assert "secret" not in body
     assert "Consumers throttled" not in body
+
+
+def test_requests_are_shown_by_broker(page, instance, last):
+    keep([sample(last - 60, instance.id), sample(last - 50, instance.id)])
+    keep_requests(instance, {last - 60: counts_of(200)}, known_to=last)
+    assert "Requests by broker" not in text_of(page())
+    parts = by_broker.text_of({1: counts_of(10), 2: counts_of(10, took_us=700_000, errors={"CODE_1": 4})})
+    RequestSample.objects.update(brokers=parts)
+    text = text_of(page())
+    assert "Requests by broker" in text
+    assert re.search(r"2 10 4 \d{3}", text), "the second was slow"

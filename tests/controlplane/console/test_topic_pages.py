@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from tests.controlplane.history.test_topics import keep_topics, window
 
 from .conftest import problem_beside, text_of
 
@@ -141,3 +143,19 @@ def test_a_name_that_markup_would_read_is_shown_as_it_is(at_alice, instance, adm
     page = at_alice.get(f"instances/{instance.id}/topics?q=<script>alert(1)</script>")
     assert b"<script>alert" not in page.content
     assert at_alice.get(f"instances/{instance.id}/topics/<b>").status_code == 404
+
+
+def test_what_it_took_in_and_gave_out_is_charts_with_a_table_behind_each(at_alice, topics, instance):
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
+    keep_topics(instance, {last: window({"orders": (10 * 3 * 2**20, 10 * 2**20)})}, last + 10)
+    text = text_of(at_alice.get(f"{topics}/topics/orders"))
+    assert "Produced and consumed, the last hour" in text
+    assert "Produced as a table" in text
+    assert "Consumed as a table" in text
+    assert "3 MiB/s" in text
+    assert at_alice.get(f"{topics}/topics/orders?range=7d").status_code == 200
+    assert at_alice.get(f"{topics}/topics/orders?range=2h").status_code == 404
+
+
+def test_a_topic_of_which_nothing_is_recorded_says_so(at_alice, topics):
+    assert "Nothing is recorded of this time." in text_of(at_alice.get(f"{topics}/topics/orders"))

@@ -8,6 +8,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import MetadataRequest
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from quota.contracts.requests import RequestCounts
+from quota.contracts.topics_moved import TopicsMoved
 from quota.steps import run_through
 from tests.dataplane.handlers.test_describe_connections import BATCH, World, fetched, produced
 from tests.simulation.cluster import INSTANCE, TENANT_PORT
@@ -39,6 +40,33 @@ def test_produces_and_fetches_are_counted_once_whichever_way_they_go(world):
     assert (counts.of("Produce").requests, counts.of("Fetch").requests) == (20, 7)
     assert counts.errors == {}
     assert counts.of("Produce").times("total").count == 20
+
+
+def moved(world):
+    """What each topic of the instance moved since this was called last."""
+    world.wait(11)
+    found, _ = run_through(world.broker.request_windows.report_steps(is_whole=True))
+    world.broker.request_windows._kept.clear()
+    total = TopicsMoved()
+    for text in found.get(INSTANCE, {}).values():
+        total.add(RequestCounts.from_text(text).topics)
+    return total
+
+
+def test_a_window_has_what_each_topic_moved(world):
+    world.topic("events")
+    moved(world)
+    client = world.connect(TENANT_PORT)
+    produced(client, times=20)
+    assert fetched(client, offset=0).error_code == ErrorCode.NONE
+    found = moved(world)
+    assert found.of("orders").produced == 20 * len(BATCH)
+    assert found.of("orders").consumed % len(BATCH) == 0
+    assert found.of("orders").consumed > 0
+    assert found.of("events") == (0, 0)
+    produced(client, times=1)
+    assert moved(world).to_json() == {"orders": [len(BATCH), 0]}
+    assert told(world).requests == 0
 
 
 def test_what_is_asked_later_was_not_here_before(world):

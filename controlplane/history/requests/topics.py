@@ -1,0 +1,117 @@
+"""What a topic moved over time: the record bytes that were produced and consumed, as they are billed, of all brokers.
+
+Rows of an instance name the topics that moved most; of one that may be among the others a step says nothing (None), never 0. The
+history is of a name: it goes on where a topic is deleted and made again, and outlives the topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.history.metrics import Kind, Metric
+from controlplane.history.models import RequestSample, RequestTotal
+from controlplane.history.requests.reading import texts_of
+from controlplane.history.requests.selectors import samples_of
+from controlplane.history.selectors import History, Series, planned
+from controlplane.instances.selectors import instance_any
+from controlplane.topics.selectors import topic_known
+from quota.contracts.topics_moved import Moved, TopicsMoved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from controlplane.history.resolutions import Plan
+    from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "produce_bytes_per_s",
+            "bytes/s",
+            Kind.COUNTED,
+            "record bytes produced into the topic a second; null: not known",
+        ),
+        Metric(
+            "consume_bytes_per_s",
+            "bytes/s",
+            Kind.COUNTED,
+            "record bytes consumed from the topic a second; null: not known",
+        ),
+    )
+}
+
+
+def topic_history_get(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    name: str,
+    start: datetime,
+    end: datetime,
+    step_s: int | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> History:
+    """Of a topic that is there, or that is named in this time. Raises NotFound, Invalid, ClusterUnavailable.
+
+    The cluster is asked only about a name that no row has.
+    """
+    instance = instance_any(organisation=organisation, instance_id=instance_id)
+    found, is_named = _history(instance, name, planned(start, end, step_s, clock.now()))
+    if not is_named:
+        topic_known(organisation=organisation, instance_id=instance_id, name=name)
+    return found
+
+
+def topic_moved_get(
+    *,
+    instance: Instance,
+    name: str,
+    start: datetime,
+    end: datetime,
+    step_s: int | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> History:
+    """Whether or not there is such a topic; the caller has the instance from its organisation's scope. Raises Invalid."""
+    found, _ = _history(instance, name, planned(start, end, step_s, clock.now()))
+    return found
+
+
+def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
+    """And whether any row has the name."""
+    known, texts = texts_of(instance.pk, instance.cluster_id, plan, "topics")
+    samples = samples_of(instance.pk, plan)
+    moved: dict[int, Moved | None] = {}
+    is_named = False
+    for step, text in texts:
+        rows = {} if text is None else orjson.loads(text)
+        ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
+        is_named = is_named or (bool(name) and name in ours)
+        more = None if text is None else TopicsMoved.from_trusted(ours).of(name)
+        before = moved.get(step, Moved(0, 0))
+        if more is None or before is None:
+            moved[step] = None
+        else:
+            moved[step] = Moved(before.produced + more.produced, before.consumed + more.consumed)
+    series = [Series(metric) for metric in METRICS.values()]
+    for at in plan.moments:
+        seconds = known.seconds(at, plan.step_s, samples.get(at, 0))
+        of_step = moved.get(at, Moved(0, 0)) if seconds else None
+        for each, place in zip(series, (0, 1), strict=True):
+            each.values.append(None if of_step is None else round(of_step[place] / seconds))
+    return History.over(plan, series, known, samples), is_named
+
+
+def totals_by_topic(instance: str) -> TopicsMoved:
+    """What topics moved since this is kept, of those that moved most; a sum only grows."""
+    total = RequestTotal.objects.filter(pk=instance).first()
+    found = TopicsMoved() if total is None else TopicsMoved.from_trusted(orjson.loads(total.topics))
+    rows = RequestSample.objects.filter(instance=instance, at__gte=0 if total is None else total.until)
+    for text in rows.exclude(topics=None).values_list("topics", flat=True):
+        found.add(TopicsMoved.from_trusted(orjson.loads(text or "{}")))
+    return found

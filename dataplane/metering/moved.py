@@ -1,0 +1,71 @@
+"""What topics have moved since this was asked last: the difference of two readings of their counters. No request pays for it.
+
+A topic's first change after a record puts it on a list; later changes pass by, until the next record is made. So a topic stays
+on the list for as long as its counters have changed since its last record, and has gone through it once more after that.
+Whoever asks walks along the list in portions, and pays for topics in which something moved, however many others there are.
+
+While nobody asks, as without a flow master that ever was, topics that are gone stay on the list; they are taken off it where they
+would be more than those that are there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from dataplane.metering.usage import TopicUsage
+
+ALWAYS_KEPT = 1_000
+"""Topics that may be on the list whatever there is."""
+
+
+class MovedTopic(NamedTuple):
+    """By the names that the tenant knows: instance id and topic, and bytes."""
+
+    instance: str
+    topic: str
+    produced: int
+    consumed: int
+
+
+class MovedTopics:
+    """Of one broker."""
+
+    def __init__(self) -> None:
+        self._usages: deque[TopicUsage] = deque()
+
+    def __len__(self) -> int:
+        return len(self._usages)
+
+    def add(self, usage: TopicUsage) -> None:
+        """One of its counters has changed."""
+        if not usage.is_among_moved:
+            usage.is_among_moved = True
+            self._usages.append(usage)
+
+    def take(self, most: int) -> list[MovedTopic]:
+        """Of the next so many topics of the list; those that may have moved more by the next time go to its end."""
+        found = []
+        for _ in range(min(most, len(self._usages))):
+            usage = self._usages.popleft()
+            produced, consumed = usage.take_moved()
+            if produced or consumed:
+                found.append(MovedTopic(usage.instance, usage.topic, produced, consumed))
+            if usage.is_dirty:
+                self._usages.append(usage)
+            else:
+                usage.is_among_moved = False
+        return found
+
+    def forget_gone(self, topics: int) -> None:
+        """Topics that were told to their end, if the list is longer than so many topics explain."""
+        if len(self._usages) <= 2 * topics + ALWAYS_KEPT:
+            return
+        kept: deque[TopicUsage] = deque()
+        for usage in self._usages:
+            if usage.has_left:
+                usage.is_among_moved = False
+            else:
+                kept.append(usage)
+        self._usages = kept
