@@ -57,12 +57,25 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     """One change that somebody asked for."""
 
     id = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    actor = serializers.CharField(help_text='an email, or "system"')
+    time = serializers.DateTimeField(source="at")
+    at = serializers.DateTimeField(help_text="the same as `time`")
+    actor = serializers.CharField(help_text='an email, a service account, "system", or who a Kafka client is')
     action = serializers.CharField(help_text="such as topic.create")
-    target = serializers.CharField(help_text="what was changed")
+    object = serializers.CharField(source="target", help_text="what was changed, looked at or refused")
+    target = serializers.CharField(help_text="the same as `object`")
+    before = serializers.DictField(
+        source="sides.before",
+        allow_null=True,
+        help_text="what changed, as it was; null: it was not there, or nothing says so",
+    )
+    after = serializers.DictField(
+        source="sides.after",
+        allow_null=True,
+        help_text="what changed, as it is since; null: it is gone, or nothing says so",
+    )
     detail = serializers.DictField(help_text="what was asked for; of a change `{name: {from, to}}`; never a secret")
-    address = serializers.CharField(help_text="where the request came from; empty: from none")
+    source = serializers.CharField(source="address", help_text="where the request came from; empty: from none")
+    address = serializers.CharField(help_text="the same as `source`")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")
     number = serializers.IntegerField(
