@@ -168,7 +168,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "controlplane.api.negotiation.AlwaysJSON",
     "DEFAULT_SCHEMA_CLASS": "controlplane.api.schema.ProblemAwareSchema",
-    "EXCEPTION_HANDLER": "controlplane.api.problems.exception_handler",
+    "EXCEPTION_HANDLER": "controlplane.accounts.denials.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -257,6 +257,11 @@ CELERY_BEAT_SCHEDULE = {
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
     "say that a worker is there": {"task": "core.pulse", "schedule": 2.0, "options": {"expires": 4}},
     "seal the audit trail": {"task": "core.audit_seal", "schedule": 10.0, "options": {"expires": 20}},
+    "read what Kafka clients change": {
+        "task": "instances.kafka_changes_read",
+        "schedule": 10.0,
+        "options": {"expires": 20},
+    },
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "evaluate alarms": {"task": "alarms.evaluate", "schedule": 30.0, "options": {"expires": 60}},

@@ -183,7 +183,10 @@ class Broker:
         self.gate = Gate(self.agent, doors.loop, self.debt_queues, config.settings.group_bytes_per_s_per_instance)
         self.logins = Logins(doors, config.keys.secret, lambda: self.config.settings.connections_max_reauth_ms)
         self.auditing = Auditing(
-            doors, config.id, AuditTopics(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
+            doors,
+            config.id,
+            AuditTopics(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic),
+            tells_changes=config.settings.changes_topic_enable,
         )
         self.admission = Admission(self, self.internal_tls)
         self.logins.on_outcome = self.admission.logged_in

@@ -146,6 +146,8 @@ class Settings:
     controller_quota_window_num: int = 11
     controller_quota_window_size_seconds: int = 1
     quota_report_period_ms: int = 1_000
+    changes_topic_enable: bool = False  # what tenants' clients change is told in `__changes` (`quota.contracts.audit`)
+    changes_topic_retention_ms: int = 7 * 86_400_000
     usage_topic_num_partitions: int = 8
     usage_topic_retention_ms: int = 35 * 86_400_000
     usage_emit_interval_ms: int = 10_000  # records of topics whose byte counters have changed

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.tasks import Future, Task, either, resolved, sleep
 from dataplane.throttle.mutations import mutation_bucket
+from quota.contracts.audit import CHANGES_TOPIC
 from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import is_kept_by_the_service, split_physical
 from quota.contracts.usage import USAGE_TOPIC
@@ -149,6 +150,13 @@ class InternalTopics:
                 num_partitions=settings.usage_topic_num_partitions,
                 replication_factor=settings.default_replication_factor,
                 configs=_configs(config),
+            )
+        if name == CHANGES_TOPIC:
+            return CreatableTopic(
+                name=name,
+                num_partitions=1,
+                replication_factor=settings.default_replication_factor,
+                configs=_configs(_AUDIT_CONFIG | {"retention.ms": str(settings.changes_topic_retention_ms)}),
             )
         if is_kept_by_the_service(name):
             return CreatableTopic(

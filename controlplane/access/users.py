@@ -141,18 +141,22 @@ def user_delete(
     behind him. Who asks for that again finishes what was broken off. Raises NotFound, Conflict, ClusterUnavailable.
     """
     is_there = False
+    mechanisms: list[str] = []
 
     def decide(users: Sequence[User]) -> Sequence[User]:
         nonlocal is_there
         left = [user for user in users if user.name != name]
         is_there = len(left) < len(users)
+        theirs = (one.mechanism.value for user in users if user.name == name for one in user.credentials)
+        mechanisms[:] = sorted(set(theirs))
         if not is_there and not with_acls:
             raise NotFound(f"no user {name}")
         return left
 
     instance = records.users_write(organisation, instance_id, decide)
     if is_there:
-        _audit(organisation, actor, "user.delete", instance_id, name, {"with_acls": with_acls} if with_acls else {})
+        detail: dict[str, object] = {"mechanisms": mechanisms} | ({"with_acls": with_acls} if with_acls else {})
+        _audit(organisation, actor, "user.delete", instance_id, name, detail)
     theirs = AclFilter(principal=f"{USER}{name}")
     gone = 0
     if with_acls:

@@ -8,6 +8,7 @@ custom_roles custom_role_api   roles of an organisation's own
 owned                       what owners make and name: stored, put on record
 touching                    whom a change of members, roles and keys concerns: what a dry run says
 authentication permissions  who calls REST, and what the caller's role may do
+denials                     who was refused something: on record
 attempts                    how often someone may try to sign in
 joining                     people and organisations together: signing up, joining one by a link
 member_api member_serializers   REST of who belongs to an organisation, and of invitations

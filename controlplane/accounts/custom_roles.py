@@ -114,7 +114,8 @@ def custom_role_delete(*, organisation: Organisation, by: User, role_id: str, wi
     in_use = Conflict("somebody has this role: give them another one first", code="role_in_use")
     if found.memberships.exists() or accounts.exists():
         raise in_use
-    owned_audit(found, by, "role.delete", {"name": found.name})
+    members = {member: getattr(found, member) for member in ("name", "description", "scopes", "instances")}
+    owned_audit(found, by, "role.delete", members)
     try:
         with transaction.atomic():
             found.delete()

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
+from controlplane.accounts.scopes import PREFIX
 from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import for_some_instances
+from controlplane.core.staff_views import view_note
 from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
+    from controlplane.core.scope import Tenant
     from controlplane.tenants.models import Organisation
 
 
@@ -43,10 +46,23 @@ def organisation_asked(request: Request, organisation_id: str, refusal: str) -> 
     """
     caller = caller_of(request)
     if caller.is_operator:
-        return organisation_any(organisation_id)
+        organisation = organisation_any(organisation_id)
+        staff_note(request, organisation, looked_at=request.path.removeprefix(f"/{PREFIX}organisations/"))
+        return organisation
     if organisation_id != caller.organisation.id:
         raise NotFound(f"no organisation {organisation_id}")
     raise Forbidden(refusal)
+
+
+def staff_note(request: Request, organisation: Tenant, *, looked_at: str) -> None:
+    """An operator is shown something of an organisation that they do not ask for as its member: it is told so.
+
+    What an operator changes has entries of its own.
+    """
+    caller = caller_of(request)
+    if request.method in SAFE_METHODS and organisation.pk != caller.organisation.pk:
+        place = f"{request.method} {request.path}"
+        view_note(organisation=organisation, by=caller.actor, looked_at=looked_at, place=place)
 
 
 def _place_of(request: Request) -> tuple[str, dict[str, Any]]:

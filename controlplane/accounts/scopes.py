@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controlplane.core.errors import Forbidden, NotFound
+from controlplane.core.errors import Forbidden, NotForCaller
 from quota.contracts.namespace import AUDIT_TOPIC
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Limits:
                 raise Forbidden("your role is for some instances alone", code="instances_limited")
             raise Forbidden("this API key is for some instances alone", code="instances_limited")
         if instance_id is not None and instance_id not in self.instances:
-            raise NotFound(f"no instance {instance_id}")
+            raise NotForCaller(f"no instance {instance_id}")
 
     def admit_topic(self, topic: object) -> None:
         """Whether it may read what stands in this topic: what brokers write down of clients is `audit`. Raises Forbidden."""

@@ -111,7 +111,8 @@ def service_account_change(
     if disabled is not None and disabled != (found.disabled_at is not None):
         found.disabled_at = clock.now() if disabled else None
         found.save(update_fields=["disabled_at"])
-        owned_audit(found, by, "service_account.disable" if disabled else "service_account.enable", {})
+        detail = audit.changed({"disabled": not disabled}, {"disabled": disabled})
+        owned_audit(found, by, "service_account.disable" if disabled else "service_account.enable", detail)
     return found
 
 
@@ -130,9 +131,10 @@ def service_account_delete(
     keys = ApiKey.objects.for_organisation(organisation).filter(service_account=found, revoked_at=None)
     for key_id in keys.values_list("pk", flat=True):
         services.api_key_revoke(organisation=organisation, actor=by.email, key_id=key_id, clock=clock)
+    was = _shown({member: getattr(found, member) for member in ("name", "description", "role", "custom_role")})
     found.deleted_at, found.custom_role = clock.now(), None
     found.save(update_fields=["deleted_at", "custom_role"])
-    owned_audit(found, by, "service_account.delete", {})
+    owned_audit(found, by, "service_account.delete", was)
 
 
 @transaction.atomic

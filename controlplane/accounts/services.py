@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from controlplane.tenants.models import Organisation
+
+Key = TypeVar("Key", ApiKey, AccessKey)
 
 
 def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[User, bool]:
@@ -290,16 +292,19 @@ def api_key_revoke(
     Raises NotFound, Forbidden.
     """
     rows = ApiKey.objects.for_organisation(organisation).filter(pk=key_id)
-    _may_revoke(rows.first(), f"no API key {key_id}", only_of)
+    key = _may_revoke(rows.select_related("user", "service_account").first(), f"no API key {key_id}", only_of)
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
-        audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)
+        detail = {member: value for member, value in key_rules.shown(key).items() if value is not None}
+        detail["owner"] = key.owner_name
+        audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id, detail=detail)
 
 
-def _may_revoke(key: ApiKey | AccessKey | None, unknown: str, only_of: User | None) -> None:
+def _may_revoke(key: Key | None, unknown: str, only_of: User | None) -> Key:
     if key is None:
         raise NotFound(unknown)
     if only_of is not None and key.user_id != only_of.pk:
         raise Forbidden("only owners revoke keys of other people")
+    return key
 
 
 @transaction.atomic
@@ -384,7 +389,9 @@ def access_key_create(
         created_at=clock.now(),
     )
     key.save(force_insert=True)
-    detail = {} if key.sso_until is None else {"single_sign_on": True}
+    detail = {"name": key.name, "secret_id": key.secret_id} | (
+        {} if key.sso_until is None else {"single_sign_on": True}
+    )
     audit.record(organisation=organisation, actor=user.email, action="access_key.create", target=key.id, detail=detail)
     return key, access_keys.secret_of(installed[0], key.secret_id)
 
@@ -398,6 +405,7 @@ def access_key_revoke(
     Raises NotFound, Forbidden.
     """
     rows = AccessKey.objects.for_organisation(organisation).filter(pk=key_id)
-    _may_revoke(rows.first(), f"no access key {key_id}", only_of)
+    key = _may_revoke(rows.select_related("user").first(), f"no access key {key_id}", only_of)
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
-        audit.record(organisation=organisation, actor=actor, action="access_key.revoke", target=key_id)
+        detail = {"name": key.name, "secret_id": key.secret_id, "owner": key.user.email}
+        audit.record(organisation=organisation, actor=actor, action="access_key.revoke", target=key_id, detail=detail)

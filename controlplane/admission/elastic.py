@@ -126,7 +126,7 @@ def elastic_set(
         organisation, instance_id, lambda _instance: {**wanted, "elastic_off_until": off_until}
     )
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance_id, actor=actor, clock=clock)
-    detail = {name: _plain(value) for name, value in wanted.items()}
+    detail = audit.changed(*({name: _plain(value) for name, value in each.items()} for each in (now, wanted)))
     audit.record_about(changed, actor, SET, detail, clock)
     return operation
 
@@ -153,8 +153,9 @@ def _take_away(instance_id: str, clock: Clock) -> bool:
     instance = _held(instance_id)
     if instance is None or instance.elastic_mib_per_s is None or _prices(instance, clock) is not None:
         return False
+    before = {name: _plain(getattr(instance, name)) for name in ("elastic_mib_per_s", "elastic_budget")}
     _move(instance, {"elastic_mib_per_s": None, "elastic_budget": None, "elastic_off_until": None}, clock)
-    audit.record_about(instance, audit.SYSTEM, SET, {"elastic_mib_per_s": None, "elastic_budget": None}, clock)
+    audit.record_about(instance, audit.SYSTEM, SET, audit.changed(before, dict.fromkeys(before)), clock)
     return True
 
 

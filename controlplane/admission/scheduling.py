@@ -158,7 +158,8 @@ def change_cancel(
     if change.state != ScheduledState.WAITING:
         raise Conflict(f"the change was {change.state} already", code="change_not_waiting")
     _end(change, ScheduledState.CANCELLED, clock)
-    _on_record(change, actor, "instance.unschedule", {"id": change.id}, clock)
+    detail = {"id": change.id, "at": change.at.isoformat(), **change.changes}
+    _on_record(change, actor, "instance.unschedule", detail, clock)
     return change
 
 

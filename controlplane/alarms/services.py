@@ -100,8 +100,7 @@ def alarm_update(
     for name in RULE:
         setattr(alarm, name, after[name])
     alarm.save(force_update=True)
-    changed = {name: after[name] for name in RULE if after[name] != before[name]}
-    _audit(alarm, actor, "update", clock, changed)
+    _audit(alarm, actor, "update", clock, audit.changed(before, after))
     return alarm
 
 
@@ -121,9 +120,10 @@ def alarm_silence(
         raise Invalid.field("until", f"must be in the future, and at most {LONGEST_SILENCE_S // 86_400} days away")
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     alarm = _locked(organisation, instance, alarm_id)
-    alarm.silenced_until = until
+    before, alarm.silenced_until = alarm.silenced_until, until
     alarm.save(force_update=True, update_fields=["silenced_until"])
-    _audit(alarm, actor, "silence", clock, {"until": None if until is None else until.isoformat()})
+    was, now_until = (None if each is None else each.isoformat() for each in (before, until))
+    _audit(alarm, actor, "silence", clock, {"until": {"from": was, "to": now_until}})
     return alarm
 
 
@@ -137,7 +137,7 @@ def alarm_delete(
     _begin_anew(alarm, instance, actor, clock.now())
     alarm.deleted_at = clock.now()
     alarm.save(force_update=True)
-    _audit(alarm, actor, "delete", clock, {"name": alarm.name})
+    _audit(alarm, actor, "delete", clock, _said(alarm))
 
 
 def instance_locked(*, organisation: Organisation, instance_id: str) -> Instance:

@@ -14,6 +14,7 @@ from controlplane.api import filters, pagination
 from controlplane.core import selectors
 from controlplane.core.models import OperationState
 from controlplane.core.serializers import OperationPageSerializer, OperationSerializer
+from controlplane.core.staff_views import view_note
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -59,6 +60,9 @@ class OperationApi(APIView):
             by_operator=caller.is_operator,
             only_on=caller.limits.instances,
         )
+        of_others = operation.organisation
+        if of_others is not None and of_others.pk != caller.organisation.pk:  # so it is an operator who asks
+            view_note(organisation=of_others, by=caller.actor, looked_at=operation.id, place=f"GET {request.path}")
         return Response(OperationSerializer(operation).data)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -79,7 +79,7 @@ def plan_choose(
     rows.filter(at__gte=at).delete()
     choice = PlanChoice(organisation=organisation, plan=plan, at=at)
     choice.save(force_insert=True)
-    detail = {"plan": plan, "at": at.isoformat()}
+    detail = {"plan": {"from": present.name, "to": plan}, "at": at.isoformat()}
     audit.record(organisation=organisation, actor=actor, action="plan.choose", target=plan, detail=detail, clock=clock)
     return choice
 
@@ -112,9 +112,15 @@ def tax_set(
         raise Conflict(f"{month} has begun: its invoices are taxed as was known before", code="month_begun")
     defaults = {"name": name.strip(), "rate": percent / MOST_PERCENT, "actor": actor, "at": now}
     rows = TaxRate.objects.unscoped("operators set everybody's taxes")
+    before = rows.filter(organisation=organisation, month=str(month)).first()
     row, _ = rows.update_or_create(organisation=organisation, month=str(month), defaults=defaults)
     LOG.info("tax of %s: %s percent by %s", organisation.pk if organisation else EVERYBODY, percent, actor)
-    detail = {"month": str(month), "name": row.name, "percent": f"{percent.normalize():f}"}
+    was = (before.name, before.rate * MOST_PERCENT) if before is not None else (None, None)
+    detail: dict[str, Any] = {
+        "month": str(month),
+        "name": {"from": was[0], "to": row.name},
+        "percent": {"from": None if was[1] is None else f"{was[1].normalize():f}", "to": f"{percent.normalize():f}"},
+    }
     if organisation is None:
         detail["of"] = EVERYBODY
     for each in Organisation.objects.filter(deleted_at=None).order_by("pk") if organisation is None else [organisation]:

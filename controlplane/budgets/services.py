@@ -103,10 +103,11 @@ def budget_update(
     if any(name in changed for name in DECIDED):
         budget.decided_at = clock.now()
     budget.save(force_update=True)
-    detail = _said(changed)
-    if told is not None and set(told) != set(_told(budget)):
+    detail = audit.changed(_said(before), _said(changed))
+    told_before = _told(budget)
+    if told is not None and set(told) != set(told_before):
         _tell(budget, told)
-        detail["receivers"] = told
+        detail |= audit.changed({"receivers": told_before}, {"receivers": told})
     if detail:
         _audit(budget, actor, "update", detail, clock)
     return budget
@@ -116,7 +117,8 @@ def budget_update(
 def budget_delete(*, organisation: Organisation, actor: str, budget_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """It goes with its history; messages that were written are sent. Raises NotFound."""
     budget = _locked(organisation, budget_id)
-    _audit(budget, actor, "delete", {"name": budget.name, "amount": str(budget.amount)}, clock)
+    members = {name: getattr(budget, name) for name in ("name", "amount", *PERCENTS)}
+    _audit(budget, actor, "delete", _said(members) | {"receivers": _told(budget)}, clock)
     Budget.objects.for_organisation(organisation).filter(pk=budget.pk).delete()
 
 

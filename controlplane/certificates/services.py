@@ -10,6 +10,7 @@ What fails between a row and the node is made up for by the reconciler, and ever
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from contextlib import suppress
 from datetime import timedelta
@@ -105,6 +106,7 @@ def certificate_bring(
     hosts = _tls_route(tree, instance.id, route)
     pem, private, ends = checking.chain_checked(chain, key, hosts, clock.now())
     with transaction.atomic():
+        before = _told(instance, route)
         row = _put(
             instance,
             route,
@@ -115,7 +117,7 @@ def certificate_bring(
             not_after=ends,
         )
         _check_size(instance)
-        _record(instance, actor, "certificate.bring", route, {"not_after": ends.isoformat()})
+        _record(instance, actor, "certificate.bring", route, audit.changed(before, _told(instance, route)))
     publish(instance, tree)
     return row
 
@@ -127,8 +129,9 @@ def certificate_give_back(
     tree = zookeeper.tree(instance.cluster.address)
     hosts = _tls_route(tree, instance.id, route)
     with transaction.atomic():
+        before = _told(instance, route)
         row = _issue(instance, route, hosts, clock)
-        _record(instance, actor, "certificate.give_back", route, {})
+        _record(instance, actor, "certificate.give_back", route, audit.changed(before, _told(instance, route)))
     publish(instance, tree)
     return row
 
@@ -148,9 +151,10 @@ def client_ca_set(
             raise
     pem = checking.client_ca_checked(client_ca, clock.now())
     with transaction.atomic():
+        before = _told(instance, route)
         row = _put(instance, route, client_ca=pem)
         _check_size(instance)
-        _record(instance, actor, "certificate.client_ca", route, {"given": bool(pem)})
+        _record(instance, actor, "certificate.client_ca", route, audit.changed(before, _told(instance, route)))
     publish(instance, tree)
     return row
 
@@ -309,6 +313,24 @@ def _check_size(instance: Instance) -> None:
     problem = certificates_problem(items)
     if problem is not None:
         raise Invalid(problem, code="too_large")
+
+
+def _told(instance: Instance, route: str) -> dict[str, object]:
+    """For the audit trail: which certificate a route shows and which it takes, by their fingerprints."""
+    row = _rows(instance).filter(route=route).first()
+    if row is None:
+        return {"source": None, "not_after": None, "certificate": None, "client_ca": None}
+    return {
+        "source": str(row.source),
+        "not_after": None if row.not_after is None else row.not_after.isoformat(),
+        "certificate": _fingerprint(row.chain),
+        "client_ca": _fingerprint(row.client_ca),
+    }
+
+
+def _fingerprint(pem: str) -> str | None:
+    """Of the text; None: there is none."""
+    return f"sha256:{hashlib.sha256(pem.encode()).hexdigest()[:16]}" if pem else None
 
 
 def _record(instance: Instance, actor: str, action: str, route: str, detail: Mapping[str, object]) -> None:

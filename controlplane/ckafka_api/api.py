@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import io
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.http import JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import ParseError
 
+from controlplane.accounts.denials import denial_note
 from controlplane.accounts.selectors import SigningCaller, access_key_get, access_key_used
 from controlplane.api.parsers import MOST_BYTES, BoundedJSONParser
 from controlplane.ckafka_api import dispatch, limits, replay, shapes, tc3
 from controlplane.ckafka_api.errors import CkafkaError, Code, ckafka_error
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Forbidden, SluiceError
 from controlplane.core.origin import current
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from django.http import HttpRequest
 
+    from controlplane.accounts.selectors import Caller
     from controlplane.ckafka_api.tc3 import Signature
 
 LOG = logging.getLogger(__name__)
@@ -59,13 +62,28 @@ def _answer(request: HttpRequest, clock: Clock) -> dict[str, Any]:
     counted = name if name in shapes.ACTIONS else "others"
     limits.request_count(secret_id=signature.secret_id, action=counted, clock=clock)
     action = dispatch.action_of(name)
-    call = dispatch.call_of(name, action, signing.caller, _document(body))
-    changes = action.changes and not call.parameters.get("DryRun", False)
-    replay.action_bind(signature, name, changes=changes, age_s=clock.now().timestamp() - signed_at_s)
-    if not changes:
-        return dispatch.answered(name, dispatch.carried_out(name, action, call))
-    result = replay.once(signing.caller, signature, name, body, lambda: dispatch.carried_out(name, action, call))
-    return dispatch.answered(name, result)
+    with _refusals_told(signing.caller, name):
+        call = dispatch.call_of(name, action, signing.caller, _document(body))
+        changes = action.changes and not call.parameters.get("DryRun", False)
+        replay.action_bind(signature, name, changes=changes, age_s=clock.now().timestamp() - signed_at_s)
+        if not changes:
+            return dispatch.answered(name, dispatch.carried_out(name, action, call))
+        result = replay.once(signing.caller, signature, name, body, lambda: dispatch.carried_out(name, action, call))
+        return dispatch.answered(name, result)
+
+
+@contextmanager
+def _refusals_told(caller: Caller, name: str) -> Iterator[None]:
+    """What the caller may not do goes on record in their organisation."""
+    try:
+        yield
+    except Forbidden as error:
+        denial_note(caller, error, way="POST", target=f"ckafka/{name}")
+        raise
+    except CkafkaError as error:
+        if error.code is Code.UNAUTHORIZED:
+            denial_note(caller, Forbidden(error.message), way="POST", target=f"ckafka/{name}")
+        raise
 
 
 def _body(request: HttpRequest) -> bytes:

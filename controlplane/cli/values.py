@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 DASH = "-"
 """What is not known, or does not apply."""
@@ -73,6 +73,31 @@ def cell(name: str, value: object) -> str:
     if isinstance(value, list):
         return _joined(cell(name, inner) for inner in value)
     return plain(value)
+
+
+def changes_text(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+    """Two sides of a change: ``partitions: 3 -> 6; config.retention.ms: not set -> 1000``. What has one side alone says which."""
+    was, now = _flat(before or {}), _flat(after or {})
+    if before is None or after is None:
+        said = "; ".join(f"{plain(name)}: {_value(name, value)}" for name, value in (was | now).items())
+        return said and f"{'made' if before is None else 'was'} {said}"
+    names = dict.fromkeys([*was, *now])
+    pairs = ((name, _value(name, was.get(name)), _value(name, now.get(name))) for name in names)
+    return "; ".join(f"{plain(name)}: {old} -> {new}" for name, old, new in pairs)
+
+
+def _value(path: str, value: object) -> str:
+    """Not set and empty are two things: a whitelist that is not set lets in whoever may connect."""
+    if value is None:
+        return "not set"
+    return "empty" if value in ("", [], {}) else cell(path.rpartition(".")[2], value)
+
+
+def _flat(side: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in side.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+    return found
 
 
 def _amount(name: str, value: float) -> str:

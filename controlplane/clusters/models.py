@@ -42,6 +42,16 @@ class PhysicalCluster(models.Model):
         return ClusterAddress(self.pk, self.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts)
 
 
+class ChangesRead(models.Model):
+    """How far what clients of tenants change in a cluster has been read (instances/kafka_changes.py)."""
+
+    cluster = models.OneToOneField(PhysicalCluster, models.CASCADE, primary_key=True, related_name="+")
+    offset = models.BigIntegerField()  # of the next record
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} to {self.offset}"
+
+
 class ClusterEvent(models.Model):
     """What an operator has decided about a cluster: appended, never changed. It is the record of it."""
 

@@ -17,15 +17,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
+from controlplane.accounts.denials import denial_note
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.console.places import rest_of, scope_of_page
-from controlplane.core.errors import Forbidden, NotFound
-from controlplane.core.origin import for_some_instances
+from controlplane.core.errors import Forbidden, NotFound, SluiceError
+from controlplane.core.origin import current, for_some_instances
+from controlplane.core.staff_views import view_note
 from controlplane.sso.selectors import entry_check
 from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from controlplane.core.scope import Tenant
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 SSO = "sso"  # in the session: a provider has begun it (single_sign_on.py)
@@ -75,6 +79,13 @@ def staff_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
     return page
 
 
+def staff_looks(request: HttpRequest, organisation: Tenant, looked_at: str) -> None:
+    """An operator's page shows something of one organisation, which is told so. What the page changes has entries of its own."""
+    if request.method in SAFE:
+        by: str = request.user.email  # type: ignore[union-attr]  # staff_page has looked
+        view_note(organisation=organisation, by=by, looked_at=looked_at, place=request.path)
+
+
 def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """A page for whoever has signed in, in whichever organisation."""
 
@@ -121,6 +132,18 @@ def _tenant_page(
         if not request.user.is_authenticated:
             return to_sign_in(request)
         caller = caller_in(user=request.user, organisation_id=organisation_id)
+        try:
+            answer = admitted(request, caller, organisation_id, names)
+        except SluiceError as error:
+            denial_note(caller, error, way=str(request.method), target=request.path)
+            raise
+        refusal = current().refusal
+        if refusal is not None:
+            denial_note(caller, refusal, way=str(request.method), target=request.path)
+        return answer
+
+    def admitted(request: HttpRequest, caller: Caller, organisation_id: str, names: dict[str, Any]) -> HttpResponse:
+        """Whoever is refused finds no page. Raises Forbidden, NotFound."""
         changes = request.method not in SAFE
         route = request.resolver_match.route if request.resolver_match else ""
         caller = replace(caller, page=scope_of_page(route))

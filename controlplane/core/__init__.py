@@ -7,9 +7,11 @@ durations       how long operations take, by those that have succeeded
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
 audit_chain audit_sealing   these rows as a chain that shows what was changed (the first is pure)
+audit_sides     what an entry says of before and after (pure)
+audit_folds     what can be repeated at will: one entry an hour
+staff_views     what operators of the service have looked at
 audit_file      they as CSV
 charset         requests are read as UTF-8
-audit_sides     what an entry says of before and afterwards (pure)
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to

@@ -1,4 +1,4 @@
-"""The audit trail as CSV, with the columns of REST, each once under its first name; `detail` is JSON.
+"""The audit trail as CSV, with the columns of REST; `detail` is JSON, `before` and `after` are its values for people.
 
 It may be long: rows are read some at a time, each time by a query of its own, and written as they come. A reader that takes
 its time holds no query open, and what is written meanwhile is not in the file. A text that a spreadsheet would compute
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from django.http import StreamingHttpResponse
 
 from controlplane.core.audit_chain import moment_text
+from controlplane.core.audit_sides import side_text
 from controlplane.core.text import cell_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,21 @@ if TYPE_CHECKING:
 
     from controlplane.core.models import AuditEntry
 
-COLUMNS = ("id", "at", "actor", "action", "target", "detail", "address", "key", "request_id", "number", "hash")
+COLUMNS = (
+    "id",
+    "at",
+    "actor",
+    "action",
+    "target",
+    "detail",
+    "address",
+    "key",
+    "request_id",
+    "number",
+    "hash",
+    "before",
+    "after",
+)
 AT_ONCE = 1_000
 CONTENT_TYPE = "text/csv"
 
@@ -56,7 +71,8 @@ def _row(entry: AuditEntry) -> list[str]:
     detail = json.dumps(entry.detail, ensure_ascii=False)
     texts = (entry.actor, entry.action, entry.target, detail, entry.address, entry.key, entry.request_id)
     number = "" if entry.number is None else str(entry.number)
-    return [str(entry.pk), moment_text(entry.at), *map(cell_text, texts), number, entry.hash]
+    both = map(side_text, (entry.sides.before, entry.sides.after))
+    return [str(entry.pk), moment_text(entry.at), *map(cell_text, texts), number, entry.hash, *map(cell_text, both)]
 
 
 class _Written:

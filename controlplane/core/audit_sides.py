@@ -1,42 +1,120 @@
-"""What an entry of the audit trail says of before and afterwards. Pure.
+"""What an entry of the audit trail says of before and after, found in its `detail`. Pure.
 
-An entry's `detail` has changes as ``{"partitions": {"from": 60, "to": 90}}`` (`audit.changed`), perhaps within another member
-(`config`), and beside them what was asked for: of a new topic its shape, of a deletion what went.
+======================  =================================================================================================
+``{"from", "to"}``      a member that was changed: its value before, and after
+the end of what was     the rest of `detail` is what was there before; there is nothing after
+a beginning             the rest of `detail` is what was made; there was nothing before
+anything else           no members: what `detail` says stands there alone
+======================  =================================================================================================
+
+What begins or ends something is known by the last word of the action. Entries are never written anew, so that this is computed
+when one is read: the chain knows nothing of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CHANGE = {"from", "to"}
-_TAKES_AWAY = ("delete", "remove", "revoke", "withdraw", "discard", "disconnect", "expire", "forget")
-"""Last words of actions after which the thing is not there any more."""
+FROM, TO = "from", "to"
+MAKES = frozenset({"create", "add", "connect", "write", "passkey_add", "schedule", "produce", "begin"})
+"""Last words of actions by which something comes into being."""
+ENDS = frozenset({"delete", "remove", "revoke", "destroy", "withdraw", "discard", "disconnect", "unschedule", "forget"})
+"""Last words of actions by which something goes."""
+ISOLATES = frozenset({"instance.delete", "instance.expire", "organisation.delete"})
+"""Called an end, and what they end is there still: it can be restored."""
 
-Sides = tuple[dict[str, Any] | None, dict[str, Any] | None]
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Of one entry. None: there was nothing before, or is nothing after; or nothing was written down of it."""
+
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+    @property
+    def rows(self) -> list[tuple[str, object, object]]:
+        """Each member by its dotted name, with both values. What is on one side alone is None on the other."""
+        before, after = _flat(self.before or {}), _flat(self.after or {})
+        return [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
 
 
 def sides(action: str, detail: Mapping[str, Any]) -> Sides:
-    """By member what was there before, and what is afterwards; None: the entry says nothing of that side."""
-    before, after = _parted(detail)
-    if action.rpartition(".")[2] in _TAKES_AWAY:
-        before, after = {**after, **before}, {name: value for name, value in after.items() if name in before}
-    return before or None, after or None
+    """What was before and is after, as far as the entry says."""
+    changed = _changes(detail)
+    word = action.rpartition(".")[2]
+    if action not in ISOLATES and (word in MAKES or word in ENDS):
+        whole = {**detail, **changed}
+        if word in MAKES:
+            return Sides(_said(_side(changed, FROM)), _or_none(_side(whole, TO)))
+        return Sides(_or_none(_side(whole, FROM)), _said(_side(changed, TO)))
+    if not changed:
+        return Sides(None, None)
+    return Sides(_side(changed, FROM), _side(changed, TO))
 
 
-def _parted(detail: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    before: dict[str, Any] = {}
-    after: dict[str, Any] = {}
-    for name, value in detail.items():
-        if isinstance(value, dict) and value.keys() == _CHANGE:
-            before[name], after[name] = value["from"], value["to"]
-        elif isinstance(value, dict) and value:
-            was, becomes = _parted(value)
-            if was:
-                before[name] = was
-            after[name] = becomes
-        else:
-            after[name] = value
-    return before, after
+def _changes(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of `detail` in which something was changed, those within others included, and nothing else."""
+    return {name: kept for name, value in detail.items() if (kept := _kept(value)) is not None}
+
+
+def _kept(value: Any) -> Any:
+    if _is_change(value):
+        return value
+    if isinstance(value, dict):
+        return _changes(value) or None
+    if isinstance(value, list) and value and all(map(_is_change, value)):
+        return value
+    return None
+
+
+def _is_change(value: Any) -> bool:
+    return isinstance(value, dict) and FROM in value and TO in value
+
+
+def _side(value: Any, side: str) -> Any:
+    """One side of all changes. What says more of a change than its values (of which partition it is) is on both sides."""
+    if _is_change(value):
+        others = {name: each for name, each in value.items() if name not in (FROM, TO)}
+        return {**others, "value": value[side]} if others else value[side]
+    if isinstance(value, dict):
+        return {name: _side(each, side) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_side(each, side) for each in value]
+    return value
+
+
+def _said(side: dict[str, Any]) -> dict[str, Any] | None:
+    """None where all of it is nothing: so a beginning has nothing before, and an end nothing after."""
+    return side if any(value is not None for value in _flat(side).values()) else None
+
+
+def _or_none(side: dict[str, Any]) -> dict[str, Any] | None:
+    return side or None
+
+
+def _flat(side: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in side.items():
+        path = f"{within}.{name}" if within else name
+        found |= _flat(value, path) if isinstance(value, dict) and value else {path: value}
+    return found
+
+
+def value_text(value: object) -> str:
+    """A value in a line. Not set and empty are two things: a whitelist that is not set lets in whoever may connect."""
+    if value is None:
+        return "not set"
+    if isinstance(value, list):
+        return ", ".join(map(value_text, value)) or "empty"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {value_text(each)}" for name, each in value.items()) or "empty"
+    return str(value) or "empty"
+
+
+def side_text(side: Mapping[str, Any] | None) -> str:
+    """One side in a line, ``partitions: 3; config.retention.ms: 1000``; empty where it is none."""
+    return "; ".join(f"{name}: {value_text(value)}" for name, value in _flat(side or {}).items())

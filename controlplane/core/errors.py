@@ -7,6 +7,7 @@
     ├── Unauthenticated          401  unauthenticated
     ├── Forbidden                403  forbidden            the role does not allow it
     ├── NotFound                 404  not_found            missing, or another organisation's: the two look alike
+    │   └── NotForCaller         404  not_found            nor does this one look otherwise, which goes on record
     ├── Conflict                 409  conflict             the state does not allow it now
     │   ├── AlreadyExists        409  already_exists
     │   ├── LimitReached         409  limit_reached        something bought is used up
@@ -119,6 +120,10 @@ class NotFound(SluiceError):
     """Nothing of this name belongs to the caller."""
 
     http_status, code, title = 404, "not_found", "Not found"
+
+
+class NotForCaller(NotFound):
+    """The caller's key or role is for other instances than this one. The answer is that of one that is not there."""
 
 
 class Conflict(SluiceError):

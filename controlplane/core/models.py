@@ -1,4 +1,4 @@
-"""Rows of the core: long operations, the audit trail and the end of its chain, the pulse of workers.
+"""Rows of the core: long operations, the audit trail, the end of its chain, what is not told again; the pulse of workers.
 
 An operation's steps are stored with it, so that what was promised at its start is what is shown at its end, even when
 the code has changed in between.
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn, Self
 
 from django.db import models
+from django.utils.functional import cached_property
 
+from controlplane.core.audit_sides import Sides, sides
 from controlplane.core.scope import TenantManager
 
 
@@ -122,6 +124,11 @@ class AuditEntry(models.Model):
         del args, options
         raise TypeError("an entry of the audit trail is never deleted")
 
+    @cached_property
+    def sides(self) -> Sides:
+        """What was before, and is after, as far as `detail` says."""
+        return sides(self.action, self.detail)
+
 
 class AuditChain(models.Model):
     """Where the chain of an organisation's audit trail ends. Whoever adds to it holds this row."""
@@ -134,6 +141,28 @@ class AuditChain(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organisation_id} to {self.number}"
+
+
+class AuditFold(models.Model):
+    """What was written to an organisation's audit trail within the hour, and is not to be written again (audit_folds.py)."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)  # of all that makes two alike
+    action = models.CharField(max_length=64)
+    whose = models.CharField(max_length=64)  # digest of the actor and the key
+    at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """One row of what is alike."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "digest"], name="one_audit_fold_of_a_kind")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.organisation_id} {self.action} since {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class WorkerPulse(models.Model):

@@ -31,6 +31,7 @@ class Origin:
     key: str = ""  # id of the API key or access key; empty: a session of the console
     agent: str = ""  # what the program says that it is
     sees_whole: bool = True  # False: the caller is for some instances of the organisation alone (sums.py)
+    refusal: Exception | None = None  # what a page shows beside its form, in place of raising it
 
 
 _CURRENT: ContextVar[Origin | None] = ContextVar("origin", default=None)
@@ -46,6 +47,13 @@ def came_by(key: str) -> None:
     origin = _CURRENT.get()
     if origin is not None:
         origin.key = key
+
+
+def was_refused(error: Exception) -> None:
+    """A page shows this refusal beside its form; whoever answers the request learns of it here (console/page.py)."""
+    origin = _CURRENT.get()
+    if origin is not None:
+        origin.refusal = error
 
 
 def for_some_instances() -> None:

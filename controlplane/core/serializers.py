@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core import sums
-from controlplane.core.audit_sides import sides
-from controlplane.core.models import AuditEntry, OperationState, StepState
+from controlplane.core.models import OperationState, StepState
 
 
 class StepSerializer(serializers.Serializer[Any]):
@@ -60,20 +58,24 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     time = serializers.DateTimeField(source="at")
-    actor = serializers.CharField(help_text='an email, or "system"')
+    at = serializers.DateTimeField(help_text="the same as `time`")
+    actor = serializers.CharField(help_text='an email, a service account, "system", or who a Kafka client is')
     action = serializers.CharField(help_text="such as topic.create")
-    object = serializers.CharField(source="target", help_text="what was changed")
-    before = serializers.SerializerMethodField(
-        help_text="by member what was there before the change; null: nothing, or the entry does not say"
+    object = serializers.CharField(source="target", help_text="what was changed, looked at or refused")
+    target = serializers.CharField(help_text="the same as `object`")
+    before = serializers.DictField(
+        source="sides.before",
+        allow_null=True,
+        help_text="what changed, as it was; null: it was not there, or nothing says so",
     )
-    after = serializers.SerializerMethodField(
-        help_text="by member what is there since, or what was asked for; null: nothing, or the entry does not say"
+    after = serializers.DictField(
+        source="sides.after",
+        allow_null=True,
+        help_text="what changed, as it is since; null: it is gone, or nothing says so",
     )
-    source = serializers.CharField(source="address", help_text="where the request came from; empty: from none")
-    at = serializers.DateTimeField(help_text="as `time`")
-    target = serializers.CharField(help_text="as `object`")
     detail = serializers.DictField(help_text="what was asked for; of a change `{name: {from, to}}`; never a secret")
-    address = serializers.CharField(help_text="as `source`")
+    source = serializers.CharField(source="address", help_text="where the request came from; empty: from none")
+    address = serializers.CharField(help_text="the same as `source`")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")
     number = serializers.IntegerField(
@@ -83,16 +85,6 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
     hash = serializers.CharField(
         help_text="SHA-256 of all that it says and of the hash of the entry with the number before; empty: not chained yet"
     )
-
-    @extend_schema_field({"type": "object", "additionalProperties": {}, "nullable": True})
-    def get_before(self, entry: AuditEntry) -> dict[str, Any] | None:
-        """Of `detail`."""
-        return sides(entry.action, entry.detail)[0]
-
-    @extend_schema_field({"type": "object", "additionalProperties": {}, "nullable": True})
-    def get_after(self, entry: AuditEntry) -> dict[str, Any] | None:
-        """Of `detail`."""
-        return sides(entry.action, entry.detail)[1]
 
 
 class AuditTrailPageSerializer(serializers.Serializer[Any]):

@@ -121,10 +121,15 @@ def offsets_reset(
 
 def group_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
     """Delete a group with its offsets. Raises NotFound, Conflict (group_not_empty), ClusterUnavailable."""
-    instance = judging.deleting(organisation=organisation, instance_id=instance_id, name=name).instance
+    judged = judging.deleting(organisation=organisation, instance_id=instance_id, name=name)
+    instance, going = judged.instance, judged.group.committed
     groups.delete(instance.cluster.address, instance.id, name)
     group_forget(instance.id, name)
-    _audit(organisation, actor, "group.delete", instance, name, {})
+    offsets = [
+        {"topic": topic, "partition": number, "offset": offset} for (topic, number), offset in sorted(going.items())
+    ]
+    detail = {"partitions": len(going), "deleted": offsets[:MOST_AUDITED]}
+    _audit(organisation, actor, "group.delete", instance, name, detail)
 
 
 def member_remove(*, organisation: Organisation, actor: str, instance_id: str, name: str, member_id: str) -> None:

@@ -26,6 +26,7 @@ from controlplane.instance_rest.serializers import (
     InstancePageSerializer,
     InstanceSerializer,
     OperatorsLimitsSerializer,
+    WhitelistChangeSerializer,
     WhitelistSerializer,
 )
 from controlplane.instances import lifecycle, selectors, services
@@ -239,6 +240,20 @@ class InstanceWhitelistApi(APIView):
         body = WhitelistSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         instance = services.instance_whitelist_set(
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
+            instance_id=instance_id,
+            **body.validated_data,
+        )
+        return Response(shown([instance])[0])
+
+    @extend_schema(request=WhitelistChangeSerializer, responses=InstanceSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=_settings_shown)
+    def patch(self, request: Request, instance_id: str) -> Response:
+        """Some more and some fewer who may connect. The others stay, those that somebody else adds meanwhile too."""
+        body = WhitelistChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        instance = services.instance_whitelist_change(
             organisation=caller_of(request).organisation,
             actor=caller_of(request).actor,
             instance_id=instance_id,

@@ -371,6 +371,13 @@ class WhitelistSerializer(StrictSerializer):
     cidrs = CidrsField(help_text="[] lets nobody in")
 
 
+class WhitelistChangeSerializer(StrictSerializer):
+    """PATCH of an instance's whitelist."""
+
+    add = CidrsField(required=False, help_text="let in beside those who are; what is there already stays")
+    remove = CidrsField(required=False, help_text="let in no more; each has to be on the list as it stands there")
+
+
 class SentenceField(serializers.CharField):
     """A sentence; null instead of none."""
 

@@ -10,4 +10,5 @@ telling letters       whom mails about an instance go to, and what they say (the
 provisioning          the steps of creating, updating, isolating, restoring and deleting
 history               sizes over time, for the bill
 leftovers             rows about topics that are gone
+kafka_changes         what Kafka clients have changed, into the audit trails
 """

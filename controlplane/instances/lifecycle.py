@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -41,7 +41,7 @@ from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound
 from controlplane.core.models import Operation, OperationState
 from controlplane.env import DELETION_GRACE_S
 from controlplane.instances import letters
-from controlplane.instances.history import spec_change_record
+from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh
 from controlplane.instances.services import check_generation, instance_locked
@@ -103,9 +103,10 @@ def instance_delete(
         return _destroy(instance, actor, DELETE, clock)
     now = clock.now()
     ends = now + grace_period()
+    was = instance.state
     _isolate(instance, now, ends)
     owners_tell(instance, lambda about: letters.isolated(about, until=ends), now)
-    audit.record_about(instance, actor, DELETE, {"destroys_at": ends.isoformat()}, clock)
+    audit.record_about(instance, actor, DELETE, _state_told(was, instance) | {"destroys_at": ends.isoformat()}, clock)
     return _started(instance, ISOLATE, actor, clock)
 
 
@@ -118,9 +119,11 @@ def instance_expire(*, instance: Instance, clock: Clock) -> Operation | None:
         return None
     now = clock.now()
     ends = now + grace_period_unpaid()
+    was = instance.state
     _isolate(instance, now, ends)
     owners_tell(instance, lambda about: letters.expired(about, until=ends), now)
-    audit.record_about(instance, audit.SYSTEM, EXPIRE, {"destroys_at": ends.isoformat()}, clock)
+    detail = _state_told(was, instance) | {"destroys_at": ends.isoformat()}
+    audit.record_about(instance, audit.SYSTEM, EXPIRE, detail, clock)
     return _started(instance, ISOLATE, audit.SYSTEM, clock)
 
 
@@ -157,6 +160,7 @@ def instance_restore(
         raise Conflict("the instance is being deleted, and its data with it", code="instance_deleting")
     if instance.state != InstanceState.ISOLATED:
         raise Conflict(f"the instance is {instance.state}: there is nothing to restore", code="instance_not_isolated")
+    was = instance.state
     _write(
         instance,
         {
@@ -167,7 +171,7 @@ def instance_restore(
             "end_foretold_at": None,
         },
     )
-    audit.record_about(instance, actor, RESTORE, clock=clock)
+    audit.record_about(instance, actor, RESTORE, _state_told(was, instance), clock)
     return _started(instance, RESTORE, actor, clock)
 
 
@@ -284,10 +288,18 @@ def _destroy(instance: Instance, actor: str, action: str, clock: Clock) -> Opera
     begun = _newest(instance, DELETE)
     if begun is not None:
         return begun
+    was = instance.state
     _write(instance, {"state": InstanceState.DELETING}, raises_generation=False)
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    audit.record_about(instance, actor, action, clock=clock)
+    members = {name: getattr(instance, name) for name in ("name", *SIZES)}
+    detail = members | (_state_told(was, instance) if action == DELETE else {"state": str(was)})
+    audit.record_about(instance, actor, action, detail, clock)
     return _started(instance, DELETE, actor, clock)
+
+
+def _state_told(was: str, instance: Instance) -> dict[str, Any]:
+    """For the audit trail."""
+    return audit.changed({"state": str(was)}, {"state": str(instance.state)})
 
 
 def _write(instance: Instance, changes: Mapping[str, object], *, raises_generation: bool = True) -> None:

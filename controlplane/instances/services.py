@@ -181,7 +181,14 @@ def instance_limits_set(
         instance_get(organisation=caller.organisation, instance_id=instance_id)
         raise Forbidden("operators of the service set these limits; plans do not sell them")
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
-    instance = instance_row_change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
+    before: dict[str, int | None] = {}
+
+    def change(present: Instance) -> dict[str, Any]:
+        before.clear()
+        before.update(present.operators_limits)
+        return {"operators_limits": wanted}
+
+    instance = instance_row_change(organisation, instance_id, change)
     operation = operations.start(
         organisation=organisation, kind=UPDATE, target=instance.id, actor=audit.OPERATOR, counted=False, clock=clock
     )
@@ -190,10 +197,15 @@ def instance_limits_set(
         actor=caller.actor,
         action="instance.limits",
         target=instance.id,
-        detail=dict(limits),
+        detail=audit.changed(_limits_told(before), _limits_told(wanted)),
         clock=clock,
     )
     return instance, operation
+
+
+def _limits_told(limits: Mapping[str, int | None]) -> dict[str, int | str | None]:
+    """For the audit trail: each by the name that tenants know. None is no limit; what was not set is another thing."""
+    return {SHOWN_AS.get(name, name): limits.get(name, "default") for name in OPERATORS_LIMITS}
 
 
 def instance_whitelist_set(
@@ -201,8 +213,48 @@ def instance_whitelist_set(
 ) -> Instance:
     """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
+    return _whitelist_decided(organisation, actor, instance_id, lambda _before: blocks, clock)
+
+
+def instance_whitelist_change(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    add: Sequence[object] = (),
+    remove: Sequence[object] = (),
+    clock: Clock = SYSTEM_CLOCK,
+) -> Instance:
+    """Some more and some fewer who may connect, from now on; the others stay, those that somebody else adds meanwhile too.
+
+    What is there already is not added again. Raises Invalid, also for what is to be removed and is not there; NotFound, Conflict,
+    ClusterUnavailable.
+    """
+    if not add and not remove:
+        raise Invalid("nothing to change: give add, remove or both")
+    more, fewer = whitelist_parse(add, field="add"), whitelist_parse(remove, field="remove")
+
+    def decide(before: Sequence[str]) -> list[str]:
+        missing = [(at, each) for at, each in enumerate(fewer) if each not in before]
+        if missing:
+            raise Invalid.fields([FieldProblem(f"remove.{at}", f"{each} is not on the list") for at, each in missing])
+        after = [each for each in dict.fromkeys([*before, *more]) if each not in fewer]
+        return whitelist_parse(after, field="add")  # together they may be too many
+
+    return _whitelist_decided(organisation, actor, instance_id, decide, clock)
+
+
+def _whitelist_decided(
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    decide: Callable[[Sequence[str]], list[str]],
+    clock: Clock,
+) -> Instance:
+    """`decide` is told the list as it is, which nobody else changes until it is another one."""
     with transaction.atomic():
         before = instance_locked(organisation, instance_id).whitelist
+        blocks = decide(before)
         instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(
             organisation=organisation,

@@ -9,7 +9,7 @@ from controlplane.clusters import coordination, proposals, zookeeper
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import ClusterUnavailable, ConcurrentChange
-from controlplane.instances import lifecycle
+from controlplane.instances import kafka_changes, lifecycle
 from controlplane.instances import reconcile as reconciler
 from controlplane.instances.services import proposal_expired
 
@@ -27,6 +27,12 @@ def grace_periods_end() -> None:
     """Tell owners what is about to be destroyed, and destroy what was isolated for its grace period."""
     lifecycle.ends_foretell()
     lifecycle.grace_periods_end()
+
+
+@app.task(name="instances.kafka_changes_read")
+def kafka_changes_read() -> None:
+    """Take what Kafka clients have changed into the audit trails. Beat calls it every 10 s."""
+    kafka_changes.changes_read_all()
 
 
 @app.task(name="instances.changes_prune")

@@ -24,4 +24,5 @@ groups      an instance's consumer groups by their tenant's names
 transactions  an instance's transactions by their tenant's names
 hanging     those of them that no coordinator knows
 connections  an instance's connections, likewise
+changes     what brokers say that clients have changed, portion by portion
 """

@@ -91,7 +91,9 @@ def load_create(
                 code="too_many_loads",
             )
         load.save(force_insert=True)
-        _audit(load, actor, "create", {"topic": topic, "to": load.uri, "every_minutes": every_minutes})
+        _audit(
+            load, actor, "create", {"topic": topic, "to": load.uri, "schema": schema, "every_minutes": every_minutes}
+        )
     return load
 
 

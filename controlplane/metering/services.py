@@ -44,6 +44,8 @@ def usage_cap(
         raise Invalid.field("caps", f"must name one of {', '.join(COUNTERS)}, with a value of 0 or more")
     if not reason.strip():
         raise Invalid.field("reason", "must say why")
+    of_it = Cap.objects.filter(instance=instance_id, boot=boot, topic=topic)
+    before = of_it.values(*COUNTERS).first() or dict.fromkeys(COUNTERS)
     # The row first: on PostgreSQL it waits for a batch that has read the caps, and makes the next one wait for us.
     Cap.objects.update_or_create(
         instance=instance_id, boot=boot, topic=topic,
@@ -55,6 +57,6 @@ def usage_cap(
             higher = rows.filter(**{f"{column}__gt": most})
             lowered.update(higher.values_list("pk", flat=True))
             higher.update(**{column: most})
-    detail = {"boot": boot, "topic": topic, **caps, "reason": reason}
+    detail = {"boot": boot, "topic": topic, **audit.changed(before, caps), "reason": reason}
     audit.record_about(instance, actor, "usage.cap", detail, clock)
     return len(lowered)

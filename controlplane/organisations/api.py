@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts import touching
 from controlplane.accounts.member_serializers import OrganisationMemberSerializer
-from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
+from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of, staff_note
 from controlplane.api import dry_runs
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound
@@ -94,7 +94,9 @@ class OrganisationApi(APIView):
         """The organisation that the key is of; to operators of the service any, deleted ones too."""
         if not caller_of(request).is_operator:
             _own(request, organisation_id)
-        return Response(OrganisationDetailSerializer(organisation_any(organisation_id)).data)
+        found = organisation_any(organisation_id)
+        staff_note(request, found, looked_at=found.id)  # nobody else is shown another one than their own
+        return Response(OrganisationDetailSerializer(found).data)
 
     @extend_schema(
         request=OrganisationRenameSerializer,

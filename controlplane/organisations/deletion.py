@@ -24,7 +24,7 @@ buys an instance has taken that lock before the purchase is committed, and looks
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -104,7 +104,8 @@ def organisation_delete(
     invitations_end_all(organisation=row, actor=by.email, clock=clock)
     sessions_end(row)  # one that asks for nothing until it is taken back would go on
     owners_tell(row, lambda about: letters.marked(about, by=by.email, until=ends), now)
-    _audit(row, by.email, DELETE, {"name": row.name, "deletes_at": ends.isoformat()}, clock)
+    detail = {"name": row.name, "deletes_at": ends.isoformat()} | audit.changed({"in_use": True}, {"in_use": False})
+    _audit(row, by.email, DELETE, detail, clock)
     return row
 
 
@@ -131,9 +132,10 @@ def organisation_restore(
     owners_tell(
         row, lambda about: letters.taken_back(about, by=by.email, is_without_keys=revokes_keys), now, page=SETTINGS
     )
-    _audit(row, by.email, RESTORE, {"keys": "revoked" if revokes_keys else "kept"}, clock)
+    detail = {"keys": "revoked" if revokes_keys else "kept"} | audit.changed({"in_use": False}, {"in_use": True})
+    _audit(row, by.email, RESTORE, detail, clock)
     return row
 
 
-def _audit(row: Organisation, actor: str, action: str, detail: dict[str, str], clock: Clock) -> None:
+def _audit(row: Organisation, actor: str, action: str, detail: dict[str, Any], clock: Clock) -> None:
     audit.record(organisation=row, actor=actor, action=action, target=row.id, detail=detail, clock=clock)

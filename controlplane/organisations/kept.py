@@ -24,7 +24,7 @@ from controlplane.billing.models import (
 )
 from controlplane.budgets.models import Budget, BudgetAlert, BudgetReceiver
 from controlplane.certificates.models import Authority, RouteCertificate
-from controlplane.core.models import AuditChain, AuditEntry, Operation
+from controlplane.core.models import AuditChain, AuditEntry, AuditFold, Operation
 from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances.models import Instance, Route, SpecChange
 from controlplane.loads.models import KeptTable, Load, LoadRun
@@ -68,6 +68,7 @@ GOES: tuple[type[models.Model], ...] = (
     LoadRun,
     Load,
     KeptTable,
+    AuditFold,
 )
 """In this order: what refers to something goes before it."""
 STAYS: tuple[type[models.Model], ...] = (

@@ -89,7 +89,7 @@ def _remove(organisation: Organisation, clock: Clock) -> bool:
         model._base_manager.filter(organisation=row).update(**members)  # noqa: SLF001  # the manager without a scope of a model
     row.deleted_at = now
     row.save(update_fields=["deleted_at"])
-    detail = {"gone": {name: count for name, count in gone.items() if count}}
+    detail = {"name": row.name, "gone": {name: count for name, count in gone.items() if count}}
     audit.record(organisation=row, actor=audit.SYSTEM, action=REMOVE, target=row.id, detail=detail, clock=clock)
     LOG.info("%s is deleted", row.pk)
     return True

@@ -64,7 +64,7 @@ def route_create(
         **route,
     )
     made.save(force_insert=True)
-    operation = _started(CREATE, made, actor, clock, detail=members)
+    operation = _started(CREATE, made, actor, clock, detail=_said(made))
     return made, operation
 
 
@@ -97,6 +97,7 @@ def _update(
     route = _to_be_used(route_get(organisation=organisation, instance_id=instance.id, route_id=route_id))
     after = _checked({name: getattr(route, name) for name in DEFAULTS} | dict(changes), changes, clock)
     _check_room([each for each in routes_of_any_state(instance.id) if each.pk != route.pk], after)
+    before = _said(route)
     for name, value in after.items():
         setattr(route, name, value)
     kind = UPDATE
@@ -104,7 +105,7 @@ def _update(
         route.state, kind = RouteState.CREATING, CREATE
     route.instance = instance
     route.save(update_fields=[*after, "state"])
-    return route, _started(kind, route, actor, clock, detail=changes)
+    return route, _started(kind, route, actor, clock, detail=audit.changed(before, _said(route)))
 
 
 @transaction.atomic
@@ -130,7 +131,7 @@ def route_delete(
             code="last_route",
         )
     Route.objects.for_organisation(organisation).filter(pk=route.pk).update(state=RouteState.DELETING)
-    return _started(DELETE, route, actor, clock, detail={})
+    return _started(DELETE, route, actor, clock, detail=_said(route))
 
 
 def _deletion(route: Route) -> Operation | None:
@@ -169,6 +170,13 @@ def _check_room(others: list[Route], route: Mapping[str, Any]) -> None:
         raise LimitReached("an instance may have one public route, and has it", code="public_route_limit")
 
 
+def _said(route: Route) -> dict[str, Any]:
+    """Its members as the audit trail has them."""
+    members = {name: getattr(route, name) for name in DEFAULTS}
+    closes_at = members.get("closes_at")
+    return {**members, "closes_at": closes_at.isoformat()} if closes_at else members
+
+
 def _started(kind: str, route: Route, actor: str, clock: Clock, detail: Mapping[str, Any]) -> Operation:
     operation = operations.start(
         organisation=route.organisation,
@@ -184,7 +192,7 @@ def _started(kind: str, route: Route, actor: str, clock: Clock, detail: Mapping[
         actor=actor,
         action=kind,
         target=f"{route.instance_id}/{route.key}",
-        detail={name: value.isoformat() if name == "closes_at" and value else value for name, value in detail.items()},
+        detail=dict(detail),
         clock=clock,
     )
     return operation

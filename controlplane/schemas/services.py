@@ -85,7 +85,7 @@ def schema_delete(*, organisation: Organisation, actor: str, instance_id: str, t
     instance, topic_id = _to_change(organisation, instance_id, topic)
     with transaction.atomic():
         row = _there(instance, topic_id, topic, part)
-        detail = audit.changed(_trail(schema_of(row)), _trail(None)) | {"part": str(part)}
+        detail = _trail(schema_of(row)) | {"part": str(part)}
         row.delete()
         _audit(instance, actor, "topic.schema.delete", topic, detail)
 

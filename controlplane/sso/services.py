@@ -128,7 +128,9 @@ def provider_set(
         sessions_end(organisation)
         if held is not None and held.issuer != issuer:
             accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
-        _audit(row, actor, "set", {"issuer": issuer, "client_id": client_id})
+        was = {} if held is None else {"issuer": held.issuer, "client_id": held.client_id, "label": held.label}
+        detail = audit.changed(was, {"issuer": issuer, "client_id": client_id, "label": label})
+        _audit(row, actor, "set", detail | ({"client_secret": "given"} if client_secret else {}))
     return row
 
 
@@ -157,13 +159,14 @@ def provider_switch(
     if row.is_on and is_on is False:
         sessions_end(organisation)
         accounts.sso_keys_revoke(organisation=organisation, actor=actor, clock=clock)
+    before = {"is_on": row.is_on, "is_required": row.is_required}
     row.is_on = row.is_on if is_on is None else is_on
     if is_required and not row.is_on:
         raise Conflict("what is not in force cannot be required", code="sso_not_in_force")
     row.is_required = row.is_on and (row.is_required if is_required is None else is_required)
     row.required_at = (row.required_at or clock.now()) if row.is_required else None
     row.save(update_fields=["is_on", "is_required", "required_at"])
-    _audit(row, actor, "switch", {"is_on": row.is_on, "is_required": row.is_required})
+    _audit(row, actor, "switch", audit.changed(before, {"is_on": row.is_on, "is_required": row.is_required}))
     return row
 
 
@@ -180,7 +183,8 @@ def provider_release(*, organisation: Organisation, actor: str, reason: str, clo
         raise Conflict("single sign-on is not required here", code="sso_not_required")
     row.is_required, row.required_at = False, None
     row.save(update_fields=["is_required", "required_at"])
-    _audit(row, actor, "release", {"reason": reason})
+    detail = {"reason": reason} | audit.changed({"is_required": True}, {"is_required": False})
+    _audit(row, actor, "release", detail)
     letter = Letter(
         "Single sign-on is not required any more",
         "Operators of Sluice have let the members of an organisation that you own sign in without its provider again. Why stands "
@@ -199,7 +203,8 @@ def provider_remove(*, organisation: Organisation, actor: str) -> None:
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
-    _audit(row, actor, "remove", {"issuer": row.issuer})
+    members = {name: getattr(row, name) for name in ("issuer", "client_id", "label", "is_on", "is_required")}
+    _audit(row, actor, "remove", members)
     _members_hold(organisation)
     SsoLink.objects.for_organisation(organisation).delete()
     row.delete()

@@ -104,7 +104,10 @@ def broker_toml(layout: Layout, stores: Stores, broker: int, cluster: int = 1) -
             "rack": "",
             **({} if cluster == 1 else {"cluster": CLUSTERS[cluster - 1]}),  # as usage records name it
         },
-    ) + _toml("zookeeper", stores.zookeeper_access)
+    ) + "".join(
+        _toml(table, members)
+        for table, members in (("settings", {"changes_topic_enable": True}), ("zookeeper", stores.zookeeper_access))
+    )
 
 
 def master_toml(layout: Layout, stores: Stores, master: int, cluster: int = 1) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import IntegrityError, transaction
 
@@ -46,7 +46,8 @@ def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK
     except IntegrityError as error:  # made by somebody else at the same moment
         raise taken from error
     membership_set(organisation=organisation, user=owner, role=Role.OWNER)
-    audit.record(organisation=organisation, actor=owner.email, action="organisation.create", target=organisation.id)
+    place: dict[str, Any] = {"organisation": organisation, "actor": owner.email, "target": organisation.id}
+    audit.record(**place, action="organisation.create", detail={"name": name, "owner": owner.email})
     return organisation
 
 
@@ -136,9 +137,12 @@ def second_factor_demand(*, organisation: Organisation, actor: Person, demanded:
     """Every member needs a second factor, or none does. Raises Conflict where the owner who asks has none."""
     if demanded and actor.second_factor_at is None:
         raise Conflict("set up a second factor for yourself first", code="second_factor_off")
-    Organisation.objects.filter(pk=organisation.pk).update(second_factor_demanded=demanded)
+    rows = Organisation.objects.filter(pk=organisation.pk)
+    before = rows.values_list("second_factor_demanded", flat=True).get()
+    rows.update(second_factor_demanded=demanded)
     action = "organisation.second_factor_demanded" if demanded else "organisation.second_factor_left"
-    audit.record(organisation=organisation, actor=actor.email, action=action, target=organisation.id)
+    detail = audit.changed({"demanded": before}, {"demanded": demanded})
+    audit.record(organisation=organisation, actor=actor.email, action=action, target=organisation.id, detail=detail)
 
 
 def _membership(organisation: Organisation, membership_id: int) -> Membership:

@@ -36,7 +36,7 @@ def throttle_rule_create(
     empty = ThrottleRule(ids.throttle_rule_id(random.SystemRandom()), RuleKind(kind), None, None)
     rule = replace(empty, **_checked(members))
     _write(organisation, instance_id, lambda rules: (*rules, rule))
-    _audit(organisation, actor, "create", instance_id, rule)
+    _audit(organisation, actor, "create", instance_id, rule, rule.document())
     return rule
 
 
@@ -47,13 +47,14 @@ def throttle_rule_update(
     if not changes:
         raise Invalid("nothing to change: give a limit, or names")
     checked = _checked(changes)
+    before: list[ThrottleRule] = []
 
     def decide(rules: Sequence[ThrottleRule]) -> Sequence[ThrottleRule]:
-        present = rule_of(rules, rule_id)
+        before[:] = [present := rule_of(rules, rule_id)]
         return tuple(replace(rule, **checked) if rule is present else rule for rule in rules)
 
     rule = rule_of(_write(organisation, instance_id, decide), rule_id)
-    _audit(organisation, actor, "update", instance_id, rule)
+    _audit(organisation, actor, "update", instance_id, rule, _changed(before[0], rule))
     return rule
 
 
@@ -66,7 +67,7 @@ def throttle_rule_delete(*, organisation: Organisation, actor: str, instance_id:
         return tuple(rule for rule in rules if rule.id != rule_id)
 
     _write(organisation, instance_id, decide)
-    _audit(organisation, actor, "delete", instance_id, gone[0])
+    _audit(organisation, actor, "delete", instance_id, gone[0], gone[0].document())
 
 
 def bytes_per_s(mib_per_s: float) -> int:
@@ -117,11 +118,19 @@ def _bytes_per_s(name: str, mib_per_s: float) -> int:
     return bytes_per_s(mib_per_s)
 
 
-def _audit(organisation: Organisation, actor: str, action: str, instance_id: str, rule: ThrottleRule) -> None:
+def _changed(before: ThrottleRule, after: ThrottleRule) -> dict[str, Any]:
+    """A document leaves out what is not limited: that is None, so that taking a limit away is a change, too."""
+    was, now = before.document(), after.document()
+    return audit.changed(was, dict.fromkeys(was) | now)
+
+
+def _audit(  # the order of the columns
+    organisation: Organisation, actor: str, action: str, instance_id: str, rule: ThrottleRule, detail: dict[str, Any]
+) -> None:
     audit.record(
         organisation=organisation,
         actor=actor,
         action=f"throttle_rule.{action}",
         target=f"{instance_id}/{rule.id}",
-        detail=rule.document(),
+        detail=detail,
     )

@@ -86,8 +86,7 @@ def token_issuer_create(
     try:
         with transaction.atomic():
             row.save(force_insert=True)
-            detail = {"issuer": issuer, "jwks_url": jwks_url, "audiences": row.audiences}
-            _audit(row, actor, "create", detail)
+            _audit(row, actor, "create", _said(row))
             publish(instance)
     except IntegrityError as error:
         raise AlreadyExists(f"the instance trusts {issuer} already", code="token_issuer_exists") from error
@@ -98,7 +97,7 @@ def token_issuer_delete(*, organisation: Organisation, actor: str, instance_id: 
     """Its tokens let nobody in any more, and whom they have let in is cut off. Raises NotFound, Conflict, ClusterUnavailable."""
     row = token_issuer_get(organisation=organisation, instance_id=instance_id, issuer_id=issuer_id)
     with transaction.atomic():
-        _audit(row, actor, "delete", {"issuer": row.issuer})
+        _audit(row, actor, "delete", _said(row))
         TokenIssuer.objects.for_organisation(organisation).filter(pk=row.pk).delete()
         publish(row.instance)
 
@@ -244,6 +243,12 @@ def _have_keys(row: TokenIssuer, keys: Keys, now: datetime) -> None:
 def _trusted(row: TokenIssuer) -> Trusted:
     keys = tuple(TokenKey.from_document(key) for key in row.keys)
     return Trusted(row.issuer, tuple(row.audiences), row.principal_claim, row.scope or None, keys)
+
+
+def _said(row: TokenIssuer) -> dict[str, object]:
+    """Its members as the audit trail has them."""
+    members = ("issuer", "jwks_url", "audiences", "principal_claim", "scope")
+    return {name: getattr(row, name) for name in members}
 
 
 def _audit(row: TokenIssuer, actor: str, action: str, detail: dict[str, object]) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 KIND = "topics.configure"
 MOST_TOPICS = 200
+NAMED_IN_AUDIT = 50
+"""Topics of which the audit trail says every value; of the others the operation's result does."""
 CHANGED, UNCHANGED, FAILED = "changed", "unchanged", "failed"
 OUTCOMES = (CHANGED, UNCHANGED, FAILED)
 
@@ -113,10 +115,24 @@ def topics_configure(
             actor=actor,
             action=KIND,
             target=instance_id,
-            detail={"topics": [each.name for each in found], "config": dict(config), "operation_id": operation.id},
+            detail={
+                "topics": [each.name for each in found],
+                "config": dict(config),
+                "operation_id": operation.id,
+                "changes": _told(found),
+            },
             clock=clock,
         )
     return operation
+
+
+def _told(found: Sequence[TopicPreview]) -> dict[str, dict[str, dict[str, str | None]]]:
+    """For the audit trail: of each topic that would change, what each configuration was and is to be."""
+    changing = [each for each in found if each.changes and each.refusal is None]
+    return {
+        each.name: {key: {"from": was, "to": wanted} for key, (was, wanted) in each.changes.items()}
+        for each in changing[:NAMED_IN_AUDIT]
+    }
 
 
 def register() -> None:

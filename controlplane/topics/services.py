@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.dry_runs import Outlook, differences
-from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, Unsupported
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, SluiceError, Unsupported
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.spec import config_of
@@ -80,20 +80,41 @@ def topic_update(
     partitions: int | None = None,
     config: Mapping[str, str | None] | None = None,
 ) -> TopicView:
-    """Add partitions, set config. Raises NotFound, Invalid, Conflict, LimitReached, Unsupported, ClusterUnavailable."""
+    """Add partitions, set config. Raises NotFound, Invalid, Conflict, LimitReached, Unsupported, ClusterUnavailable.
+
+    The cluster has no call that does both. Growth that it would refuse is found out before anything is changed; where it fails
+    all the same, what was set stays, is on record, and the error says so (`members`: ``{"done": ["config"]}``).
+    """
     instance, topic = _to_change(organisation, instance_id, name, partitions, config)
-    more = partitions is not None and partitions > topic.partitions
+    cluster = instance.cluster.address
+    grows_to = partitions if partitions is not None and partitions > topic.partitions else None
     detail: dict[str, object] = {}
     if config:
-        present = topics.config(instance.cluster.address, instance.id, name)
+        if grows_to is not None:
+            topics.grow_check(cluster, instance.id, name, grows_to)
+        present = topics.config(cluster, instance.id, name)
         detail["config"] = audit.changed({member: present.get(member) for member in config}, config)
-        topics.config_set(instance.cluster.address, instance.id, name, config)
-    if partitions is not None and more:
-        topics.grow(instance.cluster.address, instance.id, name, partitions)
-    if more:
-        detail |= audit.changed({"partitions": topic.partitions}, {"partitions": partitions})
+        topics.config_set(cluster, instance.id, name, config)
+    if grows_to is not None:
+        growth = audit.changed({"partitions": topic.partitions}, {"partitions": grows_to})
+        try:
+            topics.grow(cluster, instance.id, name, grows_to)
+        except SluiceError as error:
+            if config:
+                refused = {"partitions": grows_to, "code": error.code, "reason": error.detail}
+                _audit(organisation, actor, "topic.update", instance, name, detail | {"not_done": refused})
+                _tell_half_done(error)
+            raise
+        detail |= growth
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def _tell_half_done(error: SluiceError) -> None:
+    """The same error, which says what was done before it."""
+    error.detail = f"the configuration was set; partitions were not added: {error.detail}"
+    error.args = (error.detail,)
+    error.members["done"] = ["config"]
 
 
 def topic_update_check(
@@ -125,9 +146,10 @@ def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, na
     """Delete a topic, its data, its whitelist, its note and its schemas. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     _check_whose(name)
+    was = _was(instance, name)
     notes, schemas, began = notes_named(instance, name), schemas_named(instance, name), SYSTEM_CLOCK.now()
     topics.delete(instance.cluster.address, instance.id, name)
-    _audit(organisation, actor, "topic.delete", instance, name, {})
+    _audit(organisation, actor, "topic.delete", instance, name, was)
     notes_forget(instance, notes)
     schemas_forget(instance, schemas)
     for forget in _FORGETS:
@@ -136,6 +158,18 @@ def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, na
         instances.instance_topic_whitelist_set(
             organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=None
         )
+
+
+def _was(instance: Instance, name: str) -> dict[str, object]:
+    """What the audit trail says of a topic that is deleted: `config` is what differs from defaults. Raises NotFound."""
+    cluster = instance.cluster.address
+    topic = topics.get(cluster, instance.id, name)
+    return {
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        "config": topics.config(cluster, instance.id, name),
+        "whitelist": instance.topic_whitelists.get(name),
+    }
 
 
 def topic_delete_check(*, organisation: Organisation, instance_id: str, name: str) -> Outlook:

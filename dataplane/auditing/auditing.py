@@ -1,5 +1,8 @@
 """What happens at the instances that are audited (`InstanceSpec.audit`), as records on their way to each one's topic.
 
+Of every instance, audited or not, what its clients have changed goes to the cluster's own topic as well (`CHANGES_TOPIC`), where
+the broker is told so (`tells_changes`): fewer records, since one partition has those of all instances.
+
 Whoever knows of something says it: admission of connections, `tenancy.logins` of logins, `handlers.context` of what access
 refused, `requests.dispatch` of requests that have changed something. Callers ask `spec.audit` first where it would cost
 something; an instance that is not audited, or to which nothing happens, has nothing here, and no timer runs for it.
@@ -7,15 +10,16 @@ something; an instance that is not audited, or to which nothing happens, has not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.auditing.outcomes import code_name, outcomes_of
-from dataplane.auditing.trail import Trail
+from dataplane.auditing.trail import AT_ONCE, PER_S, Trail
 from dataplane.tasks import Task
 from dataplane.tenancy.access import is_kept_from
 from quota.contracts.acls import READING
-from quota.contracts.audit import AuditKind, AuditRecord
+from quota.contracts.audit import CHANGES_TOPIC, AuditKind, AuditRecord
 from quota.contracts.namespace import AUDIT_TOPIC, is_kept_by_the_service
 from quota.core.acls import Reason
 from quota.core.explain_access import acl_text
@@ -35,6 +39,9 @@ _TRAILS_AT_ONCE = 4
 PORTION = 64
 """Records in one request. Of the largest that clients can cause (256 characters outside the BMP in each text that they choose)
 these are less than `message.max.bytes`: what is larger would never be taken, and nothing behind it written."""
+CHANGES_PER_S, CHANGES_AT_ONCE = 2, 100
+"""Of one instance to the cluster's topic: what is beyond is counted."""
+_OF_CHANGES = "/changes"
 MOST_OF_A_REQUEST = 20
 """Things that one request names and that are told one by one; then how many more there were."""
 
@@ -63,9 +70,11 @@ class Asked(Protocol):
 class Auditing:
     """Of one broker."""
 
-    def __init__(self, doors: Doors, broker: int, sink: Sink) -> None:
+    def __init__(self, doors: Doors, broker: int, sink: Sink, *, tells_changes: bool = False) -> None:
         self._doors, self._broker, self._sink = doors, broker, sink
-        self._trails: dict[str, tuple[Instance, Trail]] = {}  # by instance key: those to which something has happened
+        self.tells_changes = tells_changes  # of every instance, in the cluster's topic
+        # By instance key, that of changes with _OF_CHANGES behind it: those to which something has happened.
+        self._trails: dict[str, tuple[Instance, Trail]] = {}
         self._writing: set[str] = set()  # keys of those whose records are on their way
         self._timer: Timer | None = None
 
@@ -79,6 +88,7 @@ class Auditing:
     def forget(self, instance: Instance) -> None:
         """It is gone from this broker."""
         self._trails.pop(instance.names.key, None)
+        self._trails.pop(instance.names.key + _OF_CHANGES, None)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -138,22 +148,29 @@ class Auditing:
         """A request of `AUDITED` has its answer."""
         instance = session.instance
         assert instance is not None
-        trail, now = self._trail(instance), self._now()
+        own = self._trail(instance) if instance.spec.audit else None
+        now = self._now()
         outcomes, more = outcomes_of(api_key, answer, MOST_OF_A_REQUEST)
+        changes = None
         for kind, name, code in outcomes:
             resource = f"{kind}:{_tenants(instance, kind, name)}" if kind else None
-            trail.add(
-                self._of(
-                    session,
-                    AuditKind.REQUEST,
-                    code_name(code),
-                    client_id=client_id,
-                    api=api_key.name,
-                    resource=resource,
-                ),
-                now,
+            record = self._of(
+                session,
+                AuditKind.REQUEST,
+                code_name(code),
+                client_id=client_id,
+                api=api_key.name,
+                resource=resource,
             )
-        trail.leave_out(more)
+            if own is not None:
+                own.add(record, now)
+            if self.tells_changes and not code:
+                changes = self._changes(instance)
+                changes.add(replace(record, instance=instance.spec.id), now)
+        if own is not None:
+            own.leave_out(more)
+        if changes is not None:
+            changes.leave_out(more)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -168,10 +185,15 @@ class Auditing:
         return self._doors.clock.monotonic()
 
     def _trail(self, instance: Instance) -> Trail:
-        key = instance.names.key
+        return self._known(instance.names.key, instance, PER_S, AT_ONCE)
+
+    def _changes(self, instance: Instance) -> Trail:
+        return self._known(instance.names.key + _OF_CHANGES, instance, CHANGES_PER_S, CHANGES_AT_ONCE)
+
+    def _known(self, key: str, instance: Instance, per_s: int, at_once: int) -> Trail:
         known = self._trails.get(key)
         if known is None:
-            known = self._trails[key] = (instance, Trail(self._now()))
+            known = self._trails[key] = (instance, Trail(self._now(), per_s=per_s, at_once=at_once))
             if self._timer is None:
                 self._timer = self._doors.loop.call_later(EVERY_S, self._look)
         return known[1]
@@ -199,18 +221,20 @@ class Auditing:
         try:
             trail.turn(now)
             if trail.waits and key not in self._writing:
-                Task(self._write(instance, trail), "audit records")
+                Task(self._write(key, instance, trail), "audit records")
             elif trail.is_idle and key not in self._writing:
                 del self._trails[key]
         except Exception:
             self._trails.pop(key, None)  # what it holds is lost: else it would keep all behind it from being written
             raise
 
-    async def _write(self, instance: Instance, trail: Trail) -> None:
-        key, records, is_written = instance.names.key, trail.take(PORTION), False
+    async def _write(self, key: str, instance: Instance, trail: Trail) -> None:
+        records, is_written = trail.take(PORTION), False
         self._writing.add(key)
         try:
-            is_written = await self._sink.write(instance.names.topic_in(AUDIT_TOPIC), records)
+            of_changes = key.endswith(_OF_CHANGES)
+            physical = CHANGES_TOPIC if of_changes else instance.names.topic_in(AUDIT_TOPIC)
+            is_written = await self._sink.write(physical, records)
         finally:
             self._writing.discard(key)
             if not is_written:

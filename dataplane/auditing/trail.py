@@ -27,10 +27,11 @@ TOGETHER_S = 60.0
 class Trail:
     """Of one instance on one broker."""
 
-    __slots__ = ("_alike", "_bucket", "_left_out", "_minute_began", "_waiting")
+    __slots__ = ("_alike", "_at_once", "_bucket", "_left_out", "_minute_began", "_waiting")
 
-    def __init__(self, now: float) -> None:
-        self._bucket = TokenBucket(PER_S, now)
+    def __init__(self, now: float, *, per_s: int = PER_S, at_once: int = AT_ONCE) -> None:
+        self._bucket = TokenBucket(per_s, now)
+        self._at_once = at_once
         self._waiting: deque[AuditRecord] = deque()
         self._left_out = 0
         self._alike: dict[Hashable, tuple[AuditRecord, int]] = {}  # the first, and how many have followed
@@ -47,7 +48,7 @@ class Trail:
         self._waiting.append(record)
 
     def _is_full(self, now: float) -> bool:
-        return len(self._waiting) >= MOST_WAITING or self._bucket.debt_bytes(now) >= AT_ONCE
+        return len(self._waiting) >= MOST_WAITING or self._bucket.debt_bytes(now) >= self._at_once
 
     def leave_out(self, count: int) -> None:
         """So many more are not worth a record each."""

@@ -115,6 +115,7 @@ class RequestContext:
     is_long: bool = False  # it has very many elements: decoded, handled and answered in slices
     told_s: float = 0.0  # what its sender is told to wait before the next, as far as that was known when it began
     reads_nothing: bool = False  # a fetch whose member could not wait for its instance's limit any longer
+    changes_nothing: bool = False  # it is only validated; known once it is decoded
 
     @property
     def owner(self) -> str:
@@ -130,6 +131,10 @@ class RequestContext:
     def is_on_behalf(self) -> bool:
         """Whether this is the control plane's for a tenant: to be charged to the topics' owners (`payer`)."""
         return self.session.instance is None and is_on_behalf(self.session.identity, self.client_id)
+
+    def only_asks(self) -> None:
+        """The request is to be validated, and changes nothing: no audit has it. Said before it is handled."""
+        object.__setattr__(self, "changes_nothing", True)
 
     def payer(self, physical: str) -> Instance | None:
         """Whose limits the bytes of a topic count against; None: nobody's."""

@@ -345,6 +345,8 @@ class ClientConnection:
             raise CloseConnectionError(MUST_CLOSE)
         if session.is_internal and session.authenticated and not may_claim(session.identity, request):
             self._refused(f"{row.api.key.name} in the name of broker {claimed(request)}")
+        if row.api.key in AUDITED and getattr(request, "validate_only", False):
+            ctx.only_asks()
         return row.handle(ctx, request)
 
     def _must_close(self) -> bool:
@@ -539,10 +541,12 @@ class ClientConnection:
                 yield None
 
     def _tell_of(self, ctx: RequestContext, answer: Now) -> None:
-        """What has changed something is told to the audit of an instance that has one."""
-        instance = ctx.session.instance
-        if instance is not None and instance.spec.audit and ctx.api_key in AUDITED:
-            self.broker.auditing.answered(ctx.session, ctx.api_key, ctx.client_id, answer)
+        """What has changed something is told to the audit of an instance that has one, and of all where the broker is to."""
+        instance, auditing = ctx.session.instance, self.broker.auditing
+        if instance is None or ctx.changes_nothing or not (instance.spec.audit or auditing.tells_changes):
+            return
+        if ctx.api_key in AUDITED:
+            auditing.answered(ctx.session, ctx.api_key, ctx.client_id, answer)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

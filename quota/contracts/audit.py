@@ -15,6 +15,10 @@ left out, and so are null and the numbers that are their default:
                    the one that was
 ``left_out`` (0)   so many records before this one were not written, since the instance had more of them than a broker writes
 
+What has changed something (a ``request`` with the outcome "NONE") at any instance, whether it is audited or not, stands in the
+cluster's own topic ``__changes`` as well, where brokers are told to write it (`Settings.changes_topic_enable`), with one more
+member, the ``instance``. The control plane takes it from there into the organisation's audit trail.
+
 Records hold no secrets, nor anything of a record's key or value. Texts that clients choose are cut at 256 characters. The
 order is that of one broker's writing; there are as many writers as brokers.
 """
@@ -28,6 +32,8 @@ from enum import StrEnum
 
 from quota.contracts.instance import ContractError
 
+CHANGES_TOPIC = "__changes"
+"""Of the cluster, and of no tenant."""
 VERSION = 1
 MOST_TEXT = 256
 
@@ -60,6 +66,7 @@ class AuditRecord:
     resource: str | None = None  # "TOPIC:orders"
     reason: str | None = None  # a sentence
     mechanism: str | None = None  # of SASL, of a login
+    instance: str | None = None  # its id, in the cluster's own topic
     count: int = 1
     left_out: int = 0
 
@@ -104,6 +111,7 @@ _TEXTS = (
     "resource",
     "reason",
     "mechanism",
+    "instance",
 )
 _NUMBERS = {"count": 1, "left_out": 0}
 

@@ -39,6 +39,13 @@ def test_it_says_what_the_list_says(alice):
     assert len(rows) == len(listed) > 1
     for row, entry in zip(rows, listed, strict=True):
         assert json.loads(row.pop("detail")) == entry.pop("detail")
+        assert bool(row.pop("before")) == (entry.pop("before") is not None), "as text for people"
+        assert bool(row.pop("after")) == (entry.pop("after") is not None)
+        assert (entry.pop("time"), entry.pop("object"), entry.pop("source")) == (
+            row["at"],
+            row["target"],
+            row["address"],
+        )
         assert row == {name: str(value) for name, value in entry.items()}
 
 

@@ -452,7 +452,7 @@ def test_the_trail_has_what_was_there_before_and_what_is_afterwards(alice):
     )
     assert sides("member.remove", role={"from": "member", "to": None}, name="ann") == (
         {"role": "member", "name": "ann"},
-        {"role": None},
+        None,
     )
 
 

@@ -127,7 +127,11 @@ def test_an_operator_sets_them_and_what_is_not_named_has_its_default(tree, alice
     assert run_to_the_end(answer.json()["operation_id"]).state == "succeeded"
     assert in_force(tree, instance) == shown(alice, instance) == limits
     entry = AuditEntry.objects.for_organisation(alice.organisation).filter(action="instance.limits").latest("at")
-    assert (entry.actor, entry.detail) == ("charlie@example.com", body)
+    before = {"topics": 1, "requests_per_s": 1}
+    changed = {
+        name: {"from": before.get(name, "default"), "to": body.get(name, "default")} for name in {**before, **body}
+    }
+    assert (entry.actor, entry.detail) == ("charlie@example.com", changed)
 
 
 def test_the_operator_may_follow_what_was_begun_and_nobody_else_of_the_organisation(tree, bob, operator, instance):

@@ -308,6 +308,22 @@ HOLES: tuple[Hole, ...] = (
         ("tests/controlplane/test_limited_keys.py", "-k", "a_key_of_topics"),
     ),
     Hole(
+        "flooded-audit-log",
+        "Whoever is refused fills the audit log of their organisation, and hides in it what others were refused.",
+        "controlplane/core/audit_folds.py",
+        "    if written.filter(whose=whose).count() >= most.of_actor:\n",
+        "    if False and written.filter(whose=whose).count() >= most.of_actor:\n",
+        ("tests/controlplane/audit/test_denials.py", "-k", "nobody_floods"),
+    ),
+    Hole(
+        "changes-of-another-cluster",
+        "Brokers of one cluster write what they like into the audit logs of another's tenants.",
+        "controlplane/instances/kafka_changes.py",
+        """    rows = Instance.objects.unscoped("brokers say what happens at everyone's").filter(cluster=cluster)\n""",
+        """    rows = Instance.objects.unscoped("brokers say what happens at everyone's")\n""",
+        ("tests/controlplane/audit/test_kafka_changes.py", "-k", "another_clusters_brokers"),
+    ),
+    Hole(
         "key-from-anywhere",
         "An API key that is for some addresses is good from any.",
         "controlplane/accounts/selectors.py",

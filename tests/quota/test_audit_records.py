@@ -52,6 +52,7 @@ records = st.builds(
     resource=texts,
     reason=texts,
     mechanism=texts,
+    instance=texts,
     count=st.integers(1, 10**9),
     left_out=st.integers(0, 10**9),
 )

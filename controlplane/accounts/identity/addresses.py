@@ -96,7 +96,7 @@ def mail_needed() -> None:
 
 def _change(user: User, email: str, now: datetime) -> None:
     before = user.email
-    record_everywhere(user, "account.address", to=email)
+    record_everywhere(user, "account.address", to=email, address={"from": before, "to": email})
     user.email, user.email_verified_at = email, now
     try:
         with transaction.atomic():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +18,12 @@ from controlplane.cli.output import Output
 from controlplane.cli.profiles import DEFAULT, Profile, checked_key, checked_url, is_in_clear
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
+from controlplane.cli.values import changes_text
 
-AUDIT = columns("at", "actor", "action", "target", "address", "key", "request_id")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+AUDIT = columns("at", "actor", "action", "target", "changed", "address", "key", "request_id")
 CHOOSING = (profiles.URL, profiles.API_KEY)
 
 
@@ -98,7 +102,12 @@ def audit(
     if csv:
         of(ctx).file(ops.AUDIT_FILE, query=query)
     else:
-        of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query)
+        of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query, readable=_with_changes)
+
+
+def _with_changes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was changed, in one text."""
+    return {**entry, "changed": changes_text(entry.get("before"), entry.get("after"))}
 
 
 def audit_verify(

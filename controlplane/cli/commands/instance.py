@@ -395,16 +395,11 @@ def whitelist(
     if sum((bool(cidrs), changes, nobody)) > 1:
         raise Misused("take --cidr, or --add and --remove, or --nobody")
     if cidrs or nobody:
-        wanted = cidrs or []
+        session.change(ops.INSTANCE_WHITELIST, body={"cidrs": cidrs or []}, instance_id=instance)
+    elif changes:  # by the service, so that what somebody else adds meanwhile stays
+        session.change(ops.INSTANCE_WHITELIST_CHANGE, body=said(add=add, remove=remove), instance_id=instance)
     else:
-        present = session.call(ops.INSTANCE, instance_id=instance)["whitelist"]
-        if not changes:
-            session.output.document({"whitelist": present})
-            return
-        wanted = [each for each in dict.fromkeys([*present, *(add or [])]) if each not in (remove or [])]
-        if missing := set(remove or []) - set(present):
-            raise Misused(f"not in the whitelist: {', '.join(sorted(missing))}")
-    session.change(ops.INSTANCE_WHITELIST, body={"cidrs": wanted}, instance_id=instance)
+        session.output.document({"whitelist": session.call(ops.INSTANCE, instance_id=instance)["whitelist"]})
 
 
 @app.add("limits", rehearses=True)

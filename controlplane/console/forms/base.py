@@ -10,6 +10,7 @@ from django.core.validators import EmailValidator
 
 from controlplane.console.advice import said, sentence
 from controlplane.console.wording import is_english, worded
+from controlplane.core.origin import was_refused
 from controlplane.core.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ConsoleForm(forms.Form):
 
     def refuse(self, error: SluiceError) -> None:
         """Put a service's refusal where the person can see what to mend."""
+        was_refused(error)
         placed = False
         for problem in error.errors:
             name, _, index = problem.field.partition(".")

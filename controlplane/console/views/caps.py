@@ -18,7 +18,7 @@ from controlplane.clusters.services import cluster_list, cluster_named
 from controlplane.console.advice import grouped
 from controlplane.console.forms.admission import CapsForm, RoomForm
 from controlplane.console.listing import listing, searched
-from controlplane.console.page import staff_page, tenant_page
+from controlplane.console.page import staff_looks, staff_page, tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.core.models import AuditEntry
 from controlplane.tenants.models import Organisation
@@ -94,6 +94,7 @@ def capacity(request: HttpRequest) -> HttpResponse:
 def organisation(request: HttpRequest, owner_id: str) -> HttpResponse:
     """The caps of one organisation, to be raised or lowered."""
     found = organisation_any(owner_id)
+    staff_looks(request, found, found.id)
     uses, currency = selectors.caps_use(found), selectors.plan_counted(found).currency
     form = CapsForm(request.POST or None, uses=uses, currency=currency)
     if form.is_valid():

@@ -16,7 +16,7 @@ from controlplane.billing.crediting import credit_note_write
 from controlplane.billing.downloads import note_focus_answer, note_pdf_answer
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.console.forms.billing import CreditNoteForm, InvoiceOfForm
-from controlplane.console.page import staff_page, tenant_page
+from controlplane.console.page import staff_looks, staff_page, tenant_page
 from controlplane.core.errors import NotFound, SluiceError
 from controlplane.tenants.operators import organisation_any
 
@@ -43,9 +43,12 @@ def focus(_request: HttpRequest, caller: Caller, note: str) -> HttpResponse:
 
 @require_safe
 @staff_page
-def pdf_of_operators(_request: HttpRequest, owner_id: str, note: str) -> HttpResponse:
+def pdf_of_operators(request: HttpRequest, owner_id: str, note: str) -> HttpResponse:
     """Any organisation's credit note as a PDF."""
-    return note_pdf_answer(organisation=organisation_any(owner_id), number=note)
+    organisation = organisation_any(owner_id)
+    answer = note_pdf_answer(organisation=organisation, number=note)
+    staff_looks(request, organisation, note)
+    return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -56,6 +59,7 @@ def of_operators(request: HttpRequest) -> HttpResponse:
     invoice = _invoice(asked)
     if invoice is None:
         return _shown(request, {"asked": asked}, wrong=bool(asked.errors))
+    staff_looks(request, invoice.organisation, number_text(invoice.number))
     notes = billing.credit_notes_of([invoice])[invoice.pk]
     credited = total_of(note.amount for note in notes)
     left = invoice.total - credited

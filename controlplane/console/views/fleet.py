@@ -23,7 +23,7 @@ from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of, transactions_of
 from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
-from controlplane.console.page import staff_page
+from controlplane.console.page import staff_looks, staff_page
 from controlplane.console.shares import shares_of
 from controlplane.core import kept, pulse
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -151,6 +151,7 @@ def brokers(request: HttpRequest) -> HttpResponse:
 def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     """One instance of anyone's: how its limit is shared out, broker by broker."""
     found = instance_fresh(instance_id)
+    staff_looks(request, found.organisation, found.id)
     figures = figures_get([found], allocation_of)
     document = figures.documents.get(found.id, {})
     flow = flow_of(found, document)

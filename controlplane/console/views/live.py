@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from controlplane.console.advice import away_text
 from controlplane.console.flow import DIRECTIONS, flow_of
-from controlplane.console.page import staff_page, tenant_page
+from controlplane.console.page import staff_looks, staff_page, tenant_page
 from controlplane.console.wording import worded
 from controlplane.instances.selectors import instance_fresh, instance_get
 from controlplane.quotas.figures import figures_get
@@ -34,8 +34,9 @@ def of_tenant(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRes
 @staff_page
 def of_operators(request: HttpRequest, instance_id: str) -> HttpResponse:
     """Anyone's, for operators."""
-    del request
-    return _answer(instance_fresh(instance_id))
+    found = instance_fresh(instance_id)
+    staff_looks(request, found.organisation, found.id)
+    return _answer(found)
 
 
 def _answer(instance: Instance) -> HttpResponse:

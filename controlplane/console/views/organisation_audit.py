@@ -13,6 +13,7 @@ from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.core.audit_file import audit_file
 from controlplane.core.audit_sealing import verify
+from controlplane.core.audit_sides import value_text
 from controlplane.core.errors import Invalid
 from controlplane.core.selectors import audit_list
 
@@ -76,7 +77,7 @@ def _told(detail: Mapping[str, object], within: str = "") -> list[tuple[str, str
     for name, value in detail.items():
         title = f"{within} {name}" if within else name.replace("_", " ")
         if isinstance(value, dict) and set(value) == {"from", "to"}:
-            lines.append((title, f"{_state(value['from'])} → {_state(value['to'])}"))
+            lines.append((title, f"{value_text(value['from'])} → {value_text(value['to'])}"))
         elif isinstance(value, dict):
             lines += _told(value, title)
         elif text := _text(value):
@@ -84,11 +85,6 @@ def _told(detail: Mapping[str, object], within: str = "") -> list[tuple[str, str
     return lines
 
 
-def _state(value: object) -> str:
-    """Of a whitelist the two are far apart: not set lets in whoever may connect, and empty lets in nobody."""
-    return "not set" if value is None else _text(value) or "empty"
-
-
 def _text(value: object) -> str:
     many = value if isinstance(value, list) else [value]
-    return ", ".join(str(each) for each in many if each not in (None, "", {}))
+    return ", ".join(value_text(each) for each in many if each not in (None, "", {}))

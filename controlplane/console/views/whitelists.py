@@ -44,14 +44,17 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     address = _seen_at(request)
     covered = covers(instance.whitelist, address)
-    data = request.POST or None
-    if ADD in request.POST:
+    adds = ADD in request.POST
+    form = WhitelistForm(None if adds else request.POST or None, initial={"cidrs": instance.whitelist})
+    if adds:
         wanted, why = _wanted(request, instance.whitelist, address)
         if why is not None:
             messages.info(request, f"Nothing was changed: {why}.")
-            return redirect("console:instance_access", caller.organisation.id, instance.id)
-        data = {"cidrs": "\n".join([*instance.whitelist, str(ip_network(wanted))])}
-    form = WhitelistForm(data, initial={"cidrs": instance.whitelist})
+        else:
+            # Beside what stands there now, and not what was read here: somebody else may add one meanwhile.
+            instances.instance_whitelist_change(**caller.place(instance.id), add=[wanted])
+            messages.success(request, f"The whitelist was changed. {IN_FORCE}")
+        return redirect("console:instance_access", caller.organisation.id, instance.id)
     if request.method == "POST" and form.is_valid():
         try:
             if TRY in request.POST:

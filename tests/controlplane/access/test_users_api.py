@@ -322,7 +322,7 @@ def test_each_change_is_in_the_audit_trail(alice, instance, url):
     assert [(entry.action, entry.detail) for entry in entries.order_by("at", "pk")] == [
         ("user.create", {"mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"], "generated": False}),
         ("user.password", {"keep_previous_s": 60, "generated": True}),
-        ("user.delete", {}),
+        ("user.delete", {"mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"]}),
     ]
 
 

@@ -88,7 +88,10 @@ def test_a_cap_comes_into_the_specification_and_goes_out_of_it(alice, url, tree,
     time.done(alice.api.put(url, {"cap_mib_per_s": None}))
     assert (cap_of(tree), shown(alice, url)["state"]) == (None, "off")
     actions = AuditEntry.objects.for_organisation(alice.organisation).filter(action="elastic.set")
-    assert [entry.detail["elastic_mib_per_s"] for entry in actions.order_by("pk")] == [8, None]
+    assert [entry.detail["elastic_mib_per_s"] for entry in actions.order_by("pk")] == [
+        {"from": None, "to": 8},
+        {"from": 8, "to": None},
+    ]
 
 
 def test_asked_twice_it_is_one_change(alice, url):

@@ -176,7 +176,7 @@ def test_a_change_of_the_name_leaves_the_state_and_one_of_the_threshold_begins_a
     assert sorted(types) == ["alarm.firing", "alarm.resolved"]
     resolved = Delivery.objects.unscoped(ROWS).exclude(document__type="alarm.firing").get()
     assert resolved.document["data"]["alarm"]["threshold"] == 90, "the message is about the rule that fired"
-    assert audited(alice, "alarm.update")[-1].detail == {"threshold": 99}
+    assert audited(alice, "alarm.update")[-1].detail == {"threshold": {"from": 90, "to": 99}}
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, None])
@@ -234,7 +234,9 @@ def test_a_silence_begins_and_ends(alice, url, made):
     for wrong in (datetime.now(UTC) - timedelta(seconds=1), datetime.now(UTC) + timedelta(days=31)):
         problem(alice.api.post(path, {"until": wrong.isoformat()}), 400, "invalid")
     problem(alice.api.post(path, {}), 400, "invalid")
-    assert [entry.detail["until"] is None for entry in audited(alice, "alarm.silence")] == [False, True]
+    told = [entry.detail["until"] for entry in audited(alice, "alarm.silence")]
+    assert [(each["from"] is None, each["to"] is None) for each in told] == [(True, False), (False, True)]
+    assert told[1]["from"] == told[0]["to"]
 
 
 def test_events_come_page_by_page_the_newest_first(alice, url, instance):

@@ -305,7 +305,7 @@ def test_the_list_and_the_file_have_numbers_and_hashes(alice):
     assert newest["number"] == count
     (row, *_) = csv.DictReader(io.StringIO(alice.api.get("/api/v1/audit.csv").getvalue().decode(), newline=""))
     assert (row["number"], row["hash"]) == (str(count), newest["hash"])
-    document = {name: value for name, value in row.items() if name not in ("hash", "number")}
+    document = {name: value for name, value in row.items() if name not in ("hash", "number", "before", "after")}
     document |= {"chain": 1, "organisation": alice.organisation.pk, "id": int(row["id"]), "number": count}
     document |= {"detail": json.loads(row["detail"]), "previous_hash": rows(alice).get(number=count - 1).hash}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))

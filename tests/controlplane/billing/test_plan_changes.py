@@ -140,5 +140,5 @@ class TestChoosing:
         entry = AuditEntry.objects.for_organisation(alice.organisation).get(action="plan.choose")
         assert (entry.actor, entry.detail) == (
             "alice@example.com",
-            {"plan": "traffic", "at": "2026-05-20T10:00:00+00:00"},
+            {"plan": {"from": "pro", "to": "traffic"}, "at": "2026-05-20T10:00:00+00:00"},
         )

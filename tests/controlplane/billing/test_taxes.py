@@ -207,9 +207,10 @@ class TestSettingIt:
         self.set(None, "6")
         self.set(alice.organisation, "13")
         entries = AuditEntry.objects.unscoped("a test").filter(action="tax.set").order_by("pk")
-        everybody = {"month": "2026-05", "name": "VAT", "percent": "6", "of": "everybody"}
+        new = {"name": {"from": None, "to": "VAT"}, "percent": {"from": None, "to": "6"}}
+        everybody = {"month": "2026-05", **new, "of": "everybody"}
         assert [each.detail for each in entries.filter(organisation=charlie.organisation)] == [everybody]
-        assert [each.detail["percent"] for each in entries.filter(organisation=alice.organisation)] == ["6", "13"]
+        assert [each.detail["percent"]["to"] for each in entries.filter(organisation=alice.organisation)] == ["6", "13"]
         assert {(each.actor, each.target) for each in entries} == {("o@x", "VAT")}
 
     @pytest.mark.parametrize("actor", ["nobody@example.com", "alice", "", "gone@example.com"])

@@ -180,9 +180,15 @@ def test_what_was_decided_is_on_record(alice, instance):
                 "instance_id": None, "currency": "CNY", "receivers": [],
             },
         ),
-        ("budget.update", {"amount": "20.00"}),
-        ("budget.update", {"receivers": [receiver.pk]}),
-        ("budget.delete", {"name": "sea", "amount": "20.00"}),
+        ("budget.update", {"amount": {"from": "1500.00", "to": "20.00"}}),
+        ("budget.update", {"receivers": {"from": [], "to": [receiver.pk]}}),
+        (
+            "budget.delete",
+            {
+                "name": "sea", "amount": "20.00", "actual_percents": [50, 80, 100], "forecast_percents": [100],
+                "receivers": [receiver.pk],
+            },
+        ),
     ]  # fmt: skip
     assert Receiver.objects.unscoped(ROWS).count() == 1
 

@@ -214,7 +214,8 @@ def test_another_address_counts_when_its_link_was_used_and_the_old_one_is_told(m
     told = mailbox.of("dora@example.com")[-1]
     assert told["Subject"] == "The address of your account was changed"
     assert "new@example.com" in told.get_content()
-    assert audited("account.address") == [("dora@example.com", "dora@example.com", {"to": "new@example.com"})]
+    changed = {"to": "new@example.com", "address": {"from": "dora@example.com", "to": "new@example.com"}}
+    assert audited("account.address") == [("dora@example.com", "dora@example.com", changed)]
 
 
 @pytest.mark.parametrize(

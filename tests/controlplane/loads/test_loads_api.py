@@ -57,7 +57,8 @@ def test_a_load_into_a_folder_has_one_of_its_own(alice, instance, made, url):
     assert "Only the service can read this folder" in made["reading"]["how"]
     assert alice.api.get(f"{url}/{made['id']}").json() == made
     assert alice.api.get(url).json() == {"items": [made], "next": None}
-    assert trail() == [("load.create", {"topic": "orders", "to": made["uri"], "every_minutes": None})]
+    detail = {"topic": "orders", "to": made["uri"], "schema": "raw", "every_minutes": None}
+    assert trail() == [("load.create", detail)]
 
 
 def test_a_bucket_s_secret_is_sealed_and_shown_to_nobody(alice, url, orders):

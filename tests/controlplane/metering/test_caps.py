@@ -61,7 +61,11 @@ def test_it_is_kept_with_its_reason_and_in_the_audit(damaged):
         "olga",
     )
     entry = AuditEntry.objects.for_organisation(damaged.organisation).get(action="usage.cap")
-    assert (entry.actor, entry.target, entry.detail["produced_bytes"]) == ("olga", damaged.id, 1_200)
+    assert (entry.actor, entry.target, entry.detail["produced_bytes"]) == (
+        "olga",
+        damaged.id,
+        {"from": None, "to": 1_200},
+    )
 
 
 def test_a_second_cap_takes_the_place_of_the_first(damaged):

@@ -369,7 +369,7 @@ def test_or_revokes_every_key_that_was_there(alice, bob, installation_key):
     assert len(audited(alice.organisation, "api_key.revoke")) == 3
     assert len(audited(alice.organisation, "access_key.revoke")) == 1
     (entry,) = audited(alice.organisation, "organisation.restore")
-    assert entry.detail == {"keys": "revoked"}
+    assert entry.detail == {"keys": "revoked", "in_use": {"from": False, "to": True}}
 
 
 def test_another_owner_who_was_faster_keeps_no_key_alive(alice, bob):

@@ -13,6 +13,7 @@ from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances import lifecycle, reconcile
 from controlplane.instances.models import Instance, Route
 from controlplane.instances.plan import Settled
+from controlplane.routes.validation import DEFAULTS
 from tests.controlplane.conftest import run_to_the_end
 
 SCRAM = {"security": "sasl_ssl", "mechanisms": ["SCRAM-SHA-512"]}
@@ -338,10 +339,11 @@ def test_every_change_is_in_the_audit_trail(alice, instance, url, opened):
     alice.api.patch(f"{url}/r2", {"connections": 3})
     alice.api.delete(f"{url}/r2")
     rows = AuditEntry.objects.for_organisation(alice.organisation).filter(action__startswith="route.").order_by("pk")
+    made = {**DEFAULTS, "closes_at": "2040-01-01T00:00:00+00:00"}
     assert [(row.action, row.target, row.detail) for row in rows] == [
-        ("route.create", f"{instance.id}/r2", {"security": "plaintext", "closes_at": "2040-01-01T00:00:00+00:00"}),
-        ("route.update", f"{instance.id}/r2", {"connections": 3}),
-        ("route.delete", f"{instance.id}/r2", {}),
+        ("route.create", f"{instance.id}/r2", made),
+        ("route.update", f"{instance.id}/r2", {"connections": {"from": None, "to": 3}}),
+        ("route.delete", f"{instance.id}/r2", {**made, "connections": 3}),
     ]
     assert {row.actor for row in rows} == {"alice@example.com"}
 

@@ -114,7 +114,10 @@ def test_operators_let_a_locked_out_owner_in_and_it_is_told_and_on_record(in_for
     row = SsoProvider.objects.unscoped("a test").get()
     assert (row.is_on, row.is_required, row.required_at) == (True, False, None)
     (told,) = audited("sso.release")
-    assert (told[0], told[2]) == ("opal@example.com", {"reason": "called back, ticket 7"})
+    assert (told[0], told[2]) == (
+        "opal@example.com",
+        {"reason": "called back, ticket 7", "is_required": {"from": True, "to": False}},
+    )
     assert "Single sign-on is not required any more" in Mailbox(mails).subjects("alice@example.com")
 
 

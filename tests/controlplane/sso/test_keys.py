@@ -233,7 +233,8 @@ def test_the_audit_log_says_which_are_of_such_a_session(by_sso, bobs, access_key
     accounts.access_key_create(organisation=bobs.organisation, user=bobs.user, name="own pair")
     none = {"previous_until": None}
     assert [detail for _, _, detail in audited("api_key.rotate")] == [none | {"single_sign_on": True}, none]
-    assert [detail for _, _, detail in audited("access_key.create")] == [{"single_sign_on": True}, {}]
+    pairs = [detail for _, _, detail in audited("access_key.create")]
+    assert [(each["name"], each.get("single_sign_on")) for each in pairs] == [("pair", True), ("own pair", None)]
 
 
 def test_the_page_says_that_an_access_key_sleeps(by_sso, bobs, at_bob, time, access_key_secret):

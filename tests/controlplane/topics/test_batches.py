@@ -185,7 +185,12 @@ def test_it_is_in_the_audit_trail_with_the_operation(alice, url, instance):
     operation_id = begun(alice, url, ["orders"])
     (entry,) = AuditEntry.objects.for_organisation(alice.organisation).filter(action="topics.configure")
     assert (entry.actor, entry.target) == ("alice@example.com", instance.id)
-    assert entry.detail == {"topics": ["orders"], "config": {"retention.ms": "60000"}, "operation_id": operation_id}
+    assert entry.detail == {
+        "topics": ["orders"],
+        "config": {"retention.ms": "60000"},
+        "operation_id": operation_id,
+        "changes": {"orders": {"retention.ms": {"from": "5", "to": "60000"}}},
+    }
 
 
 def test_a_viewer_changes_none_and_a_stranger_finds_nothing(viewer, charlie, url):

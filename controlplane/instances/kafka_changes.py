@@ -1,0 +1,126 @@
+"""What Kafka clients have changed, as entries of an organisation's audit trail: ``kafka.<api>``, by the principal.
+
+Brokers write it to a topic of their cluster (`quota.contracts.audit`); the worker takes it from there. How far it has come
+stands in a row that is written in the transaction of the entries: a worker that dies has written both or neither, and of two at
+once one finds the row moved on. A broker that did not hear that its records are there writes them again, byte for byte: within
+the hour the second one is known (core/audit_folds.py).
+
+Clients may change things in a loop, so that there are bounds: DeleteRecords, by which Kafka Streams purges what it has read, is
+told once an hour for each principal and topic, and of everything else as much as `MOST` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, transaction
+
+from controlplane.clusters.models import ChangesRead, PhysicalCluster
+from controlplane.clusters.services import cluster_list
+from controlplane.core.audit_folds import Most, record_once
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.core.origin import Origin
+from controlplane.instances.models import Instance
+from controlplane.kafka import changes
+from quota.contracts.audit import AuditKind, AuditRecord
+from quota.contracts.instance import ContractError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LOG = logging.getLogger(__name__)
+KAFKA = "kafka"
+MOST = Most(of_actor=300, of_all=1_000)
+PORTIONS = 10
+"""Of one cluster in a round: the next one goes on."""
+ONCE_AN_HOUR = frozenset({"DELETE_RECORDS"})
+DONE = "NONE"
+LONGEST_ACTOR, LONGEST_TARGET = 254, 320
+
+
+def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Of every cluster; how many records were taken. One that is away keeps no other waiting."""
+    total = 0
+    for cluster in cluster_list():
+        try:
+            for _ in range(PORTIONS):
+                taken = changes_read(cluster, clock=clock)
+                total += taken
+                if taken < changes.AT_ONCE:
+                    break
+        except Unavailable as error:
+            LOG.warning("what clients change in cluster %s is not read: %s", cluster, error)
+        except Exception:  # whatever is the matter with one must not keep the others from being read
+            LOG.exception("what clients change in cluster %s", cluster)
+    return total
+
+
+def changes_read(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> int:
+    """A portion of one cluster's; how many records that were. Raises ClusterUnavailable."""
+    row, _ = ChangesRead.objects.get_or_create(cluster=cluster, defaults={"offset": 0})
+    found = changes.portion(cluster.address, row.offset, clock=clock)
+    if found.next == row.offset and not found.values:
+        return 0
+    with transaction.atomic():
+        locked = ChangesRead.objects.select_for_update().get(pk=row.pk)
+        if locked.offset != row.offset:
+            return 0  # another worker was faster
+        records = [record for value in found.values if (record := _record(value)) is not None]
+        owners = _instances(cluster, records)
+        for record in records:
+            if record.instance in owners:
+                _told(owners[record.instance], record, clock)
+        locked.offset = found.next
+        locked.save(update_fields=["offset"])
+    return len(found.values)
+
+
+def _record(value: bytes) -> AuditRecord | None:
+    """None: it is none of a change that was made, or of a newer release."""
+    try:
+        record = AuditRecord.from_value(value)
+    except ContractError as error:
+        LOG.warning("a record of what clients change cannot be read: %s", error)
+        return None
+    return record if record.kind is AuditKind.REQUEST and record.outcome == DONE else None
+
+
+def _instances(cluster: PhysicalCluster, records: Sequence[AuditRecord]) -> Mapping[str | None, Instance]:
+    """By id; those of this cluster alone: its brokers say nothing of others."""
+    rows = Instance.objects.unscoped("brokers say what happens at everyone's").filter(cluster=cluster)
+    ids = {record.instance for record in records if record.instance is not None}
+    return dict(rows.select_related("organisation").in_bulk(ids))
+
+
+def _told(instance: Instance, record: AuditRecord, clock: Clock) -> None:
+    api = record.api or "request"
+    kind, _, name = (record.resource or "").partition(":")
+    folded = api in ONCE_AN_HOUR
+    digest = hashlib.sha256(record.value()).hexdigest()
+    detail = {"principal": record.principal, "client_id": record.client_id, "resource": record.resource}
+    detail |= {
+        "route": record.route,
+        "broker": record.broker,
+        "left_out": record.left_out or None,
+        "kind": kind or None,
+    }
+    try:
+        record_once(
+            organisation=instance.organisation,
+            actor=(record.principal or "").replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ACTOR],
+            action=f"{KAFKA}.{api.lower()}",
+            target=(f"{instance.pk}/{name}" if name else instance.pk)[:LONGEST_TARGET],
+            detail={member: value for member, value in detail.items() if value is not None},
+            alike=() if folded else (digest,),
+            most=MOST,
+            counted_as=KAFKA,
+            origin=Origin(address=record.source),
+            at=datetime.fromtimestamp(record.time_ms / 1000, UTC),
+            clock=clock,
+        )
+    except DatabaseError:  # one that the database does not take must not stop all behind it
+        LOG.exception("a change by a Kafka client is not in the audit trail of %s", instance.organisation_id)
