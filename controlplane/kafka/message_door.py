@@ -211,6 +211,7 @@ _READING: dict[str, str | int | float | bool] = {
 _PRODUCING: dict[str, str | int | float | bool] = {
     "client.id": CLIENT_ID,
     "acks": "all",
+    "partitioner": "murmur2_random",  # as clients in Java, Python and JavaScript do: one key, one partition, whoever writes it
     "linger.ms": 0,
     "batch.num.messages": 1,  # a topic's max.message.bytes is of a batch: messages together could be too large, and none alone
     "retries": 0,  # a message that may be there already is not sent again: whoever sent it is told
@@ -230,14 +231,15 @@ class MessageDoor(Protocol):
     def produce(self, topic: str, message: Message, partition: int | None) -> Message:
         """The message as it was written. Of `message` key, value, headers and, if it is not None, the timestamp are taken.
 
-        `partition` None: as librdkafka chooses, by the key if there is one. Raises NotFound, Invalid, LimitReached.
+        `partition` None: by the key as Java's producers choose (murmur2), any if the key is null. Raises NotFound, Invalid,
+        LimitReached.
         """
         ...
 
     def produce_several(self, topic: str, messages: Sequence[Message]) -> list[Message | SluiceError]:
         """Each as it was written, or what `produce` raises of it: one that is refused keeps no other back.
 
-        Together they have the time of one. Partitions are as librdkafka chooses.
+        Together they have the time of one. Partitions are chosen as `produce` does.
         """
         ...
 

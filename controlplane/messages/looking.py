@@ -16,7 +16,7 @@ next one is longer.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,10 @@ class Position:
 
     direction: Direction
     offsets: Mapping[int, int]  # by partition
+    # Partitions that no look has been through yet, since they had no leader or there were too many: they begin with the first
+    # record of this moment or later, 0: with the oldest (`window`).
+    unseen: frozenset[int] = frozenset()
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,13 @@ class Look:
     """From `start` on, through the partitions that it names and `spans` knows. `limit`: how many messages are wanted."""
 
     def __init__(self, start: Position, spans: Mapping[int, Span], wanted: Filter, limit: int, room: Room) -> None:
-        self._direction, self._wanted, self._limit, self._room = start.direction, wanted, limit, room
+        self._start, self._direction, self._wanted, self._limit, self._room = (
+            start,
+            start.direction,
+            wanted,
+            limit,
+            room,
+        )
         first_size = 1 if start.direction is Direction.OLDER else limit
         self._sequences = [
             _Sequence(partition, start.direction, offset, spans[partition], first_size)
@@ -215,8 +225,8 @@ class Look:
             tuple(self._shown),
             self._records,
             self._bytes,
-            Position(self._direction, started),
-            Position(self._direction, position),
+            replace(self._start, offsets=started),
+            replace(self._start, offsets=position),
             all(sequence.is_over for sequence in self._sequences),
         )
 

@@ -28,6 +28,7 @@ from controlplane.messages.selectors import (
     Wanted,
 )
 from controlplane.messages.services import MOST_HEADERS, TO_THE_END
+from controlplane.messages.window import MOST_PARTITIONS
 from controlplane.schemas.decoding import Part
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 TOPIC, LAKE = "topic", "lake"
 MOST_PARTITION, MOST_TIME = 2**31 - 1, 2**53
 MOST_TEXT, MOST_KEY = 1_000, 10_000
+MOST_DELETED = 100
+"""Partitions that records are deleted of together."""
 BASE64: dict[str, Any] = {"type": "string", "format": "byte", "nullable": True}
 
 
@@ -284,7 +287,13 @@ class LookedSerializer(serializers.Serializer[Any]):
         help_text=f"of their keys, values and headers, {MOST_BYTES} and one message at most"
     )
     partitions = PlaceSerializer(many=True, source="places")
-    unavailable = serializers.ListField(child=serializers.IntegerField(), help_text="partitions without a leader now")
+    unavailable = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="partitions without a leader now: pages that follow have what they hold",
+    )
+    waiting = serializers.IntegerField(
+        help_text=f"partitions that pages that follow will show: a look goes through {MOST_PARTITIONS} at most"
+    )
 
 
 class MessagesPageSerializer(serializers.Serializer[Any]):
@@ -318,7 +327,7 @@ class MessageProduceSerializer(StrictSerializer):
         max_value=MOST_PARTITION,
         required=False,
         allow_null=True,
-        help_text="left out: by the key as librdkafka chooses, or any",
+        help_text="left out: by the key, as producers in Java choose (murmur2); any where the key is null",
     )
     timestamp_ms = StrictIntegerField(
         min_value=0, max_value=MOST_TIME, required=False, allow_null=True, help_text="left out: now"
@@ -334,8 +343,8 @@ class OffsetsField(serializers.Field):  # type: ignore[type-arg]
 
     def to_internal_value(self, data: Any) -> dict[int, int]:
         """Numbers."""
-        if not isinstance(data, dict) or not 0 < len(data) <= cursors.MOST_PARTITIONS:
-            raise serializers.ValidationError(f"must be an object of 1 to {cursors.MOST_PARTITIONS} members")
+        if not isinstance(data, dict) or not 0 < len(data) <= MOST_DELETED:
+            raise serializers.ValidationError(f"must be an object of 1 to {MOST_DELETED} members")
         return {self._partition(name): self._offset(offset) for name, offset in data.items()}
 
     def to_representation(self, value: Any) -> Any:

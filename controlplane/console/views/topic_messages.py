@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from controlplane.console.page import tenant_page
 from controlplane.core.errors import BandwidthUsedUp, Forbidden, SluiceError, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.messages import cursors, selectors, services
-from controlplane.messages.looking import Direction, Position
+from controlplane.messages.looking import Direction
 from controlplane.messages.selectors import Start, Wanted
 from controlplane.schemas.decoding import Part
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.console.contents import Preview
     from controlplane.messages.cutting import Shown
+    from controlplane.messages.looking import Position
     from controlplane.messages.selectors import MessagesPage
 
 ROWS, TAIL_ROWS = 20, 50
@@ -221,8 +222,10 @@ def _ways(page: MessagesPage | None) -> dict[str, Any]:
     """Cursors of what lies on both sides; None: nothing does."""
     if page is None:
         return {"older": None, "newer": None, "tail": None}
+    onward = None if page.following is None else page.direction  # also where a partition has been left out so far
     older = any(page.older.offsets[each.partition] > each.oldest_offset for each in page.places)
     newer = any(page.newer.offsets[each.partition] < each.end_offset for each in page.places)
+    older, newer = older or onward is Direction.OLDER, newer or onward is Direction.NEWER
     return {
         "older": cursors.text_of(page.older) if older else None,
         "newer": cursors.text_of(page.newer) if newer else None,
@@ -278,7 +281,7 @@ def _skipped(page: MessagesPage) -> int:
 
 def _end(page: MessagesPage) -> Position:
     ends = {each.partition: each.end_offset for each in page.places}
-    return Position(Direction.NEWER, {**page.newer.offsets, **ends})
+    return replace(page.newer, offsets={**page.newer.offsets, **ends})
 
 
 def _number(text: str) -> int:
