@@ -54,20 +54,31 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is shown of what is looked at; both have to fit."""
+    """What is shown of what is looked at; all of it has to fit."""
 
     key: bytes | None = None  # the whole key
     text: bytes | None = None  # contained in the value
+    header: str | None = None  # the whole name of a header, or name=text: contained in the value of one with this name
 
     @property
     def takes_everything(self) -> bool:
         """Whether nothing is said."""
-        return self.key is None and self.text is None
+        return self.key is None and self.text is None and self.header is None
 
     def takes(self, message: Message) -> bool:
         """Whether a message fits."""
-        return (self.key is None or message.key == self.key) and (
-            self.text is None or (message.value is not None and self.text in message.value)
+        return (
+            (self.key is None or message.key == self.key)
+            and (self.text is None or (message.value is not None and self.text in message.value))
+            and (self.header is None or self._has_header(message, self.header))
+        )
+
+    @staticmethod
+    def _has_header(message: Message, wanted: str) -> bool:
+        name, equals, text = wanted.partition("=")
+        return any(
+            each == wanted or (equals and each == name and text.encode() in (value or b""))
+            for each, value in message.headers
         )
 
 

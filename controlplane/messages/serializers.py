@@ -155,6 +155,12 @@ class MessagesAskedSerializer(StrictSerializer):
         trim_whitespace=False,
         help_text="messages whose value contains this text, as UTF-8",
     )
+    header = serializers.CharField(
+        required=False,
+        max_length=MOST_TEXT,
+        trim_whitespace=False,
+        help_text="messages with a header of this name; or name=text: with one of this name whose value contains the text",
+    )
     limit = _NumberTextField(
         min_value=1, max_value=MOST, required=False, help_text=f"messages a page, 1 to {MOST}; default {DEFAULT_LIMIT}"
     )
@@ -175,7 +181,11 @@ class MessagesAskedSerializer(StrictSerializer):
             offset=members.get("offset"),
             timestamp_ms=members.get("timestamp_ms"),
             position=None if cursor is None else cursors.position_of(cursor),
-            filter=Filter(None if key is None else bytes_of(key, "key"), None if text is None else text.encode()),
+            filter=Filter(
+                None if key is None else bytes_of(key, "key"),
+                None if text is None else text.encode(),
+                members.get("header"),
+            ),
             limit=members.get("limit", DEFAULT_LIMIT),
         )
 

@@ -90,11 +90,14 @@ def test_without_a_word_come_twenty_of_the_newest_of_all_partitions_and_then_the
         ({"key": in_base64(b"k1")}, [(1, 2), (1, 1), (1, 0)]),
         ({"contains": "ue 7"}, [(1, 2)]),
         ({"contains": "nothing"}, []),
+        ({"header": "n"}, [(2, 2), (1, 2), (0, 2), (2, 1), (1, 1), (0, 1), (2, 0), (1, 0), (0, 0)]),
+        ({"header": "n=7"}, [(1, 2)]),
+        ({"header": "7"}, []),
     ],
 )
 def test_where_to_begin_and_what_to_show(alice, address, orders, asked, found):
     for n in range(9):
-        orders(n % 3, b"value %d" % n, key=b"k%d" % (n % 3), timestamp_ms=100 + n)
+        orders(n % 3, b"value %d" % n, key=b"k%d" % (n % 3), timestamp_ms=100 + n, headers=(("n", b"%d" % n),))
     assert places(ok(alice.api.get(address, asked))) == found
 
 
