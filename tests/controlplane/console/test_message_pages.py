@@ -533,13 +533,13 @@ def test_before_records_of_several_partitions_go_it_is_said_which_groups_would_l
     for n in range(9):
         orders(n % 3, b"x")
     admin.groups.found[f"{instance.id.removeprefix('ins-')}.billing"] = FakeGroup({(physical, 0): 1, (physical, 2): 3})
-    admin.groups.found[f"{instance.id.removeprefix('ins-')}.done"] = FakeGroup({(physical, 0): 3})
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.finished"] = FakeGroup({(physical, 0): 3})
     deletion, form = path.replace("messages", "delete-records"), {"partitions": "0, 2", "before": "-1"}
     text = text_of(at_alice.post(deletion, form | {"preview": "1"}))
     assert "3 records of partition 0 would be deleted" in text
     assert "3 records of partition 2 would be deleted" in text
     assert "would lose records that they have not read: billing : 2 records" in text
-    assert "done" not in text
+    assert "finished" not in text
     admin.groups.silent.add(("127.0.0.1", 2))
     text = text_of(at_alice.post(deletion, form | {"preview": "1"}))
     assert "Which groups have not read them is not known now." in text

@@ -449,6 +449,14 @@ def test_what_cannot_be_written_is_refused_by_its_name(alice, address, body, fie
     assert field in {each["field"] for each in problem(alice.api.post(address, body), 400, "invalid")["errors"]}
 
 
+def test_an_empty_key_and_an_empty_value_are_bytes_and_not_null(alice, address, admin, orders):
+    answer = ok(alice.api.post(address, {"key": "", "value": "", "partition": 1}), 201).json()
+    assert (answer["key"], answer["key_bytes"], answer["value"], answer["value_bytes"]) == ("", 0, "", 0)
+    message = admin.messages.extras[orders.physical, 1, 0]
+    assert (message.key, message.value) == (b"", b"")
+    assert ok(alice.api.post(f"{address}?dry_run=true", {"key": "", "value": ""})).json()["changes"]["key_bytes"] == [None, 0]
+
+
 @pytest.mark.parametrize(
     ("refusal", "status", "code"),
     [
