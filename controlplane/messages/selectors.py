@@ -180,7 +180,8 @@ def messages_page(
         raise ClusterUnavailable("the brokers did not send messages in time")
     goes_on = wanted.position is not None and start.direction is Direction.OLDER
     if begun.unavailable and goes_on and not looked.messages and looked.is_over and not begun.waiting:
-        raise ClusterUnavailable(_left_out(begun.unavailable))  # whoever goes on asks again, and not at once
+        named = ", ".join(map(str, begun.unavailable[:MOST_NAMED]))  # whoever goes on asks again, and not at once
+        raise ClusterUnavailable(f"nothing else is left to be shown, and these partitions have no leader now: {named}")
     decoders = decoders_of(instance, topic) if may_read else {}
     page = _page(looked, spans, partitions, lake, decoders, may_read=may_read)
     return replace(
@@ -333,12 +334,6 @@ def _begun(instance: Instance, topic: str, wanted: Wanted, chosen: Sequence[int]
     start, waiting = window.chosen(asked, spans, begins, ordered)
     silent = [each for each in chosen if each not in spans or (each in asked.unseen and each not in begins)]
     return _Begun(start, waiting, silent)
-
-
-def _left_out(partitions: Sequence[int]) -> str:
-    named = ", ".join(map(str, partitions[:MOST_NAMED])) + (", …" if len(partitions) > MOST_NAMED else "")
-    one = f"partition {named} has" if len(partitions) == 1 else f"partitions {named} have"
-    return f"{one} no leader now, and nothing else is left to be shown"
 
 
 def _check_held(start: Position, spans: Mapping[int, Span]) -> None:

@@ -37,6 +37,10 @@ ROWS, TAIL_ROWS = 20, 50
 EVERY_S = 3
 MOST_LIVE = 500
 """Messages that a live page adds; then it stops, so that a forgotten tab neither grows nor reads for ever."""
+FILES = {
+    "csv": ("text/csv; charset=utf-8", downloads.csv_of),
+    "jsonl": ("application/x-ndjson; charset=utf-8", downloads.lines_of),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -372,14 +376,12 @@ def _number(text: str) -> int:
 
 def _page_download(page: MessagesPage, topic: str, form: str) -> HttpResponse:
     """The messages of a page, in its order. What a role may not read is not in them, as it is not on the page."""
-    kind, write = {"csv": ("text/csv", downloads.csv_of), "jsonl": ("application/x-ndjson", downloads.lines_of)}.get(
-        form, (None, None)
-    )
-    if kind is None or write is None:
+    if form not in FILES:
         raise Invalid.field("download", "must be jsonl or csv")
+    content_type, write = FILES[form]
     return HttpResponse(
         write(page.messages),
-        content_type=f"{kind}; charset=utf-8",
+        content_type=content_type,
         headers={
             "Content-Disposition": f'attachment; filename="{topic}-messages.{form}"',
             "X-Content-Type-Options": "nosniff",
