@@ -42,6 +42,8 @@ QUEUED_KIB = 1024
 """What librdkafka fetches ahead of what is asked for: it was charged, and is thrown away."""
 LARGEST_BYTES = 16 * 2**20
 """A client's own limit on a message, above any topic's: the broker is to decide."""
+FETCH_WAIT_MS = 50
+"""That a broker waits for records where there is none; librdkafka's own is ten times as long."""
 NOT_LEGIBLE = "(headers that are not UTF-8)"
 
 Stretch = tuple[int, int]
@@ -206,6 +208,9 @@ _READING: dict[str, str | int | float | bool] = {
     "fetch.message.max.bytes": FETCH_BYTES,
     "queued.max.messages.kbytes": QUEUED_KIB,
     "queued.min.messages": AT_ONCE,
+    # A look is a row of short stretches, and each waits for the fetch that is under way: let that come back soon.
+    "fetch.wait.max.ms": FETCH_WAIT_MS,
+    "fetch.queue.backoff.ms": FETCH_WAIT_MS,
     "socket.timeout.ms": int(ASK_S * 1000),
 }
 _PRODUCING: dict[str, str | int | float | bool] = {

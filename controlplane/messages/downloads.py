@@ -77,3 +77,10 @@ def _written(content: bytes | None) -> tuple[str | None, str]:
         return content.decode(), UTF_8
     except UnicodeDecodeError:
         return base64.b64encode(content).decode(), BASE64
+
+
+FILES = {
+    "csv": ("text/csv; charset=utf-8", csv_of),
+    "jsonl": ("application/x-ndjson; charset=utf-8", lines_of),
+}
+"""By the end of a file's name: the type of its content, and who writes it."""

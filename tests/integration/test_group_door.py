@@ -15,7 +15,7 @@ from confluent_kafka import Producer, TopicPartition
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.identification import Identification
-from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound
+from controlplane.core.errors import Conflict, NotFound
 from controlplane.groups import rounds
 from controlplane.kafka import backlog_door, client, group_door, groups, topics
 from quota.contracts.identity import credential
@@ -330,8 +330,6 @@ def test_one_broker_hangs_and_the_groups_of_the_others_are_shown(cluster, tenant
         assert all(group.committed == {("orders", 0): 0} for group in found)
         print(f"{len(others)} of 12 groups in {took_s:.1f} s while their broker's neighbour hangs")
         assert took_s < 8
-        with pytest.raises(ClusterUnavailable):
-            groups.list_all(CLUSTER, tenant.id)
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_for(lambda: len(groups.list_known(CLUSTER, tenant.id).groups) == 12, 60, "all of them again")

@@ -37,10 +37,6 @@ ROWS, TAIL_ROWS = 20, 50
 EVERY_S = 3
 MOST_LIVE = 500
 """Messages that a live page adds; then it stops, so that a forgotten tab neither grows nor reads for ever."""
-FILES = {
-    "csv": ("text/csv; charset=utf-8", downloads.csv_of),
-    "jsonl": ("application/x-ndjson; charset=utf-8", downloads.lines_of),
-}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -145,7 +141,7 @@ def search(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
     selectors.check_topic(instance, topic)
     form = MessagesForm({name: request.GET[name] for name in MessagesForm.base_fields if name in request.GET})
     position = _position(request)
-    if position is None or not form.is_valid():
+    if not form.is_valid():
         return HttpResponse(status=204)
     looks, records, found = (_number(request.GET.get(name, "")) for name in ("looks", "records", "found"))
     context: dict[str, Any] = {
@@ -153,8 +149,8 @@ def search(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
         "looks": looks + 1,
         "records": records,
         "found": found,
-        "cursor": cursors.text_of(position),
-        "is_newer": position.direction is Direction.NEWER,
+        "cursor": cursors.text_of(position) if position else None,
+        "is_newer": position is not None and position.direction is Direction.NEWER,
         "pause_s": PAUSE_S,
         "state": "on" if looks < MOST_LOOKS else "stopped",
     }
@@ -376,9 +372,9 @@ def _number(text: str) -> int:
 
 def _page_download(page: MessagesPage, topic: str, form: str) -> HttpResponse:
     """The messages of a page, in its order. What a role may not read is not in them, as it is not on the page."""
-    if form not in FILES:
+    if form not in downloads.FILES:
         raise Invalid.field("download", "must be jsonl or csv")
-    content_type, write = FILES[form]
+    content_type, write = downloads.FILES[form]
     return HttpResponse(
         write(page.messages),
         content_type=content_type,
