@@ -109,6 +109,11 @@ def items_page(
     return page, _encode([key(page[-1])]) if len(items) > limit else None
 
 
+def cursor_after(key: str) -> str:
+    """Of `items_page`, where a page has to end before its time: the cursor of what follows this key."""
+    return _encode([key])
+
+
 def fetched_page(
     request: Request,
     fetch: Callable[[Any | None, int], list[Item]],

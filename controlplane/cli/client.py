@@ -113,6 +113,10 @@ class Client:
                 left -= len(page["items"])
             if page.get("next") is None or (left is not None and left <= 0):
                 return
+            if not page["items"] and page["next"] == asked.get(
+                "cursor"
+            ):  # such as messages of a partition without a leader
+                raise Away("what is left cannot be shown now: try again in a few seconds")
             asked["cursor"] = page["next"]
 
     def _answered(

@@ -77,6 +77,12 @@ class Output:
         if said := found[0].get(note):
             self.note(f"{said[:1].upper()}{said[1:]}.")
 
+    def line(self, item: Mapping[str, Any], text: str) -> None:
+        """One of many that come one by one, at once: of JSON a line for each."""
+        said = json.dumps(item, ensure_ascii=False) if self.is_json else text
+        sys.stdout.write(f"{said}\n")
+        sys.stdout.flush()
+
     def text(self, text: str) -> None:
         """A file, as it is; on a terminal without what would steer it."""
         if sys.stdout.isatty():

@@ -84,11 +84,19 @@ class Session:
         query: Mapping[str, Any] | None = None,
         readable: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
         note: str = "",
+        order: Callable[[Mapping[str, Any]], Any] | None = None,
         **ids: str,
-    ) -> None:
-        """All pages, or the first `limit` items; in a table each as `readable` makes it. `note`: a member said beside it."""
-        pages = self.client.pages(call, self._ids(ids), limit=limit, query=query)
+    ) -> dict[str, Any]:
+        """All pages, or the first `limit` items; in a table each as `readable` makes it. `note`: a member said beside it.
+
+        `order`: a key by which all items are sorted before the first `limit` are taken. Returns the first page.
+        """
+        pages = list(self.client.pages(call, self._ids(ids), limit=None if order else limit, query=query))
+        if order is not None:
+            items = sorted((item for page in pages for item in page["items"]), key=order)[:limit]
+            pages = [{**pages[0], "items": items, "next": None}]
         self.output.pages(pages, columns, readable, note)
+        return pages[0]
 
     def change(
         self,

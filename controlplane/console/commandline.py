@@ -100,6 +100,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "topic_records_delete": ("message delete --before 0:end --dry-run", _I, "topic"),
     "groups": ("group list", _I),
     "group": ("group show", _I, "group"),
+    "group_new": ("group create --topic my-topic", _I, "=my-group"),
+    "group_topic_delete": ("group delete-offsets", _I, "group", "topic"),
     "group_reset": ("group reset-offsets --to earliest --dry-run", _I, "group"),
     "group_delete": ("group delete", _I, "group"),
     "group_removal": ("group remove-member", _I, "group", "member"),

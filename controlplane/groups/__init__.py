@@ -2,5 +2,6 @@
 
 judging      whether a group may be changed in a way, and what it is now
 outlook      what a change would do: the dry runs
+earlier      how far behind groups were a minute ago, as the history tells it
 rounds       what every group of a cluster has still to read, for the history
 """

@@ -54,15 +54,24 @@ class GroupsApi(APIView):
 
     @extend_schema(responses=GroupPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """Consumer groups by name, with members and lag in records, as their coordinators have them at this moment."""
+        """Consumer groups by name, with members and lag by partition, as their coordinators have them at this moment.
+
+        Lag in seconds is as it was in the newest minute of the history. A broker that does not answer hides nothing of the
+        others: `missing_brokers` names it, and groups that it coordinates are `known: false`, with null for all that is not
+        known. A page ends early where it would show more than 10,000 partitions.
+        """
         organisation = caller_of(request).organisation
-        listed = selectors.group_names(
+        seen = selectors.groups_seen(
             organisation=organisation, instance_id=instance_id, prefix=filters.text_of(request, "prefix")
         )
-        page, following = pagination.items_page(request, listed, lambda group: group.name)
+        page, following = pagination.items_page(request, seen.groups, lambda group: group.name)
         names = [group.name for group in page]
-        views = selectors.group_summaries(organisation=organisation, instance_id=instance_id, names=names)
-        return Response(pagination.body(list(GroupSummarySerializer(views, many=True).data), following))
+        views = selectors.group_summaries_known(organisation=organisation, instance_id=instance_id, names=names)
+        shown = selectors.first_of(views)
+        if len(shown) < len(views):
+            following = pagination.cursor_after(shown[-1].name)
+        body = pagination.body(list(GroupSummarySerializer(shown, many=True).data), following)
+        return Response({**body, "missing_brokers": seen.missing})
 
     @extend_schema(request=GroupCreateSerializer, responses={200: dry_runs.ANSWER, 201: GroupSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:

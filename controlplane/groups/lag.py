@@ -60,18 +60,46 @@ def pace(before: Observation, now: Observation) -> Pace | None:
     return Pace(consumed / seconds, produced / seconds, seconds)
 
 
-def drain_seconds(lag: int | None, found: Pace | None) -> float | None:
-    """Until nothing is left if both rates stay as they are; None where that is not known, or never."""
+def paces(before: Observation, now: Observation) -> dict[Place, Pace]:
+    """Of each partition that both saw, where its offset and end have not gone back."""
+    found = {}
+    for place in now.offsets:
+        one = pace(_alone(before, place), _alone(now, place))
+        if one is not None:
+            found[place] = one
+    return found
+
+
+def _alone(seen: Observation, place: Place) -> Observation:
+    return Observation(
+        seen.at_ms,
+        {place: seen.offsets[place]} if place in seen.offsets else {},
+        {place: seen.ends[place]} if place in seen.ends else {},
+    )
+
+
+def gain_per_s(lag_before: int, lag_now: int, passed_s: float) -> float | None:
+    """How many records a second a group comes nearer to the end; negative: it falls behind. None: too short a time."""
+    return None if passed_s < STEP_MS / SECOND_MS else (lag_before - lag_now) / passed_s
+
+
+def drain_seconds(lag: int | None, found: Pace | None, gain: float | None = None) -> float | None:
+    """Until nothing is left if both rates stay as they are; None where that is not known, or never.
+
+    `gain`: records a second that it comes nearer to the end, where only that is known.
+    """
     if lag == 0:
         return 0.0
-    if lag is None or found is None or found.consumed_per_s <= found.produced_per_s:
+    nearer = gain if found is None else found.consumed_per_s - found.produced_per_s
+    if lag is None or nearer is None or nearer <= 0:
         return None
-    return lag / (found.consumed_per_s - found.produced_per_s)
+    return lag / nearer
 
 
-def falls_behind(lag: int | None, found: Pace | None) -> bool:
+def falls_behind(lag: int | None, found: Pace | None, gain: float | None = None) -> bool:
     """Whether it is known that the group will not catch up at these rates."""
-    return bool(lag) and found is not None and found.consumed_per_s <= found.produced_per_s
+    nearer = gain if found is None else found.consumed_per_s - found.produced_per_s
+    return bool(lag) and nearer is not None and nearer <= 0
 
 
 def oldest_of(kept: Sequence[Observation], now: Observation) -> Observation | None:

@@ -13,7 +13,6 @@ from controlplane.groups.moving import Strategy
 from controlplane.kafka import groups
 
 if TYPE_CHECKING:
-    from controlplane.groups.selectors import GroupView
     from controlplane.kafka.group_door import Member
 
 MOST_PARTITIONS = 3000
@@ -45,21 +44,16 @@ class MemberSerializer(serializers.Serializer[Any]):
         return [{"topic": topic, "partitions": partitions} for topic, partitions in by_topic.items()]
 
 
-class GroupSummarySerializer(serializers.Serializer[Any]):
-    """A group in a list."""
+class RateField(serializers.FloatField):
+    """Records a second of a pace, to three digits; null where there is none."""
 
-    name = serializers.CharField()
-    state = serializers.CharField(help_text="Kafka's: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead")
-    protocol = serializers.CharField(help_text="how partitions are assigned, such as range; empty without members")
-    members = MemberSerializer(many=True)
-    lag_messages = serializers.IntegerField(
-        allow_null=True, help_text="records that can still be read, of all partitions; null: no offset is committed"
-    )
-    lag_bytes = serializers.IntegerField(
-        allow_null=True,
-        help_text="the same in bytes of whole batches as they are stored: exact to the batch for what brokers have in memory, "
-        "estimated within a log segment for what only their disks have; null: not known of some partition",
-    )
+    def __init__(self, which: str, **options: Any) -> None:
+        super().__init__(source="pace", allow_null=True, read_only=True, **options)
+        self.which = which
+
+    def to_representation(self, value: Any) -> float:
+        """Of the pace."""
+        return round(float(getattr(value, self.which)), 3)
 
 
 class PartitionLagSerializer(serializers.Serializer[Any]):
@@ -78,32 +72,61 @@ class PartitionLagSerializer(serializers.Serializer[Any]):
     lag_seconds_unknown = serializers.CharField(source="unknown", help_text="why lag_seconds is null; empty otherwise")
     expired_messages = serializers.IntegerField(source="expired", help_text="deleted before the group read them")
     client_id = serializers.CharField(allow_null=True, help_text="of the member that reads it now")
+    consume_rate_per_s = RateField("consumed_per_s", help_text="records a second; null: see the group's")
+    produce_rate_per_s = RateField("produced_per_s", help_text="the same of what is written")
+    drain_seconds = serializers.FloatField(
+        allow_null=True, help_text="until nothing is left in it at these rates; null: not known, or not at these rates"
+    )
+
+
+class GroupSummarySerializer(serializers.Serializer[Any]):
+    """A group in a list."""
+
+    name = serializers.CharField()
+    state = serializers.CharField(
+        help_text="Kafka's: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead; Unknown: nobody answers"
+    )
+    protocol = serializers.CharField(help_text="how partitions are assigned, such as range; empty without members")
+    members = MemberSerializer(many=True, source="known_members", allow_null=True, help_text="null: not known")
+    lag_messages = serializers.IntegerField(
+        allow_null=True, help_text="records that can still be read, of all partitions; null: no offset is committed"
+    )
+    lag_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="the same in bytes of whole batches as they are stored: exact to the batch for what brokers have in memory, "
+        "estimated within a log segment for what only their disks have; null: not known of some partition",
+    )
+    lag_seconds = serializers.FloatField(
+        allow_null=True,
+        help_text="age of its oldest unread record as it was a minute ago, or 0: it has read all; null: not known",
+    )
+    partitions = PartitionLagSerializer(
+        many=True, source="known_partitions", allow_null=True, help_text="null: its coordinator does not answer"
+    )
+    known = serializers.BooleanField(
+        source="is_known", help_text="false: its coordinator does not answer, and all of its figures are null"
+    )
 
 
 class GroupSerializer(GroupSummarySerializer):
     """A group."""
 
+    known = None  # it is, where a group is asked for alone
+    members = MemberSerializer(many=True)
+    partitions = PartitionLagSerializer(many=True)
     lag_seconds = serializers.FloatField(
         allow_null=True, help_text="the largest of the partitions' that are known; null: none is"
     )
-    consume_rate_per_s = serializers.SerializerMethodField(
-        help_text="records a second between an earlier look in the last 90 s and this one; null: there was none"
+    consume_rate_per_s = RateField(
+        "consumed_per_s",
+        help_text="records a second between an earlier look in the last 90 s and this one; null: there was none",
     )
-    produce_rate_per_s = serializers.SerializerMethodField(help_text="of the partitions it reads; null as above")
+    produce_rate_per_s = RateField("produced_per_s", help_text="of the partitions it reads; null as above")
     drain_seconds = serializers.FloatField(
-        allow_null=True, help_text="until it has caught up at these rates; null: not known, or not at these rates"
+        allow_null=True,
+        help_text="until it has caught up at these rates or, without an earlier look, as its lag has changed since the newest "
+        "minute of its history; null: not known, or never",
     )
-    partitions = PartitionLagSerializer(many=True)
-
-    @extend_schema_field(serializers.FloatField(allow_null=True))
-    def get_consume_rate_per_s(self, view: GroupView) -> float | None:
-        """Records a second."""
-        return None if view.pace is None else round(view.pace.consumed_per_s, 3)
-
-    @extend_schema_field(serializers.FloatField(allow_null=True))
-    def get_produce_rate_per_s(self, view: GroupView) -> float | None:
-        """Records a second."""
-        return None if view.pace is None else round(view.pace.produced_per_s, 3)
 
 
 class GroupPageSerializer(serializers.Serializer[Any]):
@@ -111,6 +134,10 @@ class GroupPageSerializer(serializers.Serializer[Any]):
 
     items = GroupSummarySerializer(many=True)
     next = serializers.CharField(allow_null=True)
+    missing_brokers = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="that do not name their groups now: of those only what the history knew a minute ago is here, without figures",
+    )
 
 
 class GroupCreateSerializer(StrictSerializer):
@@ -207,6 +234,9 @@ GROUP_EXAMPLE = OpenApiExample(
                 "lag_seconds_unknown": "",
                 "expired_messages": 0,
                 "client_id": "billing-1",
+                "consume_rate_per_s": 600.0,
+                "produce_rate_per_s": 300.0,
+                "drain_seconds": 4.0,
             }
         ],
     },

@@ -10,3 +10,10 @@ class HistoryConfig(AppConfig):
 
     name = "controlplane.history"
     label = "history"
+
+    def ready(self) -> None:
+        """Pages about groups may ask how far behind they were."""
+        from controlplane.groups import earlier  # noqa: PLC0415  # models must be loaded first
+        from controlplane.history import latest  # noqa: PLC0415  # the same
+
+        earlier.told_by(latest.earlier_lags)

@@ -15,6 +15,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from controlplane.groups.earlier import Earlier
+from controlplane.groups.rounds import MOST_GROUPS
 from controlplane.history.lag.rows import age_s, digest_of
 from controlplane.history.metrics import MEASURED, SET, WAITED
 from controlplane.history.models import LagGroup, LagMinutes, Sample
@@ -57,6 +59,7 @@ class LatestLag:
     messages: int
     seconds: float | None
     size: int | None = None
+    taken_s: int = field(default=0, compare=False)  # when
 
 
 def latest_get(
@@ -119,6 +122,15 @@ def lags_of(instance: str, now_s: int, most: int) -> dict[str, LatestLag]:
     return {names[pk]: _lag(last[pk]) for pk in worst if pk in names}  # one may have been purged since
 
 
+def earlier_lags(instance: str, now_s: int, names: Collection[str] | None) -> dict[str, Earlier]:
+    """What pages about groups ask for: see `groups.earlier`."""
+    if names is None:
+        found = lags_of(instance, now_s, MOST_GROUPS)
+    else:
+        found = {name: each for (_, name), each in lags_get([(instance, name) for name in names], now_s).items()}
+    return {name: Earlier(each.messages, each.seconds, each.taken_s) for name, each in found.items()}
+
+
 def _by_instance(waited: Waited) -> dict[str, dict[int, dict[str, int]]]:
     """Milliseconds by instance, beginning of a step, and direction."""
     found: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
@@ -150,4 +162,6 @@ def _last_minutes(groups: Sequence[int] | QuerySet[Any], now_s: int) -> dict[int
 
 def _lag(row: LagMinutes) -> LatestLag:
     seconds = age_s(row.until + row.late_s, row.oldest_ms)
-    return LatestLag(row.messages, None if seconds is None else round(seconds, 1), row.size)
+    return LatestLag(
+        row.messages, None if seconds is None else round(seconds, 1), row.size, taken_s=row.until + row.late_s
+    )

@@ -17,6 +17,7 @@ backlog_door  backlog_bytes  how many bytes are left to read from an offset on: 
 size_door   how many bytes each broker has of some partitions
 placing     reassignments, elections and log directories, which librdkafka has no calls for
 placement_door  where partitions are and shall be: operators' moves
+at_once     one question to several brokers at the same time
 running     the brokers that are there to be asked
 patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from controlplane.kafka import leaving
-from controlplane.kafka.flexible import Reader
+from controlplane.kafka.flexible import NO_TAGS, Reader, array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,6 +62,26 @@ def coordinated(address: tuple[str, int], who: Identification, *, timeout_s: flo
     """The groups that a broker coordinates now, everybody's. Raises ClusterUnavailable."""
     with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
         return groups_in(leaving.ask(connection, LIST_GROUPS, 1, b""))
+
+
+def listed(address: tuple[str, int], who: Identification, *, timeout_s: float) -> tuple[int, dict[str, str]]:
+    """The same with Kafka's error code (0: all are there), and each group's state. Raises ClusterUnavailable."""
+    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
+        return states_in(leaving.ask(connection, LIST_GROUPS, 4, array([]) + NO_TAGS, flexible=True))
+
+
+def states_in(answer: bytes) -> tuple[int, dict[str, str]]:
+    """Of a ListGroups v4 answer. Raises struct.error."""
+    reader = Reader(answer, errors="replace")
+    reader.int32()  # the throttle time
+    error, found = reader.int16(), {}
+    for _ in range(reader.count()):
+        name = reader.string()
+        reader.string()  # the type of its protocol
+        found[name] = reader.string()
+        reader.tags()
+    reader.tags()
+    return error, found
 
 
 def groups_in(answer: bytes) -> list[str]:

@@ -12,8 +12,9 @@ import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -29,7 +30,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import classic_members, client, committed, forgetting, leaving
+from controlplane.kafka import at_once, classic_members, client, committed, forgetting, leaving, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 ROUND_S = 3.0
+LIST_S = 2.0
+"""In which a broker has to name its groups."""
 OLDEST_S = 2.0
 FIRST_BYTES = 16 * 1024
 """What is fetched of a partition to see one record. A larger batch is asked for again by librdkafka, with room for it."""
@@ -69,6 +72,21 @@ class ListedGroup:
 
     name: str
     state: str
+    coordinator: Address | None = field(default=None, compare=False)  # who has named it
+
+
+class Listing(NamedTuple):
+    """Groups, and the ids of brokers that are registered and have not named all of theirs."""
+
+    groups: list[ListedGroup]
+    missing: tuple[int, ...] = ()
+
+
+class Known(NamedTuple):
+    """Groups of which all is known: members, and offsets. Others did not answer."""
+
+    described: dict[str, DescribedGroup]
+    committed: dict[str, dict[Place, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +123,7 @@ class Span:
 class GroupDoor(Protocol):
     """What this service asks about groups. Every call may raise ClusterUnavailable."""
 
-    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
+    def listed(self, owned: Callable[[str], bool]) -> Listing:
         """The groups of the cluster whose names are `owned`: there may be a hundred thousand others."""
         ...
 
@@ -118,7 +136,11 @@ class GroupDoor(Protocol):
         ...
 
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
-        """`described` and `committed`."""
+        """`described` and `committed`. Raises ClusterUnavailable where one of them is not known."""
+        ...
+
+    def known(self, names: Sequence[str]) -> Known:
+        """The same of those that answer: one whose coordinator is away hides no other."""
         ...
 
     def coordinated(self) -> dict[Address, list[str]]:
@@ -178,16 +200,25 @@ class KafkaGroups:
         self._admin = admin
         self._client = admin.kafka
 
-    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
+    def listed(self, owned: Callable[[str], bool]) -> Listing:
         """See GroupDoor."""
-        answer = self._result(self._client.list_consumer_groups(request_timeout=ROUND_S))
-        if answer.errors:  # a list that silently lacks one coordinator's groups would be a wrong one
-            raise self._problem(answer.errors[0])
-        return [
-            ListedGroup(name, STATES.get(group.state, UNKNOWN))
-            for group in answer.valid
-            if owned(name := group.group_id)
-        ]
+        brokers = {(broker.host, broker.port): broker.id for broker in running.brokers(self._cluster)}
+        answers = at_once.each(lambda address: committed.listed(address, self._admin.who, timeout_s=LIST_S), brokers)
+        found, missing = [], []
+        for address, answer in answers.items():
+            error, states = (-1, {}) if isinstance(answer, ClusterUnavailable) else answer
+            if error:  # it does not answer, or has not loaded all of its groups yet
+                missing.append(brokers[address])
+            found += [
+                ListedGroup(name, state if state in STATES.values() else UNKNOWN, address)
+                for name, state in states.items()
+                if owned(name)
+            ]
+        if len(missing) == len(brokers):
+            raise ClusterUnavailable("no broker names its groups")
+        if missing:  # who asks on begins with a client that has never had such a broker: an old one may go on asking it
+            client.forget(self._cluster, self._admin)
+        return Listing(found, tuple(sorted(missing)))
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
         """See GroupDoor."""
@@ -201,6 +232,28 @@ class KafkaGroups:
         """See GroupDoor."""
         described = self.described(names)
         return described, self._committed(described)
+
+    def known(self, names: Sequence[str]) -> Known:
+        """See GroupDoor."""
+        described = {}
+        for name, future in self._describe(names).items():
+            with suppress(ClusterUnavailable):
+                described[name] = _described(name, self._result(future))
+        by_coordinator: dict[Address, list[str]] = {}
+        for name, group in described.items():
+            if group.coordinator is not None:
+                by_coordinator.setdefault(group.coordinator, []).append(name)
+        answers = at_once.each(
+            lambda address: committed.fetch(address, self._admin.who, by_coordinator[address], timeout_s=ROUND_S),
+            sorted(by_coordinator),
+        )
+        offsets: dict[str, dict[Place, int]] = {}
+        for answer in answers.values():
+            if isinstance(answer, ClusterUnavailable):
+                client.forget(self._cluster, self._admin)  # it has named a coordinator that has gone
+                continue
+            offsets |= {name: dict(found) for name, (code, found) in answer.items() if not code}
+        return Known({name: group for name, group in described.items() if name in offsets}, offsets)
 
     def _describe(self, names: Sequence[str]) -> dict[str, Future[Any]]:
         return self._client.describe_consumer_groups(list(names), request_timeout=ROUND_S) if names else {}

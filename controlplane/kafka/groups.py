@@ -14,6 +14,7 @@ from controlplane.clusters.topic_names import physical_names
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, NotFound
 from controlplane.kafka import group_door
+from controlplane.kafka.group_door import Known, Listing
 from controlplane.kafka.patience import patiently
 from controlplane.kafka.topics import names_of
 
@@ -50,11 +51,35 @@ class Group:
 
 
 def list_all(cluster: ClusterAddress, instance_id: str) -> list[ListedGroup]:
-    """Every group of the instance, by name, but for one with an empty name (simple consumers may): it has no address."""
+    """Every group of the instance, by name, but for one with an empty name (simple consumers may): it has no address.
+
+    Raises ClusterUnavailable, also where one broker does not name its groups: a list that lacks some would be a wrong one.
+    """
     names = names_of(instance_id)
-    owned = _asked(cluster, lambda door: door.listed(names.owns))
-    mapped = (replace(group, name=names.group_out(group.name)) for group in owned)
-    return sorted((group for group in mapped if group.name), key=lambda group: group.name)
+
+    def listed(door: GroupDoor) -> list[ListedGroup]:
+        listing = door.listed(names.owns)
+        if listing.missing:
+            raise ClusterUnavailable(f"broker {listing.missing[0]} does not name its groups")
+        return listing.groups
+
+    return _by_name(names, _asked(cluster, listed))
+
+
+def list_known(cluster: ClusterAddress, instance_id: str) -> Listing:
+    """The same of the brokers that answer, and who does not: one look, all asked at once.
+
+    Raises ClusterUnavailable where nobody answers.
+    """
+    names = names_of(instance_id)
+    listing = _asked(cluster, lambda door: door.listed(names.owns))
+    return Listing(_by_name(names, listing.groups), listing.missing)
+
+
+def _by_name(names: InstanceNames, owned: Iterable[ListedGroup]) -> list[ListedGroup]:
+    """Each once, though two brokers may name one that moves from one to the other."""
+    mapped = {group.name: group for group in (replace(each, name=names.group_out(each.name)) for each in owned)}
+    return [mapped[name] for name in sorted(mapped) if name]
 
 
 def read(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> list[Group]:
@@ -62,12 +87,25 @@ def read(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> li
     names = names_of(instance_id)
     physical = [names.group_in(name) for name in wanted if can_be(name)]
     described, committed = _asked(cluster, lambda door: door.read(physical))
+    return _there(names, Known(described, committed), physical)
+
+
+def read_known(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
+    """The same of those that answer, and the names of those that do not. Raises ClusterUnavailable: no broker is registered."""
+    names = names_of(instance_id)
+    physical = [names.group_in(name) for name in wanted if can_be(name)]
+    known = group_door.door(cluster).known(physical)
+    answered = [name for name in physical if name in known.committed]
+    return _there(names, known, answered), [names.group_out(name) for name in physical if name not in known.committed]
+
+
+def _there(names: InstanceNames, known: Known, physical: Sequence[str]) -> list[Group]:
     found = [
         Group(
-            replace(described[name], name=names.group_out(name)),
+            replace(known.described[name], name=names.group_out(name)),
             {
                 (names.topic_out(topic), number): offset
-                for (topic, number), offset in sorted(committed[name].items())
+                for (topic, number), offset in sorted(known.committed[name].items())
                 if names.owns(topic)
             },
         )
@@ -178,10 +216,13 @@ def remove(
 
 def can_be_removed(cluster: ClusterAddress, instance_id: str, group: Group, member_id: str) -> bool:
     """Whether the coordinator takes this member out when it is told to: one of the consumer protocol leaves by itself alone."""
-    if not group.described.is_of_consumers:
-        return True
-    physical = names_of(instance_id).group_in(group.name)
-    return member_id in _asked(cluster, lambda door: door.classic_members(physical))
+    return not group.described.is_of_consumers or member_id in classic_members(cluster, instance_id, group.name)
+
+
+def classic_members(cluster: ClusterAddress, instance_id: str, name: str) -> frozenset[str]:
+    """See `GroupDoor.classic_members`."""
+    physical = names_of(instance_id).group_in(name)
+    return _asked(cluster, lambda door: door.classic_members(physical))
 
 
 def forget(

@@ -42,6 +42,8 @@ QUEUED_KIB = 1024
 """What librdkafka fetches ahead of what is asked for: it was charged, and is thrown away."""
 LARGEST_BYTES = 16 * 2**20
 """A client's own limit on a message, above any topic's: the broker is to decide."""
+FETCH_WAIT_MS = 50
+"""That a broker waits for records where there is none; librdkafka's own is ten times as long."""
 NOT_LEGIBLE = "(headers that are not UTF-8)"
 
 Stretch = tuple[int, int]
@@ -206,11 +208,15 @@ _READING: dict[str, str | int | float | bool] = {
     "fetch.message.max.bytes": FETCH_BYTES,
     "queued.max.messages.kbytes": QUEUED_KIB,
     "queued.min.messages": AT_ONCE,
+    # A look is a row of short stretches, and each waits for the fetch that is under way: let that come back soon.
+    "fetch.wait.max.ms": FETCH_WAIT_MS,
+    "fetch.queue.backoff.ms": FETCH_WAIT_MS,
     "socket.timeout.ms": int(ASK_S * 1000),
 }
 _PRODUCING: dict[str, str | int | float | bool] = {
     "client.id": CLIENT_ID,
     "acks": "all",
+    "partitioner": "murmur2_random",  # as clients in Java, Python and JavaScript do: one key, one partition, whoever writes it
     "linger.ms": 0,
     "batch.num.messages": 1,  # a topic's max.message.bytes is of a batch: messages together could be too large, and none alone
     "retries": 0,  # a message that may be there already is not sent again: whoever sent it is told
@@ -230,14 +236,15 @@ class MessageDoor(Protocol):
     def produce(self, topic: str, message: Message, partition: int | None) -> Message:
         """The message as it was written. Of `message` key, value, headers and, if it is not None, the timestamp are taken.
 
-        `partition` None: as librdkafka chooses, by the key if there is one. Raises NotFound, Invalid, LimitReached.
+        `partition` None: by the key as Java's producers choose (murmur2), any if the key is null. Raises NotFound, Invalid,
+        LimitReached.
         """
         ...
 
     def produce_several(self, topic: str, messages: Sequence[Message]) -> list[Message | SluiceError]:
         """Each as it was written, or what `produce` raises of it: one that is refused keeps no other back.
 
-        Together they have the time of one. Partitions are as librdkafka chooses.
+        Together they have the time of one. Partitions are chosen as `produce` does.
         """
         ...
 

@@ -66,8 +66,8 @@ class TableReader:
 @contextmanager
 def lake_of(instance: Instance, topic: str, start: Position, spans: Mapping[int, Span]) -> Iterator[Lake | None]:
     """None: no table has what is looked for. Raises TableProblem where one may have it and cannot be read."""
-    partition = next(iter(start.offsets))
-    is_one = len(start.offsets) == 1 and partition in spans
+    partition = next(iter(start.offsets), -1)
+    is_one = len(start.offsets) == 1 and not start.unseen and partition in spans
     if not is_one or not may_be_below(spans[partition], partition, start) or not tables.has_loads(instance, topic):
         yield None
         return

@@ -16,7 +16,7 @@ next one is longer.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -46,24 +46,39 @@ class Position:
 
     direction: Direction
     offsets: Mapping[int, int]  # by partition
+    # Partitions that no look has been through yet, since they had no leader or there were too many: they begin with the first
+    # record of this moment or later, 0: with the oldest (`window`).
+    unseen: frozenset[int] = frozenset()
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is shown of what is looked at; both have to fit."""
+    """What is shown of what is looked at; all of it has to fit."""
 
     key: bytes | None = None  # the whole key
     text: bytes | None = None  # contained in the value
+    header: str | None = None  # the whole name of a header, or name=text: contained in the value of one with this name
 
     @property
     def takes_everything(self) -> bool:
         """Whether nothing is said."""
-        return self.key is None and self.text is None
+        return self.key is None and self.text is None and self.header is None
 
     def takes(self, message: Message) -> bool:
         """Whether a message fits."""
-        return (self.key is None or message.key == self.key) and (
-            self.text is None or (message.value is not None and self.text in message.value)
+        return (
+            (self.key is None or message.key == self.key)
+            and (self.text is None or (message.value is not None and self.text in message.value))
+            and (self.header is None or self._has_header(message, self.header))
+        )
+
+    @staticmethod
+    def _has_header(message: Message, wanted: str) -> bool:
+        name, equals, text = wanted.partition("=")
+        return any(
+            each == wanted or (equals and each == name and text.encode() in (value or b""))
+            for each, value in message.headers
         )
 
 
@@ -142,7 +157,13 @@ class Look:
     """From `start` on, through the partitions that it names and `spans` knows. `limit`: how many messages are wanted."""
 
     def __init__(self, start: Position, spans: Mapping[int, Span], wanted: Filter, limit: int, room: Room) -> None:
-        self._direction, self._wanted, self._limit, self._room = start.direction, wanted, limit, room
+        self._start, self._direction, self._wanted, self._limit, self._room = (
+            start,
+            start.direction,
+            wanted,
+            limit,
+            room,
+        )
         first_size = 1 if start.direction is Direction.OLDER else limit
         self._sequences = [
             _Sequence(partition, start.direction, offset, spans[partition], first_size)
@@ -215,8 +236,8 @@ class Look:
             tuple(self._shown),
             self._records,
             self._bytes,
-            Position(self._direction, started),
-            Position(self._direction, position),
+            replace(self._start, offsets=started),
+            replace(self._start, offsets=position),
             all(sequence.is_over for sequence in self._sequences),
         )
 

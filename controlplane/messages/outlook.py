@@ -50,6 +50,16 @@ class Deleting:
     after: Mapping[str, object]
     problems: tuple[str, ...]
     affected: tuple[Affected, ...]
+    rows: tuple[Deletion, ...] = ()
+    losers: tuple[
+        tuple[str, int], ...
+    ] = ()  # groups and records that they have not read, the most first; "": not to be named
+    unknown: str = ""  # why it is not known who has still to read them
+
+    @property
+    def is_something(self) -> bool:
+        """Whether any record would go."""
+        return any(row.records for row in self.rows)
 
 
 def producing(*, clock: Clock = SYSTEM_CLOCK, **members: Any) -> Producing:
@@ -122,10 +132,12 @@ def deleting(*, may_name_groups: bool, **members: Any) -> Deleting:
         raise message_door.compacted()
     sizes = _sizes(instance, topic, rows)
     before, after = (_document(rows, sizes, is_after=each) for each in (False, True))
-    readers, unknown = _readers(instance, topic, going) if going else ((), ())
+    losers, unknown = _losing(instance, topic, going) if going else ({}, "")
+    readers = _readers(losers)
     if not may_name_groups:
-        readers = _counted(readers)
-    return Deleting(before, after, (*_lost(rows, sizes), *unknown), readers)
+        readers, losers = _counted(readers), ({"": len(losers)} if losers else {})
+    problems = (*_lost(rows, sizes), *((NOT_KNOWN.format(why=unknown),) if unknown else ()))
+    return Deleting(before, after, problems, readers, tuple(rows), tuple(losers.items()), unknown)
 
 
 def _document(rows: Sequence[Deletion], sizes: Mapping[tuple[int, int], int], *, is_after: bool) -> dict[str, object]:
@@ -165,25 +177,27 @@ def _records(number: int) -> str:
     return "1 record" if number == 1 else f"{number} records"
 
 
-def _readers(
-    instance: Instance, topic: str, going: Mapping[int, Deletion]
-) -> tuple[tuple[Affected, ...], tuple[str, ...]]:
-    """Groups that have not read what goes, the one with most first; and why that is not known."""
+def _losing(instance: Instance, topic: str, going: Mapping[int, Deletion]) -> tuple[dict[str, int], str]:
+    """Groups that have not read what goes with the records that each would lose, the most first; and why that is not known."""
     try:
         names = [group.name for group in groups.list_all(instance.cluster.address, instance.id)]
         if len(names) > MOST_GROUPS:
-            return (), (NOT_KNOWN.format(why=f"there are more than {MOST_GROUPS} groups"),)
+            return {}, f"there are more than {MOST_GROUPS} groups"
         found = groups.read(instance.cluster.address, instance.id, names)
     except Unavailable as error:
-        return (), (NOT_KNOWN.format(why=error.detail),)
+        return {}, error.detail
     losses = {group.name: _unread(group.committed, topic, going) for group in found}
-    losers = sorted((name for name, records in losses.items() if records), key=lambda name: (-losses[name], name))
+    return {name: losses[name] for name in sorted(losses, key=lambda name: (-losses[name], name)) if losses[name]}, ""
+
+
+def _readers(losses: Mapping[str, int]) -> tuple[Affected, ...]:
+    losers = list(losses)
     told = [
         each
         for name in losers[:MOST_LOSERS]
         for each in affected("groups", [name], f"would lose {_records(losses[name])} that it has not read")
     ]
-    return (*told, *affected("groups", losers[MOST_LOSERS:], "would lose records that they have not read")), ()
+    return (*told, *affected("groups", losers[MOST_LOSERS:], "would lose records that they have not read"))
 
 
 def _counted(readers: tuple[Affected, ...]) -> tuple[Affected, ...]:

@@ -17,16 +17,16 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.api import pagination
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import ClusterUnavailable, Forbidden, Invalid, NotFound
 from controlplane.instances.selectors import instance_get, refuse_isolated
 from controlplane.kafka import groups, message_door
 from controlplane.kafka.message_door import Room
 from controlplane.kafka.topics import names_of
-from controlplane.messages import cutting, debts
-from controlplane.messages.cursors import MOST_PARTITIONS
+from controlplane.messages import cutting, debts, window
 from controlplane.messages.expired import lake_of, telling
 from controlplane.messages.looking import Direction, Filter, Look, Position
 from controlplane.messages.sources import Both
@@ -35,7 +35,7 @@ from controlplane.schemas.selectors import decoders_of
 from controlplane.schemas.values import Allowance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.group_door import Span
@@ -55,6 +55,8 @@ MOST_RECORDS = 5_000
 MOST_BYTES = 8 * 2**20
 MOST_S = 4.0
 """What one look reads, whatever it finds. With what is asked before it, an answer takes some 10 s at most."""
+MOST_NAMED = 10
+"""Partitions that a sentence names."""
 
 
 class Start(StrEnum):
@@ -114,7 +116,8 @@ class MessagesPage:
     records: int  # looked at
     bytes: int
     places: list[Place]
-    unavailable: list[int]  # partitions that have no leader now
+    unavailable: list[int]  # partitions that have no leader now: a later page has what they hold
+    waiting: int  # partitions that have something to show, and of which a later page has it: there are too many for one
     older: Position  # goes on before this page
     newer: Position  # and behind it
     has_more: bool  # in `direction`
@@ -127,8 +130,9 @@ class MessagesPage:
 
     @property
     def following(self) -> Position | None:
-        """The next page in the same direction; None: there is nothing more now."""
-        return (self.older if self.direction is Direction.OLDER else self.newer) if self.has_more else None
+        """The next page in the same direction; None: there is nothing more now, and every partition was asked."""
+        onward = self.older if self.direction is Direction.OLDER else self.newer
+        return onward if self.has_more or self.unavailable else None
 
 
 def messages_page(
@@ -157,7 +161,8 @@ def messages_page(
         partitions = reader.partitions()
         chosen = _chosen(wanted, partitions)
         spans = spans_of(instance, topic, chosen)
-        start = _start(instance, topic, wanted, spans)
+        begun = _begun(instance, topic, wanted, chosen, spans)
+        start = begun.position
         lake = None
         if may_be_lake:
             stack.enter_context(telling(lambda: _refusal(start, spans)))
@@ -173,8 +178,18 @@ def messages_page(
         debts.keep(instance.id, reader.wait_s)
     if not look.has_moved and not looked.is_over:
         raise ClusterUnavailable("the brokers did not send messages in time")
+    goes_on = wanted.position is not None and start.direction is Direction.OLDER
+    if begun.unavailable and goes_on and not looked.messages and looked.is_over and not begun.waiting:
+        named = ", ".join(map(str, begun.unavailable[:MOST_NAMED]))  # whoever goes on asks again, and not at once
+        raise ClusterUnavailable(f"nothing else is left to be shown, and these partitions have no leader now: {named}")
     decoders = decoders_of(instance, topic) if may_read else {}
-    return _page(looked, spans, chosen, partitions, lake, decoders, may_read=may_read)
+    page = _page(looked, spans, partitions, lake, decoders, may_read=may_read)
+    return replace(
+        page,
+        unavailable=begun.unavailable,
+        waiting=len(begun.waiting),
+        has_more=page.has_more or bool(begun.waiting),
+    )
 
 
 def message_get(
@@ -263,41 +278,62 @@ def _reader(instance: Instance, topic: str) -> Reader:
 
 def _chosen(wanted: Wanted, partitions: int) -> list[int]:
     if wanted.position is not None:
-        chosen = sorted(wanted.position.offsets)
+        chosen = sorted({*wanted.position.offsets, *wanted.position.unseen})
     elif wanted.partition is not None:
         chosen = [wanted.partition]
     else:
         chosen = list(range(partitions))
     if chosen and chosen[-1] >= partitions:
         raise no_partition(chosen[-1], partitions)
-    if len(chosen) > MOST_PARTITIONS:
-        raise Invalid.field(
-            "partition",
-            f"name one: the topic has {partitions}, and {MOST_PARTITIONS} are looked through at once at most",
-        )
     return chosen
 
 
-def _start(instance: Instance, topic: str, wanted: Wanted, spans: Mapping[int, Span]) -> Position:
+class _Begun(NamedTuple):
+    """Where a look begins, and the partitions that it does not go through: what they hold, later pages have."""
+
+    position: Position
+    waiting: list[int]  # there are too many
+    unavailable: list[int]  # they have no leader now
+
+
+def _asked(wanted: Wanted, chosen: Sequence[int]) -> Position:
+    """What was asked for. Of a first look nobody has seen any partition, but for one whose offset is said."""
     if wanted.position is not None:
         return wanted.position
     if wanted.offset is not None:
-        partition = wanted.partition
-        if partition is None:
+        if wanted.partition is None:
             raise Invalid.field("offset", "name the partition as well")
-        return Position(Direction.NEWER, {partition: wanted.offset})
+        return Position(Direction.NEWER, {wanted.partition: wanted.offset})
+    unseen = frozenset(chosen)
     if wanted.timestamp_ms is not None:
-        places = [(topic, partition) for partition in spans]
-        at = groups.offsets_at(instance.cluster.address, instance.id, places, wanted.timestamp_ms)
-        offsets = {partition: at.get((topic, partition)) for partition in spans}
-        return Position(
-            Direction.NEWER,
-            {partition: spans[partition].end if offset is None else offset for partition, offset in offsets.items()},
-        )
+        return Position(Direction.NEWER, {}, unseen, wanted.timestamp_ms)
     if wanted.start is Start.OLDEST:
-        return Position(Direction.NEWER, {partition: span.start for partition, span in spans.items()})
+        return Position(Direction.NEWER, {}, unseen)
     direction = Direction.OLDER if wanted.start is Start.NEWEST else Direction.NEWER
-    return Position(direction, {partition: span.end for partition, span in spans.items()})
+    return Position(direction, {}, unseen, int(SYSTEM_CLOCK.now().timestamp() * 1000))
+
+
+def _begun(instance: Instance, topic: str, wanted: Wanted, chosen: Sequence[int], spans: Mapping[int, Span]) -> _Begun:
+    asked = _asked(wanted, chosen)
+    is_at_end = wanted.position is None and wanted.timestamp_ms is None and wanted.start is not Start.OLDEST
+    places = [(topic, partition) for partition in sorted(asked.unseen & spans.keys())]
+    at: dict[int, int | None] = {}
+    if is_at_end:  # as it is now, whatever timestamps producers write
+        at = dict.fromkeys(spans)
+    elif places and asked.since_ms:
+        found = groups.offsets_at(instance.cluster.address, instance.id, places, asked.since_ms)
+        at = {partition: offset for (_, partition), offset in found.items()}
+
+    def ordered(partitions: Collection[int]) -> list[int]:
+        if not is_at_end or asked.direction is Direction.NEWER:
+            return sorted(partitions)
+        newest = groups.newest(instance.cluster.address, instance.id, [(topic, each) for each in sorted(partitions)])
+        return sorted(partitions, key=lambda each: (-(newest.get((topic, each)) or 0), each))
+
+    begins = window.firsts(asked, spans, at)
+    start, waiting = window.chosen(asked, spans, begins, ordered)
+    silent = [each for each in chosen if each not in spans or (each in asked.unseen and each not in begins)]
+    return _Begun(start, waiting, silent)
 
 
 def _check_held(start: Position, spans: Mapping[int, Span]) -> None:
@@ -336,7 +372,6 @@ def _both(lake: Lake, reader: Reader, instance: Instance) -> Both:
 def _page(
     looked: Looked,
     spans: Mapping[int, Span],
-    chosen: Sequence[int],
     partitions: int,
     lake: Lake | None,
     decoders: Mapping[Part, Decoder | Unusable],
@@ -345,8 +380,9 @@ def _page(
 ) -> MessagesPage:
     direction = looked.position.direction
     begin, end = looked.started.offsets, looked.position.offsets
-    older = Position(Direction.OLDER, end if direction is Direction.OLDER else begin)
-    newer = Position(Direction.NEWER, begin if direction is Direction.OLDER else end)
+    is_older = direction is Direction.OLDER
+    older = replace(looked.position, direction=Direction.OLDER, offsets=end if is_older else begin)
+    newer = replace(looked.position, direction=Direction.NEWER, offsets=begin if is_older else end)
     in_lake = None if lake is None else InLake(lake.load_id, lake.below.first, lake.below.end)
     places = [
         Place(partition, span.start, span.end, begin[partition], end[partition], in_lake)
@@ -369,7 +405,8 @@ def _page(
         records=looked.records,
         bytes=looked.bytes,
         places=places,
-        unavailable=[partition for partition in chosen if partition not in spans],
+        unavailable=[],
+        waiting=0,
         older=older,
         newer=newer,
         has_more=not looked.is_over,

@@ -28,6 +28,7 @@ from controlplane.messages.selectors import (
     Wanted,
 )
 from controlplane.messages.services import MOST_HEADERS, TO_THE_END
+from controlplane.messages.window import MOST_PARTITIONS
 from controlplane.schemas.decoding import Part
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 TOPIC, LAKE = "topic", "lake"
 MOST_PARTITION, MOST_TIME = 2**31 - 1, 2**53
 MOST_TEXT, MOST_KEY = 1_000, 10_000
+MOST_DELETED = 100
+"""Partitions that records are deleted of together."""
 BASE64: dict[str, Any] = {"type": "string", "format": "byte", "nullable": True}
 
 
@@ -65,6 +68,11 @@ class BytesField(StrictCharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_null=True, allow_blank=True, trim_whitespace=False, **options)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        """The framework hands a text on that is empty, and asks nobody what it means."""
+        found = super().run_validation(data)
+        return b"" if isinstance(found, str) else found
 
     def to_internal_value(self, data: Any) -> Any:
         """The bytes."""
@@ -152,6 +160,12 @@ class MessagesAskedSerializer(StrictSerializer):
         trim_whitespace=False,
         help_text="messages whose value contains this text, as UTF-8",
     )
+    header = serializers.CharField(
+        required=False,
+        max_length=MOST_TEXT,
+        trim_whitespace=False,
+        help_text="messages with a header of this name; or name=text: with one of this name whose value contains the text",
+    )
     limit = _NumberTextField(
         min_value=1, max_value=MOST, required=False, help_text=f"messages a page, 1 to {MOST}; default {DEFAULT_LIMIT}"
     )
@@ -172,7 +186,11 @@ class MessagesAskedSerializer(StrictSerializer):
             offset=members.get("offset"),
             timestamp_ms=members.get("timestamp_ms"),
             position=None if cursor is None else cursors.position_of(cursor),
-            filter=Filter(None if key is None else bytes_of(key, "key"), None if text is None else text.encode()),
+            filter=Filter(
+                None if key is None else bytes_of(key, "key"),
+                None if text is None else text.encode(),
+                members.get("header"),
+            ),
             limit=members.get("limit", DEFAULT_LIMIT),
         )
 
@@ -284,7 +302,13 @@ class LookedSerializer(serializers.Serializer[Any]):
         help_text=f"of their keys, values and headers, {MOST_BYTES} and one message at most"
     )
     partitions = PlaceSerializer(many=True, source="places")
-    unavailable = serializers.ListField(child=serializers.IntegerField(), help_text="partitions without a leader now")
+    unavailable = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="partitions without a leader now: pages that follow have what they hold",
+    )
+    waiting = serializers.IntegerField(
+        help_text=f"partitions that pages that follow will show: a look goes through {MOST_PARTITIONS} at most"
+    )
 
 
 class MessagesPageSerializer(serializers.Serializer[Any]):
@@ -318,7 +342,7 @@ class MessageProduceSerializer(StrictSerializer):
         max_value=MOST_PARTITION,
         required=False,
         allow_null=True,
-        help_text="left out: by the key as librdkafka chooses, or any",
+        help_text="left out: by the key, as producers in Java choose (murmur2); any where the key is null",
     )
     timestamp_ms = StrictIntegerField(
         min_value=0, max_value=MOST_TIME, required=False, allow_null=True, help_text="left out: now"
@@ -334,8 +358,8 @@ class OffsetsField(serializers.Field):  # type: ignore[type-arg]
 
     def to_internal_value(self, data: Any) -> dict[int, int]:
         """Numbers."""
-        if not isinstance(data, dict) or not 0 < len(data) <= cursors.MOST_PARTITIONS:
-            raise serializers.ValidationError(f"must be an object of 1 to {cursors.MOST_PARTITIONS} members")
+        if not isinstance(data, dict) or not 0 < len(data) <= MOST_DELETED:
+            raise serializers.ValidationError(f"must be an object of 1 to {MOST_DELETED} members")
         return {self._partition(name): self._offset(offset) for name, offset in data.items()}
 
     def to_representation(self, value: Any) -> Any:

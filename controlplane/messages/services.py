@@ -79,8 +79,9 @@ def message_produce(
 ) -> Message:
     """Write one message, acknowledged by all in-sync replicas, and say where it is.
 
-    `partition` None: by the key as librdkafka does, or any. Raises NotFound, Invalid (message_too_large, invalid_record),
-    LimitReached (storage_full), Conflict (topic_reserved), ClusterUnavailable: then it may have been written all the same.
+    `partition` None: by the key as Java's producers choose, any if the key is null. Raises NotFound, Invalid (message_too_large,
+    invalid_record), LimitReached (storage_full), Conflict (topic_reserved), ClusterUnavailable: then it may have been written all
+    the same.
     """
     asked = message_judge(
         organisation=organisation,

@@ -20,7 +20,7 @@ from controlplane.kafka.client import ClusterChanging, Layout, Partition, Settin
 from controlplane.kafka.config_bytes import IN_FILE, KAFKAS, OF_TOPIC, ConfigRow, Origin
 from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
 from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
-from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
+from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, Known, ListedGroup, Listing, Member, Span
 from controlplane.kafka.message_door import Message, Taken
 from controlplane.kafka.placement_door import Placed
 from controlplane.kafka.placing import Disk, Ongoing
@@ -758,7 +758,8 @@ class FakeGroups:
         self.values: dict[Place, list[bytes]] = {}  # of the same partitions, where somebody reads them
         self.rounds: Counter[str] = Counter()
         self.slow = False  # leaders answer, and send no record in time
-        self.silent: set[tuple[str, int]] = set()  # brokers that name their groups, and then say no more
+        self.silent: set[tuple[str, int]] = set()  # brokers that say nothing about groups
+        self.hidden: set[str] = set()  # groups whose coordinator does not answer
         self.stretches: int | None = None  # that its readers get in time; None: all
 
     def _round(self, name: str) -> None:
@@ -766,9 +767,17 @@ class FakeGroups:
         if self.admin.away:
             raise ClusterUnavailable("the cluster does not answer")
 
-    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
+    def listed(self, owned: Callable[[str], bool]) -> Listing:
+        """By two brokers, 1 and 2: one that is silent names none of those in `hidden`."""
         self._round("listed")
-        return [ListedGroup(name, group.state) for name, group in self.found.items() if owned(name)]
+        hidden = self.hidden if self.silent else set()
+        named = [ListedGroup(name, group.state) for name, group in self.found.items() if owned(name)]
+        missing = tuple(sorted(number for _, number in self.silent))
+        return Listing([group for group in named if group.name not in hidden], missing)
+
+    def known(self, names: Sequence[str]) -> Known:
+        answering = [name for name in names if name not in self.hidden]
+        return Known(self.described(answering), self.committed(answering))
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
         self._round("described")

@@ -100,6 +100,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
+    "groups": ["?by=lag"],
     "group": ["?range=15d", "?range=400d"],
     "topic": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],

@@ -71,6 +71,7 @@ def patient_doors(monkeypatch: pytest.MonkeyPatch) -> None:
         (connection_door, "ROUND_S"),
         (group_door, "ROUND_S"),
         (group_door, "OLDEST_S"),
+        (group_door, "LIST_S"),
         (message_door, "ASK_S"),
         (selectors, "MOST_S"),
     ):

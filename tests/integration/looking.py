@@ -113,6 +113,7 @@ class Looker:
             "REST: health": rest,
             "REST: allocation": f"{rest}/allocation",
             "REST: topics": f"{rest}/topics",
+            "REST: groups": f"{rest}/groups",
             "REST: usage": f"{rest}/usage",
             "REST: metering": "/api/v1/metering",
             "REST: instances' metrics": "/api/v1/metrics",

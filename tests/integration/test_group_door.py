@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 import warnings
@@ -294,9 +295,44 @@ def test_reading_lag_leaves_no_trace(tenant):
     create_topic(tenant, "orders")
     produce(tenant, "orders", [b"1"])
     groups.oldest(CLUSTER, tenant.id, {("orders", 0): 0})
-    assert not any(group.name == "sluice-lag" for group in group_door.door(CLUSTER).listed(lambda _name: True))
+    assert not any(group.name == "sluice-lag" for group in group_door.door(CLUSTER).listed(lambda _name: True).groups)
     asks = admin(tenant)
     assert asks.list_consumer_groups(request_timeout=10).result(15).valid == []
+
+
+def test_one_broker_hangs_and_the_groups_of_the_others_are_shown(cluster, tenant, door, monkeypatch):
+    """As a page has it: hasty, and with a new client once it is known that a broker does not answer."""
+    create_topic(tenant, "orders", 1)
+    for number in range(12):
+        commit(tenant, f"readers-{number}", {0: 0})
+    whole = {group.name: group.coordinator for group in groups.list_known(CLUSTER, tenant.id).groups}
+    ports = {(HOST, broker.ports["internal"]): number for number, broker in cluster.brokers.items()}
+    hung = next(address for address in whole.values() if len(set(whole.values())) > 1)
+    theirs = sorted(name for name, address in whole.items() if address == hung)
+    others = sorted(name for name, address in whole.items() if address != hung)
+    assert (len(whole), bool(theirs), bool(others)) == (12, True, True)
+    bootstrap, who = client.admin(CLUSTER).settings["bootstrap.servers"], client.admin(CLUSTER).who
+    monkeypatch.setattr(
+        group_door, "door", lambda _cluster: group_door.KafkaGroups(CLUSTER, client.KafkaAdmin(bootstrap, who))
+    )
+    monkeypatch.setattr(group_door, "LIST_S", 2.0)
+    monkeypatch.setattr(group_door, "ROUND_S", 3.0)
+    pid = cluster.brokers[ports[hung]].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        listing = groups.list_known(CLUSTER, tenant.id)
+        found, silent = groups.read_known(CLUSTER, tenant.id, [group.name for group in listing.groups])
+        took_s = time.monotonic() - began
+        assert listing.missing == (ports[hung],)
+        assert sorted(group.name for group in listing.groups) == others
+        assert (sorted(group.name for group in found), silent) == (others, [])
+        assert all(group.committed == {("orders", 0): 0} for group in found)
+        print(f"{len(others)} of 12 groups in {took_s:.1f} s while their broker's neighbour hangs")
+        assert took_s < 8
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: len(groups.list_known(CLUSTER, tenant.id).groups) == 12, 60, "all of them again")
 
 
 def test_cuts_are_asked_with_a_time_of_each_partition(tenant):

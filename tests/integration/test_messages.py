@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +26,10 @@ from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import QUIET, create_topic, produce, read_all
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that Python 3.11 calls old
+    from kafka import KafkaProducer
 
 pytestmark = pytest.mark.integration
 
@@ -126,6 +132,43 @@ def test_page_after_page_brings_each_message_once(tenant, at, start):
             break
         position = page.following
     assert sorted(shown) == sorted(written)
+
+
+def test_a_key_goes_where_another_client_sends_it(tenant, at):
+    """kafka-python's producer, which chooses as Java's does."""
+    create_topic(tenant, TOPIC, partitions=7)
+    keys = [f"order-{number}".encode() for number in range(12)]
+    here = at(tenant)
+    ours = [here.produce(key=key, value=b"x").partition for key in keys]
+    together = [found.partition for found in here.produce_several([(key, b"x") for key in keys])]
+    theirs = KafkaProducer(bootstrap_servers=tenant.bootstrap.split(","))
+    try:
+        chosen = [theirs.send(TOPIC, b"x", key).get(20).partition for key in keys]
+    finally:
+        theirs.close()
+    assert ours == together == chosen
+    assert len(set(chosen)) > 1
+
+
+def test_a_topic_of_more_partitions_than_a_look_goes_through_is_shown_whole(tenant, at, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_S", 4.0)  # as a page has it: a look that gets on shows what it has
+    create_topic(tenant, TOPIC, partitions=130)
+    written = produce(tenant, TOPIC, [b"%d" % n for n in range(400)])
+    here, shown, position = at(tenant), [], None
+    newer = None
+    while True:
+        began = time.monotonic()
+        page = here.page(position=position, limit=200)
+        took_s = time.monotonic() - began
+        print(f"{len(page.messages)} of {page.records} in {took_s:.1f} s, {page.waiting} partitions wait")
+        newer = newer or page.newer
+        shown += [(message.partition, message.offset, message.value) for message in page.messages]
+        if page.following is None:
+            break
+        position = page.following
+    assert sorted(shown) == sorted(written)
+    here.produce(partition=129, value=b"new")
+    assert [message.value for message in here.page(position=newer).messages] == [b"new"]
 
 
 def test_a_tail_brings_what_came_since_and_nothing_twice(tenant, at):

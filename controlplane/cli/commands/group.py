@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,14 +14,35 @@ from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 app = Commands("Consumer groups: who reads, and how far behind.")
-LISTED = columns("name", "state", "protocol", "lag_messages", "lag_bytes", members="members.#")
+LISTED = columns("name", "state", "protocol", "lag_messages", "lag_bytes", "lag_seconds", members="members.#")
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, prefix: Prefix = None, limit: Limit = None) -> None:
-    """Groups by name, with members and lag in records and bytes."""
-    of(ctx).listed(ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), instance_id=instance)
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    prefix: Prefix = None,
+    by: Annotated[Literal["name", "lag"], typer.Option(help="lag: the furthest behind first.")] = "name",
+    limit: Limit = None,
+) -> None:
+    """Groups with members and lag in records, bytes and seconds. Seconds are those of a minute ago."""
+    order = _furthest_first if by == "lag" else None
+    found = of(ctx).listed(
+        ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), order=order, instance_id=instance
+    )
+    if found["missing_brokers"]:
+        named = ", ".join(map(str, found["missing_brokers"]))
+        of(ctx).output.note(f"Not all groups are here, or with all figures: brokers that do not answer are {named}.")
+
+
+def _furthest_first(group: Mapping[str, Any]) -> tuple[bool, int, str]:
+    """What is not known stands above what is: it may be worse."""
+    lag = group["lag_messages"]
+    return lag is not None, -(lag or 0), group["name"]
 
 
 @app.add("show")

@@ -16,6 +16,7 @@ from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Topic, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
+from controlplane.cli.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 app = Commands("Messages of a topic. What they take counts against the instance's bandwidth.")
 app.add_typer(schema.app, name="schema")
 LISTED = columns("partition", "offset", "timestamp_ms", "key", "value", "value_bytes")
+EVERY_S = 2.0
 END = "end"
+Ways = Literal["text", "hex", "base64"]
+KeyAs = Annotated[Ways, typer.Option(help="How --key is written.")]
+HeaderSought = Annotated[
+    str | None, typer.Option("--header", help="Only with a header of this NAME; NAME=TEXT: with the text in its value.")
+]
 TO_THE_END = -1
 
 
@@ -39,6 +46,8 @@ def listed(
     offset: Annotated[int | None, typer.Option(min=0, help="From there on, of one partition.")] = None,
     timestamp_ms: Annotated[int | None, typer.Option(help="From there on, ms since 1970.")] = None,
     key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
+    key_as: KeyAs = "text",
+    header: HeaderSought = None,
     contains: Annotated[str | None, typer.Option(help="Only messages whose value has this text in it.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20,
 ) -> None:
@@ -48,12 +57,48 @@ def listed(
         start=start,
         offset=offset,
         timestamp_ms=timestamp_ms,
-        key=None if key is None else _encoded(key.encode()),
+        key=None if key is None else _encoded(_typed(key, key_as, "--key")),
+        header=header,
         contains=contains,
     )
     of(ctx).listed(
         ops.MESSAGES, LISTED, limit=limit, query=query, readable=_readable, instance_id=instance, topic=topic
     )
+
+
+@app.add("tail")
+def tail(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    partition: Annotated[int | None, typer.Option(min=0, help="By default all.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
+    key_as: KeyAs = "text",
+    header: HeaderSought = None,
+    contains: Annotated[str | None, typer.Option(help="Only messages whose value has this text in it.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after so many; by default with Ctrl-C.")] = None,
+) -> None:
+    """Messages as they come, one a line, from now on. It asks every two seconds."""
+    query = said(
+        partition=partition,
+        start="end",
+        key=None if key is None else _encoded(_typed(key, key_as, "--key")),
+        header=header,
+        contains=contains,
+    )
+    session, left = of(ctx), limit
+    while True:
+        page = session.call(ops.MESSAGES, query=query, instance_id=instance, topic=topic)
+        for message in page["items"][:left]:
+            session.output.line(message, _in_one_line(_readable(message)))
+        if left is not None:
+            left -= len(page["items"])
+            if left <= 0:
+                return
+        is_all = page["next"] is None or not page["items"]
+        query = {name: value for name, value in query.items() if name != "start"} | {"cursor": page["newer"]}
+        if is_all:
+            session.clock.sleep(EVERY_S)
 
 
 @app.add("show")
@@ -85,7 +130,9 @@ def produce(
     file: Annotated[
         typer.FileBinaryRead | None, typer.Option(help="Where the value stands; - is standard input.")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Text; by default none.")] = None,
+    key: Annotated[str | None, typer.Option(help="By default none (null); an empty one is --key ''.")] = None,
+    key_as: KeyAs = "text",
+    value_as: Annotated[Ways, typer.Option(help="How --value is written.")] = "text",
     headers: Annotated[list[str] | None, typer.Option("--header", help="NAME=TEXT; again for more.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="By default chosen by the key.")] = None,
     timestamp_ms: Annotated[int | None, typer.Option(min=0, help="ms since 1970; by default now.")] = None,
@@ -93,9 +140,9 @@ def produce(
     """Write one message, acknowledged by all in-sync replicas, and say where it stands."""
     if value is not None and file is not None:
         raise Misused("--value and --file: only one of them")
-    content = file.read() if file is not None else None if value is None else value.encode()
+    content = file.read() if file is not None else None if value is None else _typed(value, value_as, "--value")
     body = said(
-        key=None if key is None else _encoded(key.encode()),
+        key=None if key is None else _encoded(_typed(key, key_as, "--key")),
         value=None if content is None else _encoded(content),
         headers=_headers(headers),
         partition=partition,
@@ -124,6 +171,22 @@ def delete(
 
 def _encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+def _typed(text: str, how: Ways, option: str) -> bytes:
+    """The bytes that are meant."""
+    try:
+        if how == "hex":
+            return bytes.fromhex(text)
+        return base64.b64decode(text.encode(), validate=True) if how == "base64" else text.encode()
+    except ValueError as error:
+        raise Misused(f"{option}: is no {how}") from error
+
+
+def _in_one_line(message: Mapping[str, Any]) -> str:
+    """Where it is and when, then its key and value."""
+    shown = ("-" if message[name] is None else plain(str(message[name])) for name in ("timestamp_ms", "key", "value"))
+    return "\t".join((f"{message['partition']}:{message['offset']}", *shown))
 
 
 def _headers(typed: Sequence[str] | None) -> list[list[str]] | None:

@@ -119,3 +119,19 @@ class CidrsField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         """A list one entry a line."""
         return "\n".join(value) if isinstance(value, list | tuple) else value
+
+
+def partitions_typed(text: str, *, most: int) -> list[int]:
+    """Numbers and ranges, such as 0, 2, 5-7, each once and in order. Raises ValidationError."""
+    found: set[int] = set()
+    for part in re.split(r"[\s,;]+", text.strip(" ,;")):
+        match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7}))?", part)
+        if match is None:
+            raise forms.ValidationError(f"“{part}” is no partition and no range of them.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= most:
+            raise forms.ValidationError(f"“{part}” is no range of partitions.")
+        found.update(range(first, last + 1))
+    if len(found) > most:
+        raise forms.ValidationError(f"At most {most} at once.")
+    return sorted(found)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import ConsoleForm, partitions_typed
 from controlplane.console.wording import worded
 from controlplane.groups.moving import Strategy
 from controlplane.groups.serializers import MOST_PARTITIONS, MOST_VALUE
+from controlplane.kafka import groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,29 @@ if TYPE_CHECKING:
 # Strategy: the field that its value stands in.
 VALUES = {Strategy.TIMESTAMP: "time", Strategy.SHIFT: "shift", Strategy.OFFSET: "offset"}
 LARGEST_PARTITION = 10**6
+
+
+class GroupForm(ConsoleForm):
+    """A group that is there before its consumers."""
+
+    refusals: ClassVar = {"group_exists": "name", "topic_not_found": "topics", "partition_unavailable": "topics"}
+
+    name = forms.CharField(
+        label="Name",
+        max_length=groups.MOST_NAME,
+        strip=False,
+        help_text="What its consumers have for their group.id.",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+    topics = forms.MultipleChoiceField(
+        label="Topics",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one topic."},
+    )
+
+    def __init__(self, data: Any = None, *, topics: Sequence[str]) -> None:
+        super().__init__(data)
+        self.fields["topics"].choices = [(name, name) for name in topics]  # type: ignore[attr-defined]
 
 
 class OffsetsForm(ConsoleForm):
@@ -63,30 +86,26 @@ class OffsetsForm(ConsoleForm):
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "inputmode": "numeric"}),
     )
 
-    def __init__(self, data: Any = None, *, topics: Sequence[str]) -> None:
+    def __init__(self, data: Any = None, *, topics: Sequence[str], others: Sequence[str] = ()) -> None:
+        """`topics`: in which the group has offsets; `others`: the rest of the instance's."""
         super().__init__(data)
-        every = [("", worded("All of the group"))] if len(topics) != 1 else []
+        if len(topics) == 1 and not others:
+            every = []
+        elif topics:
+            every = [("", worded("All of the group"))]
+        else:
+            every = [("", worded("None chosen"))]
+        self.has_offsets = bool(topics)
         for name in VALUES.values():  # shown only while its strategy is chosen, and needed then
             self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
-        self.fields["topic"].choices = [*every, *((topic, topic) for topic in topics)]  # type: ignore[attr-defined]
+        self.fields["topic"].choices = [*every, *((topic, topic) for topic in (*topics, *others))]  # type: ignore[attr-defined]
 
     def clean_partitions(self) -> list[int] | None:
         """Numbers and ranges; None: all."""
         text = self.cleaned_data["partitions"].strip()
         if not text:
             return None
-        found: set[int] = set()
-        for part in re.split(r"[\s,;]+", text.strip(" ,;")):
-            match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7}))?", part)
-            if match is None:
-                raise forms.ValidationError(f"“{part}” is no partition and no range of them.")
-            first, last = int(match[1]), int(match[2] or match[1])
-            if last < first or last - first >= MOST_PARTITIONS:
-                raise forms.ValidationError(f"“{part}” is no range of partitions.")
-            found.update(range(first, last + 1))
-        if len(found) > MOST_PARTITIONS:
-            raise forms.ValidationError(f"At most {MOST_PARTITIONS} at once.")
-        return sorted(found)
+        return partitions_typed(text, most=MOST_PARTITIONS)
 
     def clean(self) -> dict[str, Any]:
         """What the choice needs is there."""
@@ -95,6 +114,8 @@ class OffsetsForm(ConsoleForm):
             self.add_error(needed, "This is needed for this choice.")
         if self.cleaned_data.get("partitions") is not None and not self.cleaned_data.get("topic"):
             self.add_error("topic", "Choose the topic whose partitions these are.")
+        elif not self.has_offsets and not self.cleaned_data.get("topic") and "topic" not in self.errors:
+            self.add_error("topic", "Choose a topic: the group has no offset yet.")
         return self.cleaned_data
 
     def refuse(self, error: Any) -> None:

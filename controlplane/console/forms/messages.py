@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import ConsoleForm, partitions_typed
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.messages.cursors import MOST_OFFSET
 from controlplane.messages.looking import Filter, Position
 from controlplane.messages.selectors import Start, Wanted
-from controlplane.messages.serializers import MOST_KEY, MOST_PARTITION, MOST_TEXT
+from controlplane.messages.serializers import MOST_DELETED, MOST_KEY, MOST_PARTITION, MOST_TEXT
 from controlplane.messages.services import TO_THE_END
 
 OFFSET, TIME = "offset", "timestamp"
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 LONGEST_VALUE = 700_000
 """Characters; a form has 2.5 MiB at most, in which many are written as three."""
+
+
+class Written(StrEnum):
+    """How bytes are typed."""
+
+    TEXT = "text"
+    HEX = "hex"
+    BASE64 = "base64"
+
+
+WAYS = [(Written.TEXT, "Text"), (Written.HEX, "Hex"), (Written.BASE64, "Base64")]
+
+
+def bytes_written(text: str, how: str) -> bytes:
+    """What is meant by it; spaces within hex and base64 count for nothing. Raises ValidationError."""
+    if how in {"", Written.TEXT}:
+        return text.encode()
+    try:
+        together = "".join(text.split())
+        return bytes.fromhex(together) if how == Written.HEX else base64.b64decode(together.encode(), validate=True)
+    except ValueError as error:
+        said = "This is no hex: two digits for each byte." if how == Written.HEX else "This is no base64."
+        raise forms.ValidationError(said) from error
 
 
 class MessagesForm(ConsoleForm):
@@ -52,6 +77,14 @@ class MessagesForm(ConsoleForm):
     key = forms.CharField(
         label="Key is", required=False, max_length=MOST_KEY, strip=False, widget=forms.TextInput(PLAIN)
     )
+    key_as = forms.ChoiceField(label="Key is written as", choices=WAYS, required=False)
+    header = forms.CharField(
+        label="Header",
+        required=False,
+        max_length=MOST_TEXT,
+        strip=False,
+        widget=forms.TextInput({**PLAIN, "placeholder": "name=text"}),
+    )
     text = forms.CharField(  # not `contains`: a form whose input has that name has no such method any more
         label="Value contains", required=False, max_length=MOST_TEXT, strip=False, widget=forms.TextInput(PLAIN)
     )
@@ -69,6 +102,12 @@ class MessagesForm(ConsoleForm):
                 self.add_error(name, "This is needed for this choice.")
         if data.get("begin") == OFFSET and data.get("partition") is None and "partition" not in self.errors:
             self.add_error("partition", "Offsets are of one partition: name it.")
+        self._key: bytes | None = None
+        if data.get("key"):
+            try:
+                self._key = bytes_written(data["key"], data.get("key_as", ""))
+            except forms.ValidationError as error:
+                self.add_error("key", error)
         return data
 
     def wanted(self, position: Position | None, limit: int) -> Wanted:
@@ -88,17 +127,24 @@ class MessagesForm(ConsoleForm):
     def filter(self) -> Filter:
         """What has to fit."""
         data = self.cleaned_data
-        return Filter(data["key"].encode() if data["key"] else None, data["text"].encode() if data["text"] else None)
+        return Filter(self._key, data["text"].encode() if data["text"] else None, data["header"] or None)
 
 
 class TestMessageForm(ConsoleForm):
-    """Text, as UTF-8. Other bytes are for REST."""
+    """Text, as UTF-8, or other bytes in hex or base64."""
 
     __test__ = False  # to pytest it looks like a test
 
-    refusals: ClassVar = {"message_too_large": "value", "invalid_record": "key"}
+    refusals: ClassVar = {
+        "message_too_large": "value",
+        "invalid_record": "key",
+        "invalid_timestamp": "time",
+        "timestamp_ms": "time",
+    }
 
     key = forms.CharField(label="Key", required=False, max_length=MOST_KEY, strip=False, widget=forms.TextInput(PLAIN))
+    key_as = forms.ChoiceField(label="Key is written as", choices=WAYS, required=False)
+    key_is_empty = forms.BooleanField(label="An empty key, instead of none (null)", required=False)
     value = forms.CharField(
         label="Value",
         required=False,
@@ -106,6 +152,7 @@ class TestMessageForm(ConsoleForm):
         strip=False,
         widget=forms.Textarea({"rows": 8, "class": "mono", **PLAIN}),
     )
+    value_as = forms.ChoiceField(label="Value is written as", choices=WAYS, required=False)
     tombstone = forms.BooleanField(label="No value (null): says that the key is deleted", required=False)
     headers = forms.CharField(
         label="Headers",
@@ -121,6 +168,22 @@ class TestMessageForm(ConsoleForm):
         max_value=MOST_PARTITION,
         help_text="Empty: by the key, as producers choose.",
     )
+    time = forms.DateTimeField(
+        label="Time, UTC",
+        required=False,
+        help_text="Empty: now.",
+        widget=forms.DateTimeInput({"type": "datetime-local", "step": "1"}, format="%Y-%m-%dT%H:%M:%S"),
+    )
+
+    def clean_time(self) -> int | None:
+        """In ms since 1970."""
+        at = self.cleaned_data["time"]
+        if at is None:
+            return None
+        found = int(at.astimezone(UTC).timestamp() * 1000)
+        if found < 0:
+            raise forms.ValidationError("1970 at the earliest.")
+        return found
 
     def clean_headers(self) -> list[tuple[str, bytes | None]]:
         """Pairs."""
@@ -134,40 +197,67 @@ class TestMessageForm(ConsoleForm):
         return found
 
     def clean(self) -> dict[str, Any]:
-        """Either a value or none."""
-        if self.cleaned_data.get("tombstone") and self.cleaned_data.get("value"):
+        """Either a value or none; either a key or an empty one."""
+        data = self.cleaned_data
+        if data.get("tombstone") and data.get("value"):
             self.add_error("value", "Leave this empty, or untick “No value”.")
-        return self.cleaned_data
+        if data.get("key_is_empty") and data.get("key"):
+            self.add_error("key", "Leave this empty, or untick “An empty key”.")
+        self._bytes = {name: self._bytes_of(name) for name in ("key", "value")}
+        return data
+
+    def _bytes_of(self, name: str) -> bytes:
+        try:
+            text = self.cleaned_data.get(name, "").replace("\r\n", "\n")
+            return bytes_written(text, self.cleaned_data.get(f"{name}_as", ""))
+        except forms.ValidationError as error:
+            self.add_error(name, error)
+            return b""
 
     def message(self) -> dict[str, Any]:
         """What `message_produce` takes."""
         data = self.cleaned_data
         return {
-            "key": data["key"].encode() if data["key"] else None,
-            "value": None if data["tombstone"] else data["value"].replace("\r\n", "\n").encode(),
+            "key": self._bytes["key"] if data["key"] or data["key_is_empty"] else None,
+            "value": None if data["tombstone"] else self._bytes["value"],
             "headers": data["headers"],
             "partition": data["partition"],
+            "timestamp_ms": data["time"],
         }
 
 
 class RecordsDeletionForm(DeletionForm):
-    """One partition, an offset, and the topic's name."""
+    """Partitions, an offset for each or all, and the topic's name."""
 
-    refusals: ClassVar = {"offset_out_of_range": "before", "partition_unavailable": "partition"}
+    refusals: ClassVar = {
+        "offset_out_of_range": "before",
+        "partition_unavailable": "partitions",
+        "partition": "partitions",
+        "topic_compacted": "__all__",
+    }
 
-    partition = forms.IntegerField(label="Partition", min_value=0, max_value=MOST_PARTITION)
+    partitions = forms.CharField(
+        label="Partitions",
+        max_length=2000,
+        help_text="Such as 0, 2, 5-7.",
+        widget=forms.TextInput({**PLAIN, "inputmode": "numeric"}),
+    )
     before = forms.IntegerField(
         label="Before offset",
         min_value=TO_THE_END,
         max_value=MOST_OFFSET,
-        help_text=f"The first that stays. {TO_THE_END}: everything that is there.",
+        help_text=f"The first that stays, in each of them. {TO_THE_END}: everything that is there.",
     )
-    field_order = ("partition", "before", "confirmation")
+    field_order = ("partitions", "before", "confirmation")
 
     def __init__(self, *args: Any, name: str, is_preview: bool, **options: Any) -> None:
         super().__init__(*args, name=name, **options)
         self.fields["confirmation"].required = not is_preview
         self._is_preview = is_preview
+
+    def clean_partitions(self) -> list[int]:
+        """Numbers and ranges."""
+        return partitions_typed(self.cleaned_data["partitions"], most=MOST_DELETED)
 
     def clean_confirmation(self) -> str:
         """The name is typed for the deletion, not to look at what it would do."""
@@ -175,4 +265,4 @@ class RecordsDeletionForm(DeletionForm):
 
     def offsets(self) -> dict[int, int]:
         """What `records_delete` takes."""
-        return {self.cleaned_data["partition"]: self.cleaned_data["before"]}
+        return dict.fromkeys(self.cleaned_data["partitions"], self.cleaned_data["before"])

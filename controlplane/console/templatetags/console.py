@@ -167,6 +167,7 @@ GROUP_STATES = {
     "Dead": ("deleted", "Gone"),
     "PreparingRebalance": ("warning", "Rebalancing"),
     "CompletingRebalance": ("warning", "Rebalancing"),
+    "Unknown": ("warning", "Not known"),
 }
 
 

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.console.forms.groups import OffsetsForm
+from controlplane.console.forms.groups import GroupForm, OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.over_time import LAG_RANGES, is_empty, lag_charts_of
@@ -37,15 +37,19 @@ EVERY_S = 5
 @require_safe
 @tenant_page
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Every group; state and lag of those on this page. A cluster that is away is said calmly."""
+    """Every group; state and lag of those on this page. A cluster that is away, or a part of it, is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     search, names, views, away = searched(request), [], [], None
     at = {"organisation": caller.organisation, "instance_id": instance_id}
-    found = None
+    by_lag = request.GET.get("by") == "lag"
+    found, missing = None, ()
     try:
-        names = [group.name for group in selectors.group_names(**at)]
-        found = listing(request, [name for name in names if search.lower() in name.lower()], search=search)
-        views = selectors.group_summaries(**at, names=list(found.page.object_list))
+        seen = selectors.groups_seen(**at)
+        names, missing = [group.name for group in seen.groups], seen.missing
+        wanted = [name for name in names if search.lower() in name.lower()]
+        wanted = selectors.group_order(**at, names=wanted) if by_lag else wanted
+        found = listing(request, wanted, search=search)
+        views = selectors.group_summaries_known(**at, names=list(found.page.object_list))
     except Unavailable as error:
         away = error
     context = {
@@ -55,7 +59,10 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "views": views,
         "away": away,
         "running": instance.state == InstanceState.RUNNING,
-        "none_at_all": not names and away is None,
+        "none_at_all": not names and not missing and away is None,
+        "missing": missing,
+        "by_lag": by_lag,
+        "keeps": [("by", "lag")] if by_lag else [],
     }
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/group_rows.html" if part else "console/groups.html"
@@ -70,7 +77,9 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
     part = request.htmx  # type: ignore[attr-defined]
     context = {"instance": instance, "tab": "groups", "name": group, "every_s": EVERY_S, "away": None, "view": None}
     try:
-        view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group)
+        view = selectors.group_get(
+            organisation=caller.organisation, instance_id=instance_id, name=group, with_removable=caller.may_change
+        )
         context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
     except Unavailable as error:
         context["away"] = error
@@ -86,7 +95,9 @@ def reset(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
     """Choose, look at what it means, and only then move."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
-    form, preview = OffsetsForm(request.POST or None, topics=view.topics), None
+    topics = selectors.topic_names(organisation=caller.organisation, instance_id=instance_id)
+    others = [topic for topic in topics if topic not in view.topics]
+    form, preview = OffsetsForm(request.POST or None, topics=view.topics, others=others), None
     if request.method == "POST" and form.is_valid():
         move = "move" in request.POST
         try:
@@ -108,11 +119,60 @@ def reset(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
         "instance": instance,
         "tab": "groups",
         "view": view,
+        "topics": [*view.topics, *others],
         "form": form,
         "preview": preview,
         "rows": preview.moves[:PREVIEW_ROWS] if preview else (),
     }
     return render(request, "console/group_reset.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Make a group that begins with what comes to its topics from now on."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    topics = selectors.topic_names(organisation=caller.organisation, instance_id=instance_id)
+    form = GroupForm(request.POST or None, topics=topics)
+    if request.method == "POST" and form.is_valid():
+        name = form.cleaned_data["name"]
+        try:
+            services.group_create(**caller.place(instance.id), name=name, topic_names=form.cleaned_data["topics"])
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"Group {name} was created.")
+            return redirect("console:group", caller.organisation.id, instance.id, name)
+    context = {"instance": instance, "tab": "groups", "topics": topics, "form": form}
+    return render(request, "console/group_new.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def topic_delete(request: HttpRequest, caller: Caller, instance_id: str, group: str, topic: str) -> HttpResponse:
+    """Delete a group's offsets of one topic, once its name was typed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    form = DeletionForm(request.POST or None, name=topic)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.topic_forget(**caller.place(instance.id), name=group, topic=topic)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"The offsets of {group} in {topic} were deleted.")
+            return redirect("console:groups", caller.organisation.id, instance.id)
+    rows = [row for row in view.partitions if row.topic == topic and row.offset is not None]
+    context = {
+        "instance": instance,
+        "tab": "groups",
+        "view": view,
+        "topic": topic,
+        "rows": rows,
+        "is_last": view.topics == [topic],
+        "form": form,
+    }
+    return render(request, "console/group_topic_delete.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -141,7 +201,9 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, group: str) -
 def removal(request: HttpRequest, caller: Caller, instance_id: str, group: str, member: str) -> HttpResponse:
     """Take a member out, once that was confirmed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    view = selectors.group_get(
+        organisation=caller.organisation, instance_id=instance_id, name=group, paced=False, with_removable=True
+    )
     found = next((each for each in view.members if each.id == member), None)
     if request.method == "POST":
         services.member_remove(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.accounts.scopes import TOPICS
 from controlplane.console import contents
 from controlplane.console.forms.messages import MessagesForm, RecordsDeletionForm, TestMessageForm
 from controlplane.console.page import tenant_page
-from controlplane.core.errors import BandwidthUsedUp, Forbidden, SluiceError, Unavailable
+from controlplane.core.errors import BandwidthUsedUp, Forbidden, Invalid, SluiceError, Unavailable
 from controlplane.instances.selectors import instance_get
-from controlplane.messages import cursors, selectors, services
-from controlplane.messages.looking import Direction, Position
+from controlplane.messages import cursors, downloads, outlook, selectors, services
+from controlplane.messages.looking import Direction
 from controlplane.messages.selectors import Start, Wanted
 from controlplane.schemas.decoding import Part
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.console.contents import Preview
     from controlplane.messages.cutting import Shown
+    from controlplane.messages.looking import Position
     from controlplane.messages.selectors import MessagesPage
 
 ROWS, TAIL_ROWS = 20, 50
@@ -36,6 +38,12 @@ EVERY_S = 3
 MOST_LIVE = 500
 """Messages that a live page adds; then it stops, so that a forgotten tab neither grows nor reads for ever."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+MOST_LOOKS = 100
+"""That a search makes by itself, each of some thousand records: then somebody has to say that it is to go on."""
+PAUSE_S = 0.3
+"""Between two of them, so that a search takes no more of a web process than a person who clicks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,9 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
             away = error
         except SluiceError as error:
             form.refuse(error)
+    if "download" in request.GET and page is not None:
+        return _page_download(page, topic, request.GET["download"])
+    ways = _ways(page)
     context = {
         **_frame(instance, topic),
         "form": form,
@@ -80,8 +91,11 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
         "page": page,
         "rows": _rows(page),
         "live": "live" in request.GET,
-        **_ways(page),
+        **ways,
+        **(_searching(form, page, looks=1, records=page.records, found=len(page.messages)) if page else {}),
     }
+    if context.get("searching"):  # the row that searches has the way on
+        context["newer" if context["is_newer"] else "older"] = None
     status = away.http_status if away else 422 if form.errors else 200
     return render(request, "console/topic_messages.html", context, status=status)
 
@@ -117,6 +131,45 @@ def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
     }
     context["is_over"] = context["shown"] >= MOST_LIVE
     return render(request, "console/parts/message_tail.html", context)
+
+
+@require_safe
+@tenant_page
+def search(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """One look more of a search that goes on by itself: what it has found, and a row that goes on, or says why it does not."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    selectors.check_topic(instance, topic)
+    form = MessagesForm({name: request.GET[name] for name in MessagesForm.base_fields if name in request.GET})
+    position = _position(request)
+    if not form.is_valid():
+        return HttpResponse(status=204)
+    looks, records, found = (_number(request.GET.get(name, "")) for name in ("looks", "records", "found"))
+    context: dict[str, Any] = {
+        **_frame(instance, topic),
+        "looks": looks + 1,
+        "records": records,
+        "found": found,
+        "cursor": cursors.text_of(position) if position else None,
+        "is_newer": position is not None and position.direction is Direction.NEWER,
+        "pause_s": PAUSE_S,
+        "state": "on" if looks < MOST_LOOKS else "stopped",
+    }
+    if "stop" in request.GET or looks >= MOST_LOOKS:
+        return render(request, "console/parts/message_search.html", {**context, "state": "stopped"})
+    try:
+        page = selectors.messages_page(
+            organisation=caller.organisation,
+            instance_id=instance.id,
+            topic=topic,
+            wanted=form.wanted(position, ROWS),
+            may_read=caller.may_read_messages,
+            or_lake=True,
+        )
+    except (Unavailable, BandwidthUsedUp) as error:  # it waits, and counts as a look: a search has an end in any case
+        context |= {"away": error, "pause_s": getattr(error, "retry_after_s", EVERY_S)}
+        return render(request, "console/parts/message_search.html", context)
+    further = _searching(form, page, looks=looks + 1, records=records + page.records, found=found + len(page.messages))
+    return render(request, "console/parts/message_search.html", {**context, **further, "rows": _rows(page)})
 
 
 @require_safe
@@ -187,25 +240,55 @@ def deletion(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
     selectors.check_topic(instance, topic)
     is_preview = "preview" in request.POST
     form = RecordsDeletionForm(request.POST or None, name=topic, is_preview=is_preview)
-    found: Sequence[services.Deletion] = ()
+    told: outlook.Deleting | None = None
     if request.method == "POST" and form.is_valid():
+        asked = {"topic": topic, "before": form.offsets(), "is_owner": caller.may_manage}
         try:
-            found = services.records_delete(
-                **caller.place(instance.id),
-                topic=topic,
-                before=form.offsets(),
-                is_owner=caller.may_manage,
-                dry_run=is_preview,
-            )
+            if is_preview:
+                told = outlook.deleting(
+                    organisation=caller.organisation,
+                    instance_id=instance.id,
+                    may_name_groups=caller.limits.covers(TOPICS, changes=False),
+                    **asked,
+                )
+            else:
+                gone = services.records_delete(**caller.place(instance.id), **asked)
+                notices.success(request, _gone(gone))
+                return redirect("console:topic_messages", caller.organisation.id, instance.id, topic)
         except SluiceError as error:
             form.refuse(error)
-        else:
-            if not is_preview:
-                (gone,) = found
-                notices.success(request, f"Partition {gone.partition} begins at offset {gone.before_offset} now.")
-                return redirect("console:topic_messages", caller.organisation.id, instance.id, topic)
-    context = {**_frame(instance, topic), "form": form, "found": found}
+    losers = () if told is None else told.losers
+    context = {
+        **_frame(instance, topic),
+        "form": form,
+        "told": told,
+        "losers": losers[: outlook.MOST_LOSERS],
+        "more_losers": max(0, len(losers) - outlook.MOST_LOSERS),
+    }
     return render(request, "console/topic_records_delete.html", context, status=422 if form.errors else 200)
+
+
+def _gone(deletions: Sequence[services.Deletion]) -> str:
+    if len(deletions) == 1:
+        return f"Partition {deletions[0].partition} begins at offset {deletions[0].before_offset} now."
+    return f"{sum(each.records for each in deletions)} records of {len(deletions)} partitions were deleted."
+
+
+def _searching(form: MessagesForm, page: MessagesPage, *, looks: int, records: int, found: int) -> dict[str, Any]:
+    """Whether a search goes on by itself: there is a filter, fewer messages than a page holds, and more to look at."""
+    following = page.following
+    is_filtered = not form.filter().takes_everything
+    is_on = is_filtered and following is not None and found < ROWS and not page.unavailable
+    return {
+        "searching": is_on,
+        "state": "on" if is_on and looks < MOST_LOOKS else "over" if following is None else "stopped",
+        "cursor": None if following is None else cursors.text_of(following),
+        "is_newer": page.direction is Direction.NEWER,
+        "looks": looks,
+        "records": records,
+        "found": found,
+        "pause_s": PAUSE_S,
+    }
 
 
 def _frame(instance: Any, topic: str) -> dict[str, Any]:
@@ -221,8 +304,10 @@ def _ways(page: MessagesPage | None) -> dict[str, Any]:
     """Cursors of what lies on both sides; None: nothing does."""
     if page is None:
         return {"older": None, "newer": None, "tail": None}
+    onward = None if page.following is None else page.direction  # also where a partition has been left out so far
     older = any(page.older.offsets[each.partition] > each.oldest_offset for each in page.places)
     newer = any(page.newer.offsets[each.partition] < each.end_offset for each in page.places)
+    older, newer = older or onward is Direction.OLDER, newer or onward is Direction.NEWER
     return {
         "older": cursors.text_of(page.older) if older else None,
         "newer": cursors.text_of(page.newer) if newer else None,
@@ -278,11 +363,26 @@ def _skipped(page: MessagesPage) -> int:
 
 def _end(page: MessagesPage) -> Position:
     ends = {each.partition: each.end_offset for each in page.places}
-    return Position(Direction.NEWER, {**page.newer.offsets, **ends})
+    return replace(page.newer, offsets={**page.newer.offsets, **ends})
 
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+
+
+def _page_download(page: MessagesPage, topic: str, form: str) -> HttpResponse:
+    """The messages of a page, in its order. What a role may not read is not in them, as it is not on the page."""
+    if form not in downloads.FILES:
+        raise Invalid.field("download", "must be jsonl or csv")
+    content_type, write = downloads.FILES[form]
+    return HttpResponse(
+        write(page.messages),
+        content_type=content_type,
+        headers={
+            "Content-Disposition": f'attachment; filename="{topic}-messages.{form}"',
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
 
 
 def _download(message: Shown, topic: str) -> HttpResponse:

@@ -21,7 +21,7 @@ from .test_who_sees_what import POSTS_ONLY, TENANTS
 
 PARTS = {
     "instance_estimate", "instance_status", "instance_health", "instance_live", "instance_quota_now", "instance_ca",
-    "operation_steps", "topic_messages_tail",
+    "operation_steps", "topic_messages_tail", "topic_messages_search",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
 HERE_ONLY = {"palette"}

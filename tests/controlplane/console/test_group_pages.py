@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -272,3 +273,105 @@ def test_the_lag_over_time_is_there_when_the_cluster_is_not(at_alice, at, lagged
     answer = at_alice.get(f"{at}/groups/billing")
     assert answer.status_code == 503
     assert "Lag in records as a table" in text_of(answer)
+
+
+def test_a_broker_that_hangs_is_named_and_what_the_others_know_is_shown(at_alice, at, billing, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.audit"] = FakeGroup()
+    admin.groups.silent.add(("127.0.0.1", 2))
+    admin.groups.hidden.add(f"{hers.key}.audit")
+    page = at_alice.get(f"{at}/groups")
+    assert page.status_code == 200
+    assert "Broker 2 does not answer: what it knows is missing here." in text_of(page)
+    assert "billing No members 0" in text_of(page)
+    lag_of(hers.instance_id, "audit", int(SYSTEM_CLOCK.now().timestamp()) - 60, 5, 30)
+    assert re.search(r"audit Not known (\S) \1 not known \1", text_of(at_alice.get(f"{at}/groups")))
+
+
+def test_the_list_can_begin_with_the_furthest_behind_and_says_how_old(at_alice, at, billing, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.audit"] = FakeGroup()
+    lag_of(hers.instance_id, "billing", int(SYSTEM_CLOCK.now().timestamp()) - 60, 2, 90)
+    text = text_of(at_alice.get(f"{at}/groups"))
+    assert text.index("audit") < text.index("billing")
+    assert "2 records 200 B 1 min 30 s" in text
+    page = at_alice.get(f"{at}/groups?by=lag")
+    text = text_of(page)
+    assert text.index("billing") < text.index("audit")
+    assert '<input type="hidden" name="by" value="lag">' in page.content.decode()  # a search keeps it
+
+
+def test_each_partition_says_how_fast_it_is_read(at_alice, at, billing, admin, hers, monkeypatch):  # noqa: F811
+    hers.log(0, 0, [0.0] * 100)
+    billing.offsets = {(f"{hers.key}.orders", 0): 10}
+    at_alice.get(f"{at}/groups/billing")
+    later = SYSTEM_CLOCK.now() + timedelta(seconds=10)
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: later)
+    hers.log(0, 0, [0.0] * 200)
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert re.search(r"orders 0 190 .* 10 200 0 a second falls behind: (9\.\d|10) a second are written nobody", text), (
+        text
+    )
+
+
+def test_members_of_the_consumer_protocol_are_not_offered_to_be_removed(at_alice, at, billing):
+    billing.members += [ALIVE, replace(ALIVE, id="old", client_id="old-one")]
+    billing.classic = {"old"}
+    page = at_alice.get(f"{at}/groups/billing")
+    assert page.content.decode().count("Remove…") == 1
+    assert "Remove… old" in text_of(page)
+    assert "(KIP-848) cannot be taken out" in text_of(page)
+    removal = at_alice.get(f"{at}/group-members/billing/member/{ALIVE.id}")
+    assert "(KIP-848) cannot be taken out" in text_of(removal)
+    assert "Remove this member" not in text_of(removal)
+    assert "Remove this member" in text_of(at_alice.get(f"{at}/group-members/billing/member/old"))
+
+
+def test_a_topic_without_an_offset_can_be_chosen(at_alice, at, billing, admin, hers):  # noqa: F811
+    topic = f"{hers.key}.clicks"
+    admin.create(topic, partitions=1, replication_factor=1, config={})
+    admin.groups.logs[topic, 0] = (5, [1, 2, 3])
+    assert '<option value="clicks">' in at_alice.get(f"{at}/group-offsets/billing").content.decode()
+    moved = at_alice.post(f"{at}/group-offsets/billing", {"strategy": "earliest", "topic": "clicks", "move": ""})
+    assert moved.status_code == 302
+    assert billing.offsets[topic, 0] == 5
+
+
+def test_a_group_without_offsets_is_given_some(at_alice, at, billing, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.fresh"] = fresh = FakeGroup()
+    page = at_alice.get(f"{at}/group-offsets/fresh")
+    assert "All of the group" not in text_of(page)
+    refused = at_alice.post(f"{at}/group-offsets/fresh", {"strategy": "latest", "preview": ""})
+    assert "Choose a topic: the group has no offset yet." in problem_beside(refused, "topic")
+    at_alice.post(f"{at}/group-offsets/fresh", {"strategy": "latest", "topic": "orders", "move": ""})
+    assert offsets(fresh) == [104, 2]
+
+
+def test_a_group_is_made_before_its_consumers(at_alice, at, billing, admin, hers):  # noqa: F811
+    assert "orders" in text_of(at_alice.get(f"{at}/group-new"))
+    made = at_alice.post(f"{at}/group-new", {"name": "fresh", "topics": ["orders"]})
+    assert made["Location"] == at_alice.address(f"{at}/groups/fresh")
+    assert offsets(admin.groups.found[f"{hers.key}.fresh"]) == [104, 2]
+    again = at_alice.post(f"{at}/group-new", {"name": "fresh", "topics": ["orders"]})
+    assert "There is a group fresh" in problem_beside(again, "name")
+    assert "Choose at least one topic." in text_of(at_alice.post(f"{at}/group-new", {"name": "other"}))
+
+
+def test_the_offsets_of_one_topic_are_deleted_once_its_name_was_typed(at_alice, at, billing, hers):  # noqa: F811
+    billing.offsets[f"{hers.key}.clicks", 0] = 7
+    path = f"{at}/group-topics/billing/topic/orders"
+    assert f"/{path}" in at_alice.get(f"{at}/groups/billing").content.decode()
+    assert "forgets where it was in 2 partitions" in text_of(at_alice.get(path))
+    assert at_alice.post(path, {"confirmation": "order"}).status_code == 422
+    assert len(billing.offsets) == 3
+    assert at_alice.post(path, {"confirmation": "orders"}).status_code == 302
+    assert billing.offsets == {(f"{hers.key}.clicks", 0): 7}
+    assert "no offset in this topic" in text_of(at_alice.get(path))
+    last = at_alice.get(f"{at}/group-topics/billing/topic/clicks")
+    assert "These are its last offsets" in text_of(last)
+
+
+def test_while_members_live_they_are_not(at_alice, at, billing):
+    billing.members.append(ALIVE)
+    path = f"{at}/group-topics/billing/topic/orders"
+    assert path not in at_alice.get(f"{at}/groups/billing").content.decode()
+    assert at_alice.post(path, {"confirmation": "orders"}).status_code == 422
+    assert len(billing.offsets) == 2

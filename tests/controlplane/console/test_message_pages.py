@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -10,14 +12,16 @@ from html import unescape
 import pytest
 
 from controlplane.console import contents
+from controlplane.console.views import topic_messages
 from controlplane.core.models import AuditEntry
 from controlplane.loads.models import LoadRun
 from controlplane.messages import selectors
 from controlplane.topics import services as topics
+from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.loads.rows import LONG_AGO, load_row
 from tests.support.delta_tables import commit
 
-from .conftest import text_of
+from .conftest import problem_beside, text_of
 
 SCRIPT = b"<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 
@@ -114,12 +118,138 @@ def test_a_search_that_has_not_come_to_its_end_says_so_and_goes_on(at_alice, pat
     for n in range(120):
         orders(0, b"needle" if n == 0 else b"hay")
     page = at_alice.get(path, data={"text": "needle", "partition": "0"})
-    assert "Nothing that fits so far" in text_of(page)
+    assert re.search(r"Searching: looked at \d+ messages, found 0", text_of(page))
     for _ in range(20):
         if offsets(page):
             break
         page = at_alice.client.get(link(page, "Go on"))
     assert offsets(page) == [(0, 0)]
+
+
+def onward(page):
+    """Where the row that searches asks again, by itself or when it is stopped; None: it does not."""
+    found = re.search(r'<tbody class="search-on" hx-get="([^"]*)" hx-trigger="load', page.content.decode())
+    return unescape(found[1]) if found else None
+
+
+@pytest.fixture
+def hay(orders, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_RECORDS", 50)
+    for n in range(400):
+        orders(0, b"needle" if n in (0, 5) else b"hay")
+
+
+@pytest.mark.parametrize("begin", ["newest", "oldest"])
+def test_with_javascript_a_search_goes_on_by_itself_until_everything_is_looked_through(at_alice, path, hay, begin):
+    page = at_alice.get(path, data={"text": "needle", "partition": "0", "begin": begin})
+    found, looks = offsets(page), 1
+    while onward(page):
+        page = at_alice.client.get(onward(page), HTTP_HX_REQUEST="true")
+        assert "<html" not in page.content.decode()
+        found += offsets(page)
+        looks += 1
+    assert found == ([(0, 5), (0, 0)])
+    assert 8 <= looks <= 40
+    assert "Everything is looked through: 400 messages, found 2." in text_of(page)
+    assert link(page, "Go on") is None
+
+
+def test_a_search_ends_by_itself_after_so_many_looks_and_can_be_told_to_go_on(at_alice, path, hay, monkeypatch):
+    monkeypatch.setattr(topic_messages, "MOST_LOOKS", 3)
+    page = at_alice.get(path, data={"text": "needle", "partition": "0"})
+    for _ in range(2):
+        page = at_alice.client.get(onward(page), HTTP_HX_REQUEST="true")
+    assert onward(page) is None
+    assert "Stopped: looked at" in text_of(page)
+    assert onward(at_alice.client.get(link(page, "Go on")))
+
+
+def test_a_search_is_stopped_without_another_look(at_alice, path, hay, admin):
+    page = at_alice.get(path, data={"text": "needle", "partition": "0"})
+    stop = re.search(r'<button[^>]*hx-get="([^"]*stop=1[^"]*)"', page.content.decode())
+    admin.groups.rounds.clear()
+    stopped = at_alice.client.get(unescape(stop[1]), HTTP_HX_REQUEST="true")
+    assert (onward(stopped), admin.groups.rounds["read"]) == (None, 0)
+    assert "Stopped: looked at" in text_of(stopped)
+
+
+def test_a_search_waits_while_the_bandwidth_is_used_up_and_then_goes_on(at_alice, path, hay, admin):
+    page = at_alice.get(path, data={"text": "needle", "partition": "0"})
+    admin.messages.wait_s = 7.2
+    page = at_alice.client.get(onward(page), HTTP_HX_REQUEST="true")  # the one that is told to wait
+    page = at_alice.client.get(onward(page), HTTP_HX_REQUEST="true")
+    assert "bandwidth is used up" in text_of(page)
+    assert 'hx-trigger="load delay:8s"' in page.content.decode()
+    assert onward(page)
+
+
+def test_without_a_filter_nothing_goes_on_by_itself(at_alice, path, hay):
+    assert onward(at_alice.get(path)) is None
+
+
+def test_keys_are_sought_in_hex_and_base64_and_headers_by_name_and_value(at_alice, path, orders):
+    orders(0, b"first", key=b"\x00\xff", headers=(("trace", b"abc"), ("shop", None)))
+    orders(1, b"second", key=b"k", headers=(("trace", b"xyz"),))
+    for asked, found in (
+        ({"key": "00 ff", "key_as": "hex"}, [(0, 0)]),
+        ({"key": "AP8=", "key_as": "base64"}, [(0, 0)]),
+        ({"key": "k"}, [(1, 0)]),
+        ({"header": "shop"}, [(0, 0)]),
+        ({"header": "trace"}, [(1, 0), (0, 0)]),
+        ({"header": "trace=yz"}, [(1, 0)]),
+        ({"header": "shop=x"}, []),
+        ({"header": "yz"}, []),
+    ):
+        assert offsets(at_alice.get(path, data=asked)) == found, asked
+    for how, said in (("hex", "This is no hex"), ("base64", "This is no base64")):
+        page = at_alice.get(path, data={"key": "0ü", "key_as": how})
+        assert (page.status_code, said in text_of(page)) == (422, True)
+
+
+# --- a page as a file -------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_downloaded_as_json_lines_and_csv(at_alice, path, orders):
+    orders(0, b"=1+1", key=b"\xff", headers=(("a", b"1"), ("b", None)), timestamp_ms=1234)
+    orders(0, None, key=b"gone", timestamp_ms=1235)
+    orders(0, b'two\nlines, "quoted"', timestamp_ms=1236)
+    lines = at_alice.get(path, data={"download": "jsonl"})
+    rows = [json.loads(line) for line in lines.content.decode().splitlines()]
+    assert rows[2] == {
+        "partition": 0,
+        "offset": 0,
+        "timestamp_ms": 1234,
+        "key": "/w==",
+        "key_encoding": "base64",
+        "value": "=1+1",
+        "value_encoding": "utf-8",
+        "headers": [
+            {"name": "a", "value": "1", "encoding": "utf-8"},
+            {"name": "b", "value": None, "encoding": "null"},
+        ],
+        "cut": False,
+        "source": "topic",
+    }
+    assert (rows[1]["value"], rows[1]["value_encoding"]) == (None, "null")
+    table = at_alice.get(path, data={"download": "csv"})
+    found = list(csv.DictReader(io.StringIO(table.content.decode(), newline="")))
+    assert found[2]["value"] == "'=1+1"
+    assert json.loads(found[2]["headers"]) == rows[2]["headers"]
+    assert found[0]["value"] == 'two\nlines, "quoted"'
+    assert (found[1]["key"], found[1]["value"], found[1]["value_encoding"]) == ("gone", "", "null")
+    for answer, name in ((lines, "orders-messages.jsonl"), (table, "orders-messages.csv")):
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert at_alice.get(path, data={"download": "exe"}).status_code == 400
+
+
+def test_nothing_of_what_is_masked_is_in_a_file(at_viewer, path, orders):
+    orders(0, b"a secret", key=b"of whom", headers=(("which", b"kind"),))
+    assert "Download as JSON lines" not in text_of(at_viewer.get(path))
+    for form in ("jsonl", "csv"):
+        text = at_viewer.get(path, data={"download": form}).content.decode()
+        assert "masked" in text
+        assert not any(word in text for word in ("secret", "whom", "which", "kind"))
 
 
 # --- from the lake ----------------------------------------------------------------------------------------------------
@@ -351,6 +481,10 @@ def test_a_message_is_sent_and_found(at_alice, path, orders):
         ({"value": "x", "tombstone": "on"}, "Leave this empty"),
         ({"value": "x", "headers": "nothing"}, "is no name: value"),
         ({"value": "x", "partition": "9"}, "The topic has no partition 9"),
+        ({"value": "x", "key": "k", "key_is_empty": "on"}, "Leave this empty"),
+        ({"value": "0", "value_as": "hex"}, "This is no hex"),
+        ({"value": "x", "key": "a", "key_as": "base64"}, "This is no base64"),
+        ({"value": "x", "time": "1969-12-31T23:59:59"}, "1970 at the earliest"),
     ],
 )
 def test_what_cannot_be_sent_is_said_beside_its_field(at_alice, path, form, said):
@@ -362,7 +496,7 @@ def test_what_cannot_be_sent_is_said_beside_its_field(at_alice, path, form, said
 def test_records_are_counted_first_and_deleted_once_the_name_was_typed(at_alice, path, orders, admin):
     for _ in range(5):
         orders(1, b"x")
-    form = {"partition": "1", "before": "3"}
+    form = {"partitions": "1", "before": "3"}
     deletion = path.replace("messages", "delete-records")
     assert "3 records of partition 1 would be deleted" in text_of(at_alice.post(deletion, form | {"preview": "1"}))
     for typed in ({}, {"confirmation": "ordres"}):
@@ -374,11 +508,58 @@ def test_records_are_counted_first_and_deleted_once_the_name_was_typed(at_alice,
     assert AuditEntry.objects.unscoped("a test").get(action="topic.records.delete").detail["records"] == 3
 
 
+def test_a_message_of_any_bytes_with_an_empty_key_and_a_time_is_sent(at_alice, path, admin, instance):
+    physical = f"{instance.id.removeprefix('ins-')}.orders"
+    sent = {
+        "value": "//8A",
+        "value_as": "base64",
+        "key_is_empty": "on",
+        "time": "2026-01-02T03:04:05",
+        "partition": "1",
+    }
+    assert at_alice.post(f"{path}/new", sent).status_code == 302
+    message = admin.messages.extras[physical, 1, 0]
+    assert (message.key, message.value, message.timestamp_ms) == (b"", b"\xff\xff\x00", 1_767_323_045_000)
+    assert at_alice.post(f"{path}/new", {"value": "x", "key": "00 01", "key_as": "hex", "partition": "1"})
+    assert admin.messages.extras[physical, 1, 1].key == b"\x00\x01"
+    assert at_alice.post(f"{path}/new", {"value": "x", "partition": "1"})
+    assert admin.messages.extras[physical, 1, 2].key is None
+
+
+def test_before_records_of_several_partitions_go_it_is_said_which_groups_would_lose_them(
+    at_alice, path, orders, admin, instance
+):
+    physical = f"{instance.id.removeprefix('ins-')}.orders"
+    for n in range(9):
+        orders(n % 3, b"x")
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.billing"] = FakeGroup({(physical, 0): 1, (physical, 2): 3})
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.finished"] = FakeGroup({(physical, 0): 3})
+    deletion, form = path.replace("messages", "delete-records"), {"partitions": "0, 2", "before": "-1"}
+    text = text_of(at_alice.post(deletion, form | {"preview": "1"}))
+    assert "3 records of partition 0 would be deleted" in text
+    assert "3 records of partition 2 would be deleted" in text
+    assert "would lose records that they have not read: billing : 2 records" in text
+    assert "finished" not in text
+    admin.groups.silent.add(("127.0.0.1", 2))
+    text = text_of(at_alice.post(deletion, form | {"preview": "1"}))
+    assert "Which groups have not read them is not known now." in text
+    answer = at_alice.post(deletion, form | {"confirmation": "orders"})
+    assert "6 records of 2 partitions were deleted." in text_of(at_alice.client.get(answer.headers["Location"]))
+    assert "would be deleted" not in text_of(at_alice.post(deletion, form | {"preview": "1"}))
+
+
+def test_a_partition_that_is_not_there_is_said_beside_its_field(at_alice, path, orders):
+    deletion = path.replace("messages", "delete-records")
+    for typed, said in (("7", "The topic has no partition 7"), ("a", "is no partition"), ("0-500", "no range")):
+        page = at_alice.post(deletion, {"partitions": typed, "before": "0", "preview": "1"})
+        assert said in problem_beside(page, "partitions")
+
+
 def test_a_member_deletes_no_records(at_bob, path, orders, admin):
     orders(0, b"x")
     deletion = path.replace("messages", "delete-records")
     assert "Only owners" in text_of(at_bob.get(deletion))
-    assert at_bob.post(deletion, {"partition": "0", "before": "1", "confirmation": "orders"}).status_code == 403
+    assert at_bob.post(deletion, {"partitions": "0", "before": "1", "confirmation": "orders"}).status_code == 403
     assert not admin.groups.rounds["delete_before"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from urllib.parse import quote
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from controlplane.core.errors import NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.groups import selectors
+from controlplane.groups.serializers import GroupSerializer
 from controlplane.kafka import client
 from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.history.test_lag_api import lag_of
 from tests.controlplane.test_instances_api import problem
 
 from .conftest import ALIVE
@@ -24,7 +27,17 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
     page = alice.api.get(hers.url).json()
     assert page == {
         "items": [
-            {"name": "audit", "state": "Empty", "protocol": "", "members": [], "lag_messages": None, "lag_bytes": None},
+            {
+                "name": "audit",
+                "state": "Empty",
+                "protocol": "",
+                "members": [],
+                "lag_messages": None,
+                "lag_bytes": None,
+                "lag_seconds": None,
+                "partitions": [],
+                "known": True,
+            },
             {
                 "name": "billing",
                 "state": "Stable",
@@ -39,10 +52,32 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
                 ],
                 "lag_messages": 2,
                 "lag_bytes": 200,
+                "lag_seconds": None,
+                "partitions": page["items"][1]["partitions"],
+                "known": True,
             },
         ],
         "next": None,
+        "missing_brokers": [],
     }
+    behind, read = page["items"][1]["partitions"]
+    assert behind == {
+        "topic": "orders",
+        "partition": 0,
+        "offset": 102,
+        "start_offset": 100,
+        "end_offset": 104,
+        "lag_messages": 2,
+        "lag_bytes": 200,
+        "lag_seconds": None,
+        "lag_seconds_unknown": selectors.OF_GROUP_ALONE,
+        "expired_messages": 0,
+        "client_id": "billing-1",
+        "consume_rate_per_s": None,
+        "produce_rate_per_s": None,
+        "drain_seconds": None,
+    }
+    assert (read["offset"], read["lag_messages"], read["lag_seconds"], read["drain_seconds"]) == (2, 0, 0.0, 0.0)
     first = alice.api.get(hers.url, {"limit": 1}).json()
     second = alice.api.get(hers.url, {"limit": 1, "cursor": first["next"]}).json()
     assert [row["name"] for row in (*first["items"], *second["items"])] == ["audit", "billing"]
@@ -104,6 +139,64 @@ def test_two_looks_make_a_rate_and_a_time_to_drain(alice, hers, clock, instance)
     hers.log(0, 0, [0.0] * 1100)
     view = selectors.group_get(**at)
     assert (view.pace.consumed_per_s, view.pace.produced_per_s, view.drain_seconds) == (30, 10, 35)
+
+
+def test_one_partition_that_stands_still_is_seen_beside_one_that_is_read(alice, hers, clock, instance):
+    hers.log(0, 0, [0.0] * 1000)
+    hers.log(1, 0, [0.0] * 1000)
+    at = {"organisation": alice.organisation, "instance_id": instance.id, "name": "billing", "clock": clock}
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 100, (f"{hers.key}.orders", 1): 100}
+    assert [row.pace for row in selectors.group_get(**at).partitions] == [None, None]
+    clock.advance(10)
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 400
+    hers.log(1, 0, [0.0] * 1100)
+    read, stuck = selectors.group_get(**at).partitions
+    assert (read.pace.consumed_per_s, read.pace.produced_per_s, read.drain_seconds) == (30, 0, 20)
+    assert (stuck.pace.consumed_per_s, stuck.pace.produced_per_s, stuck.drain_seconds) == (0, 10, None)
+    assert (read.falls_behind, stuck.falls_behind) == (False, True)
+    clock.advance(10)
+    shown = GroupSerializer(selectors.group_get(**at)).data["partitions"][0]
+    assert (shown["consume_rate_per_s"], shown["produce_rate_per_s"], shown["drain_seconds"]) == (15.0, 0.0, 40.0)
+
+
+def test_a_first_look_knows_from_the_history_when_it_will_have_caught_up(alice, hers):
+    hers.log(0, 0, [0.0] * 1000)
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 400}
+    now_s = int(time.time())
+    lag_of(hers.instance_id, "billing", now_s - 60, 1200, 30)
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    assert (shown["lag_messages"], shown["consume_rate_per_s"]) == (600, None)
+    assert shown["drain_seconds"] == pytest.approx(60, abs=5)  # ten a second nearer, for a minute
+
+
+def test_nor_does_it_say_so_of_one_that_falls_behind_or_of_a_minute_that_is_not_fresh(alice, hers):
+    hers.log(0, 0, [0.0] * 1000)
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 400}
+    lag_of(hers.instance_id, "billing", int(time.time()) - 900, 1200, 30)
+    assert alice.api.get(f"{hers.url}/billing").json()["drain_seconds"] is None
+    lag_of(hers.instance_id, "billing", int(time.time()) - 60, 500, 30)
+    assert alice.api.get(f"{hers.url}/billing").json()["drain_seconds"] is None
+
+
+def test_a_list_has_the_age_of_the_lag_from_the_history(alice, hers):
+    lag_of(hers.instance_id, "billing", int(time.time()) - 60, 2, 31)
+    assert alice.api.get(hers.url).json()["items"][0]["lag_seconds"] == 31.0
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 104, (f"{hers.key}.orders", 1): 2}
+    assert alice.api.get(hers.url).json()["items"][0]["lag_seconds"] == 0.0
+
+
+def test_a_page_of_groups_of_very_many_partitions_ends_early_and_goes_on(alice, hers, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_ROWS", 3)
+    for name in ("a", "b", "c"):
+        hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 101})
+    pages, cursor = [], None
+    while True:
+        body = alice.api.get(hers.url, {"cursor": cursor} if cursor else {}).json()
+        pages.append([row["name"] for row in body["items"]])
+        cursor = body["next"]
+        if cursor is None:
+            break
+    assert pages == [["a", "b"], ["billing", "c"]]  # billing has two partitions, the others one
 
 
 def test_moving_the_offsets_begins_the_rates_anew(alice, hers, clock, instance):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +62,43 @@ def test_a_cursor_is_what_was_made_one_and_fits_into_an_address(direction, offse
     text = cursors.text_of(Position(direction, offsets))
     assert cursors.position_of(text) == Position(direction, offsets)
     assert len(text) < 4_096
+
+
+@given(
+    st.sampled_from(Direction),
+    st.dictionaries(st.integers(0, 3000), st.integers(0, 2**40), max_size=100),
+    st.frozensets(st.integers(0, 3000), min_size=1),
+    st.integers(0, 2**53),
+)
+def test_so_is_one_with_partitions_that_nobody_has_looked_through(direction, offsets, unseen, since_ms):
+    position = Position(direction, offsets, unseen - offsets.keys(), since_ms)
+    if not position.unseen:
+        return
+    text = cursors.text_of(position)
+    assert cursors.position_of(text) == position
+    assert len(text) < 4_096
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        ["older", []],
+        ["older", [], 0, ""],
+        ["older", [[0, 1]], 0],
+        ["older", [[0, 1]], 0, "AQ=="],  # in both
+        ["older", [], -1, "AQ=="],
+        ["older", [], True, "AQ=="],
+        ["older", [], 2**53 + 1, "AQ=="],
+        ["older", [], 0, "not base64"],
+        ["older", [], 0, 1],
+        ["older", [], 0, "AQ==", 0],
+        ["older", [], 0, base64.b64encode(b"\xff" * 1251).decode()],  # of a partition that no topic can have
+    ],
+)
+def test_what_is_wrong_in_a_document_is_refused(document):
+    text = base64.urlsafe_b64encode(json.dumps(document).encode()).decode()
+    with pytest.raises(Invalid):
+        cursors.position_of(text)
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,14 @@ def test_without_a_word_come_twenty_of_the_newest_of_all_partitions_and_then_the
         ({"key": in_base64(b"k1")}, [(1, 2), (1, 1), (1, 0)]),
         ({"contains": "ue 7"}, [(1, 2)]),
         ({"contains": "nothing"}, []),
+        ({"header": "n"}, [(2, 2), (1, 2), (0, 2), (2, 1), (1, 1), (0, 1), (2, 0), (1, 0), (0, 0)]),
+        ({"header": "n=7"}, [(1, 2)]),
+        ({"header": "7"}, []),
     ],
 )
 def test_where_to_begin_and_what_to_show(alice, address, orders, asked, found):
     for n in range(9):
-        orders(n % 3, b"value %d" % n, key=b"k%d" % (n % 3), timestamp_ms=100 + n)
+        orders(n % 3, b"value %d" % n, key=b"k%d" % (n % 3), timestamp_ms=100 + n, headers=(("n", b"%d" % n),))
     assert places(ok(alice.api.get(address, asked))) == found
 
 
@@ -176,11 +179,10 @@ def test_what_makes_no_sense_is_refused_by_its_name(alice, address, asked, field
     assert field in {each["field"] for each in body["errors"]}
 
 
-def test_a_topic_of_very_many_partitions_is_looked_at_one_by_one(alice, address, admin, orders):
+def test_one_of_very_many_partitions_is_looked_at_alone(alice, address, admin, orders):
     admin.grow(orders.physical, 101)
-    body = problem(alice.api.get(address), 400, "invalid")
-    assert "name one" in body["detail"]
-    assert ok(alice.api.get(address, {"partition": 100})).json()["items"] == []
+    orders(100, b"x")
+    assert places(ok(alice.api.get(address, {"partition": 100}))) == places(ok(alice.api.get(address))) == [(100, 0)]
 
 
 # --- who may ----------------------------------------------------------------------------------------------------------
@@ -258,6 +260,108 @@ def test_a_partition_without_a_leader_hides_no_other(alice, address, admin, orde
     assert [item["offset"] for item in body["items"]] == [0]
     assert body["looked_at"]["unavailable"] == [1]
     problem(alice.api.get(address, {"partition": 1}), 503, "cluster_unavailable")
+
+
+def without_a_leader(admin, orders, partition):
+    layout = admin.topics[orders.physical]
+    admin.topics[orders.physical] = type(layout)(
+        layout.name,
+        tuple(
+            type(each)(number, None, (1,), ()) if number == partition else each
+            for number, each in enumerate(layout.partitions)
+        ),
+    )
+    return layout
+
+
+def test_a_partition_that_was_away_at_the_first_look_comes_with_a_later_page(alice, address, admin, orders):
+    for n in range(4):
+        orders(n % 2, b"%d" % n)
+    whole = without_a_leader(admin, orders, 1)
+    body = ok(alice.api.get(address)).json()
+    assert [(item["partition"], item["offset"]) for item in body["items"]] == [(0, 1), (0, 0)]
+    assert body["looked_at"]["unavailable"] == [1]
+    refusal = problem(alice.api.get(address, {"cursor": body["next"]}), 503, "cluster_unavailable")
+    assert refusal["detail"].endswith("these partitions have no leader now: 1")
+    admin.topics[orders.physical] = whole
+    answer = ok(alice.api.get(address, {"cursor": body["next"]}))
+    assert places(answer) == [(1, 1), (1, 0)]
+    assert (answer.json()["next"], answer.json()["looked_at"]["unavailable"]) == (None, [])
+
+
+def test_one_that_is_away_in_the_middle_is_not_lost_either(alice, address, admin, orders):
+    for n in range(6):
+        orders(n % 2, b"%d" % n)
+    first = ok(alice.api.get(address, {"limit": 2})).json()
+    whole = without_a_leader(admin, orders, 1)
+    second = ok(alice.api.get(address, {"cursor": first["next"]}))
+    assert places(second) == [(0, 1), (0, 0)]
+    admin.topics[orders.physical] = whole
+    assert places(ok(alice.api.get(address, {"cursor": second.json()["next"]}))) == [(1, 1), (1, 0)]
+
+
+def test_from_the_oldest_on_it_comes_from_its_beginning_and_from_a_time_from_there(alice, address, admin, orders):
+    for n in range(4):
+        orders(n % 2, b"%d" % n, timestamp_ms=100 + n)
+    whole = without_a_leader(admin, orders, 1)
+    looks = [ok(alice.api.get(address, asked)).json() for asked in ({"start": "oldest"}, {"timestamp_ms": 102})]
+    again = ok(alice.api.get(address, {"cursor": looks[0]["next"]})).json()
+    assert (again["items"], again["next"]) == ([], looks[0]["next"])
+    admin.topics[orders.physical] = whole
+    later = [places(ok(alice.api.get(address, {"cursor": look["next"]}))) for look in looks]
+    assert later == [[(1, 0), (1, 1)], [(1, 1)]]
+
+
+def test_a_live_tail_hears_of_a_partition_that_was_away_when_it_began(alice, address, admin, orders):
+    orders(1, b"before")
+    whole = without_a_leader(admin, orders, 1)
+    newer = ok(alice.api.get(address)).json()["newer"]
+    orders(0, b"meanwhile")
+    answer = ok(alice.api.get(address, {"cursor": newer}))
+    assert values(answer) == [in_base64(b"meanwhile")]
+    admin.topics[orders.physical] = whole
+    orders(1, b"after", timestamp_ms=2**42)
+    assert values(ok(alice.api.get(address, {"cursor": answer.json()["newer"]}))) == [in_base64(b"after")]
+
+
+@pytest.fixture
+def wide(instance, admin):
+    """A topic of 250 partitions, with ten messages in each: its name in the cluster, and its address."""
+    physical = f"{instance.id.removeprefix('ins-')}.wide"
+    admin.create(physical, partitions=250, replication_factor=1, config={})
+    for n in range(2500):
+        admin.messages.write(physical, n * 7 % 250, b"%d" % n)
+    return physical, f"/api/v1/instances/{instance.id}/topics/wide/messages"
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+def test_a_topic_of_more_partitions_than_a_look_goes_through_is_shown_whole(alice, wide, start):
+    asked, shown, waiting = {"start": start, "limit": 200}, [], []
+    while True:
+        body = ok(alice.api.get(wide[1], asked)).json()
+        assert len(body["looked_at"]["partitions"]) <= 100
+        shown += [(item["partition"], item["offset"]) for item in body["items"]]
+        waiting.append(body["looked_at"]["waiting"])
+        assert len(body["next"] or "") < 4_096
+        if body["next"] is None:
+            break
+        asked = {"limit": 200, "cursor": body["next"]}
+    assert sorted(shown) == [(partition, offset) for partition in range(250) for offset in range(10)]
+    assert (waiting[0], waiting[-1]) == (150, 0)
+
+
+def test_the_newest_of_many_partitions_are_those_of_all(alice, wide):
+    found = values(ok(alice.api.get(wide[1])))
+    assert found == [in_base64(b"%d" % n) for n in range(2499, 2479, -1)]
+
+
+def test_a_live_tail_of_many_partitions_hears_of_each(alice, wide, admin):
+    newer = ok(alice.api.get(wide[1])).json()["newer"]
+    for partition in (0, 120, 249):
+        admin.messages.write(wide[0], partition, b"new", timestamp_ms=2**42)
+    answer = ok(alice.api.get(wide[1], {"cursor": newer}))
+    assert sorted(places(answer)) == [(0, 10), (120, 10), (249, 10)]
+    assert places(ok(alice.api.get(wide[1], {"cursor": answer.json()["newer"]}))) == []
 
 
 def test_brokers_that_send_nothing_in_time_are_away_as_well(alice, address, orders, monkeypatch):
@@ -343,6 +447,17 @@ def test_a_message_without_a_value_says_so(alice, address, orders, admin):
 )
 def test_what_cannot_be_written_is_refused_by_its_name(alice, address, body, field):
     assert field in {each["field"] for each in problem(alice.api.post(address, body), 400, "invalid")["errors"]}
+
+
+def test_an_empty_key_and_an_empty_value_are_bytes_and_not_null(alice, address, admin, orders):
+    answer = ok(alice.api.post(address, {"key": "", "value": "", "partition": 1}), 201).json()
+    assert (answer["key"], answer["key_bytes"], answer["value"], answer["value_bytes"]) == ("", 0, "", 0)
+    message = admin.messages.extras[orders.physical, 1, 0]
+    assert (message.key, message.value) == (b"", b"")
+    assert ok(alice.api.post(f"{address}?dry_run=true", {"key": "", "value": ""})).json()["changes"]["key_bytes"] == [
+        None,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(

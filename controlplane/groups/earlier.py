@@ -1,0 +1,37 @@
+"""How far behind groups were a short time ago, as the history has it.
+
+The history stands above this package and looks at groups by it, so it says here who is to be asked (`told_by`). Without it, or
+where its minute is not fresh, nothing is known of earlier, and nothing depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    Tell = Callable[[str, int, Collection[str] | None], Mapping[str, "Earlier"]]
+    """(an instance, the present second, groups; None: all of the instance) -> by group."""
+
+_TELLS: list[Tell] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """One group at an earlier second. `seconds` None: the age of its oldest unread record is not known."""
+
+    messages: int
+    seconds: float | None
+    at_s: int
+
+
+def told_by(tell: Tell) -> None:
+    """Have this asked."""
+    _TELLS[:] = [tell]
+
+
+def lags(instance_id: str, now_s: int, names: Collection[str] | None = None) -> Mapping[str, Earlier]:
+    """Of these groups of an instance, or of all, those of which there is a fresh minute."""
+    return _TELLS[0](instance_id, now_s, names) if _TELLS else {}
