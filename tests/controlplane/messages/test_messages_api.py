@@ -463,7 +463,10 @@ def test_an_empty_key_and_an_empty_value_are_bytes_and_not_null(alice, address, 
     assert (answer["key"], answer["key_bytes"], answer["value"], answer["value_bytes"]) == ("", 0, "", 0)
     message = admin.messages.extras[orders.physical, 1, 0]
     assert (message.key, message.value) == (b"", b"")
-    assert ok(alice.api.post(f"{address}?dry_run=true", {"key": "", "value": ""})).json()["changes"]["key_bytes"] == [None, 0]
+    assert ok(alice.api.post(f"{address}?dry_run=true", {"key": "", "value": ""})).json()["changes"]["key_bytes"] == [
+        None,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
