@@ -12,7 +12,6 @@ import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -30,12 +29,13 @@ from confluent_kafka.admin import OffsetSpec
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import at_once, classic_members, client, committed, forgetting, leaving, running
+from controlplane.kafka import at_once, bare_groups, classic_members, client, committed, forgetting, leaving, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.bare_groups import BareGroup
 
 LOG = logging.getLogger(__name__)
 ROUND_S = 3.0
@@ -64,6 +64,13 @@ STATES: Mapping[ConsumerGroupState, str] = {
 }
 """Kafka's own words."""
 UNKNOWN = "Unknown"
+ILLEGIBLE = (
+    KafkaError._INVALID_ARG,  # noqa: SLF001  # the group is not of consumers
+    KafkaError._DESTROY,  # noqa: SLF001  # an assignment ends in its middle
+    KafkaError._BAD_MSG,  # noqa: SLF001
+    KafkaError._UNDERFLOW,  # noqa: SLF001
+)
+"""What librdkafka says of a group whose members have assignments that it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +229,68 @@ class KafkaGroups:
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
         """See GroupDoor."""
-        return {name: _described(name, self._result(future)) for name, future in self._describe(names).items()}
+        found = {}
+        for name, outcome in self._outcomes(names).items():
+            if isinstance(outcome, SluiceError):
+                raise outcome
+            found[name] = outcome
+        return found
+
+    def _outcomes(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
+        """By name the group, or why it is not known. One whose assignments cannot be read is described without them."""
+        found = self._described(names)
+        if (
+            len(names) > 1
+        ):  # a topic's name that is not UTF-8 takes the answers away that were asked for together with it
+            for name in [name for name in names if name not in found]:
+                found |= self._described([name])
+        unread = [name for name in names if name not in found]
+        try:
+            found.update(self._bare(unread) if unread else {})
+        except SluiceError as error:
+            found.update(dict.fromkeys(unread, error))
+        return found
+
+    def _described(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
+        """Without those whose assignments librdkafka cannot read."""
+        found: dict[str, DescribedGroup | SluiceError] = {}
+        until_s = time.monotonic() + ROUND_S + 1
+        for name, future in self._describe(names).items():
+            try:
+                answer = future.result(timeout=max(0.0, until_s - time.monotonic()))
+                found[name] = _described(name, answer)  # texts are decoded when they are asked for
+            except (UnicodeDecodeError, SystemError):  # the second is what is left of the first in C
+                continue
+            except FutureTimeoutError:
+                found[name] = self._silent()
+            except KafkaException as error:
+                if error.args[0].code() not in ILLEGIBLE:
+                    found[name] = self._problem(error)
+        return found
+
+    def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        """Without assignments. Raises ClusterUnavailable."""
+        by_address: dict[Address, list[str]] = {}
+        for name, (code, address) in self._coordinators(names).items():
+            if code:
+                raise self._problem(KafkaError(code))
+            by_address.setdefault(address, []).append(name)
+        found = {}
+        for address, asked in by_address.items():
+            for name, (code, group) in bare_groups.fetch(address, self._admin.who, asked, timeout_s=ROUND_S).items():
+                if code:
+                    raise self._problem(KafkaError(code))
+                found[name] = _described_barely(name, group, address)
+        return found
+
+    def _coordinators(self, names: Sequence[str]) -> dict[str, tuple[int, Address]]:
+        """Of the first broker that answers."""
+        for broker in coordination.live_brokers(zookeeper.tree(self._cluster)):
+            try:
+                return bare_groups.coordinators((broker.host, broker.port), self._admin.who, names, timeout_s=ROUND_S)
+            except ClusterUnavailable as error:
+                LOG.warning("broker %d does not name coordinators: %s", broker.id, error)
+        raise ClusterUnavailable("no broker names the groups' coordinators")
 
     def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
         """See GroupDoor."""
@@ -236,9 +304,11 @@ class KafkaGroups:
     def known(self, names: Sequence[str]) -> Known:
         """See GroupDoor."""
         described = {}
-        for name, future in self._describe(names).items():
-            with suppress(ClusterUnavailable):
-                described[name] = _described(name, self._result(future))
+        for name, outcome in self._outcomes(names).items():
+            if isinstance(outcome, DescribedGroup):
+                described[name] = outcome
+            elif not isinstance(outcome, ClusterUnavailable):
+                raise outcome
         by_coordinator: dict[Address, list[str]] = {}
         for name, group in described.items():
             if group.coordinator is not None:
@@ -406,10 +476,13 @@ class KafkaGroups:
         try:
             return future.result(timeout=ROUND_S + 1)
         except FutureTimeoutError as error:
-            client.forget(self._cluster, self._admin)
-            raise ClusterUnavailable(client.NO_ANSWER) from error
+            raise self._silent() from error
         except KafkaException as error:
             raise self._problem(error.args[0]) from error
+
+    def _silent(self) -> ClusterUnavailable:
+        client.forget(self._cluster, self._admin)
+        return ClusterUnavailable(client.NO_ANSWER)
 
     def _problem(self, error: KafkaError | KafkaException) -> SluiceError:
         found = problem_of(error.args[0] if isinstance(error, KafkaException) else error)
@@ -452,7 +525,7 @@ def _described(name: str, found: Any) -> DescribedGroup:
             member.member_id,
             member.client_id,
             member.host.removeprefix("/"),
-            tuple(sorted((place.topic, place.partition) for place in member.assignment.topic_partitions)),
+            tuple(sorted({(at.topic, at.partition) for at in member.assignment.topic_partitions if at.partition >= 0})),
         )
         for member in found.members
     )
@@ -465,6 +538,18 @@ def _described(name: str, found: Any) -> DescribedGroup:
         (at.host, at.port) if at is not None else None,
         is_of_consumers=found.type is ConsumerGroupType.CONSUMER,
         is_offsets_alone=found.is_simple_consumer_group,
+    )
+
+
+def _described_barely(name: str, found: BareGroup, address: Address) -> DescribedGroup:
+    members = [Member(each.id, each.client_id, each.host.removeprefix("/"), ()) for each in found.members]
+    return DescribedGroup(
+        name,
+        found.state if found.state in STATES.values() else UNKNOWN,
+        found.protocol,
+        tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
+        address,
+        is_offsets_alone=not found.kind,
     )
 
 
