@@ -46,6 +46,7 @@ SPOKEN = (
     "controlplane/loads/installed.py",
     "controlplane/loads/ranges.py",
     "controlplane/loads/unread.py",
+    "controlplane/loads/watching.py",
     "controlplane/metering/pipeline/schedule.py",
     "controlplane/billing/verification.py",
     "controlplane/rebalancing/carrying_out.py",

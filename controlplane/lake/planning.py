@@ -198,7 +198,12 @@ def _again(wanted: Wanted, known: Spans, topic: TopicState) -> Plan:
             )
         if wanted.once and partition in known:
             # From where the table ends: a run that was cut off goes on, and rows that were copied elsewhere stay as they are.
-            first = known[partition].end
+            has = known[partition]
+            if span.first < has.first:
+                raise RequestError(
+                    f"partition {partition}: the table begins at {has.first}, and only what lies behind its end is loaded once"
+                )
+            first = max(span.first, has.end)
             if first >= span.end:
                 continue
             span = Span(first, span.end)  # noqa: PLW2901  # what is left of it

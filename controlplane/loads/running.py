@@ -117,9 +117,9 @@ def prepare(run: LoadRun, folder: Path) -> Prepared:
         "--report", str(folder / "load.json"), "--until", str(folder / UNTIL), "--tidy",
     ]  # fmt: skip
     asked = replace(Asked.from_json(run.asked), skip_expired=load.skip_expired or run.asked.get("skip_expired", False))
-    loads = Program(LOAD, words + asked.words(), folder / "load.json")
     if load.format == Format.PARQUET:
         words.append("--once")
+    loads = Program(LOAD, words + asked.words(), folder / "load.json")
     prepared.programs.extend(_around(loads, run, folder) if load.kind == Kind.BUCKET else [loads])
     return prepared
 

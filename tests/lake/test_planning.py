@@ -94,13 +94,18 @@ def test_rows_of_a_range_whose_records_expired_are_not_replaced_by_nothing():
     [
         ((5, 20), {0: Span(9, 20)}),  # cut off at 9, it goes on there
         ((5, 9), {}),
-        ((2, 4), {}),
+        ((6, 7), {}),
         ((9, 12), {0: Span(9, 12)}),
     ],
 )
 def test_once_leaves_out_what_the_table_has_and_replaces_nothing(asked, spans):
     made = plan(Wanted({0: Span(*asked)}, once=True), loaded((5, 9)), topic((0, 20)))
     assert (made.spans, made.replaces) == (spans, False)
+
+
+def test_once_does_not_pass_over_in_silence_what_lies_before_the_table():
+    with pytest.raises(RequestError, match="the table begins at 5"):
+        plan(Wanted({0: Span(2, 8)}, once=True), loaded((5, 9)), topic((0, 20)))
 
 
 def test_once_from_a_time_goes_on_where_the_table_ends():
