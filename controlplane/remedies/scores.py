@@ -2,7 +2,7 @@
 
 Of one instance on one broker, of the ten seconds of a minute in which its requests were slowest::
 
-    score = 100 × (1 − usual / p99) × (time of the broker's loop that went to other instances / the ten seconds)
+    score = 100 * (1 - usual / p99) * (time of the broker's loop that went to other instances / the ten seconds)
 
 `p99` is what 99 of 100 requests took at most in their local part, where they waited for nothing but this broker; `usual` is the
 median of that over the minutes of the last hour in which there were such requests. Each factor is from 0 to 1: how much of the

@@ -315,7 +315,13 @@ def test_slow_requests_beside_busy_neighbours_are_told_with_a_score_and_no_name(
 
 def test_operators_see_on_the_fleets_page_who_the_neighbours_were(at_staff, instance):
     at = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 600
-    figures = {"produce_p99_us": 0, "fetch_p99_us": 38_000, "own_us": 1, "others_us": 7_100_000, "elapsed_us": 10_000_000}
+    figures = {
+        "produce_p99_us": 0,
+        "fetch_p99_us": 38_000,
+        "own_us": 1,
+        "others_us": 7_100_000,
+        "elapsed_us": 10_000_000,
+    }
     for name, score in ((instance.id, 64), ("ins-l0udl0ud", 0)):
         NeighbourMinute.objects.create(
             cluster=instance.cluster_id, instance=name, broker=2, at=at, **figures,
