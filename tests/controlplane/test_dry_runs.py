@@ -207,6 +207,8 @@ def test_strangers_viewers_and_those_without_a_key_are_refused_alike(charlie, vi
         api.get(URL)
         for method in ("patch", "delete"):
             body = {"name": "mine"} if api is not client else None
+            if api is not client:
+                getattr(api, method)(url + DRY, body)  # the first refusal of an hour goes on record, and no other
             with unwritten:
                 tried = (
                     getattr(api, method)(url + DRY, body, content_type="application/json")

@@ -73,6 +73,7 @@ def test_broker_files_say_what_the_brokers_need(layout):
             "session_timeout_ms": 2000,
             "rack": "",
         },
+        "settings": {"changes_topic_enable": True},
         "zookeeper": {"acl": "on"},
     }
 

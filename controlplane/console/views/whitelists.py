@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.scopes import TOPICS
+from controlplane.console.advice import said
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
 
 ADD = "add"
 """The button that puts an address on the list, beside what stands there: what was typed is not looked at. It is the caller's
@@ -47,13 +49,7 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     adds = ADD in request.POST
     form = WhitelistForm(None if adds else request.POST or None, initial={"cidrs": instance.whitelist})
     if adds:
-        wanted, why = _wanted(request, instance.whitelist, address)
-        if why is not None:
-            messages.info(request, f"Nothing was changed: {why}.")
-        else:
-            # Beside what stands there now, and not what was read here: somebody else may add one meanwhile.
-            instances.instance_whitelist_change(**caller.place(instance.id), add=[wanted])
-            messages.success(request, f"The whitelist was changed. {IN_FORCE}")
+        _add(request, caller, instance, address)
         return redirect("console:instance_access", caller.organisation.id, instance.id)
     if request.method == "POST" and form.is_valid():
         try:
@@ -106,6 +102,21 @@ def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
             return redirect(f"console:{page}", caller.organisation.id, instance.id, topic)
     context = {"instance": instance, "tab": "topics", "view": view, "form": form}
     return render(request, "console/topic_access.html", context, status=422 if form.errors else 200)
+
+
+def _add(request: HttpRequest, caller: Caller, instance: Instance, own: str) -> None:
+    """Beside what stands there now, and not what was read before: somebody else may add one meanwhile."""
+    wanted, why = _wanted(request, instance.whitelist, own)
+    if why is not None:
+        messages.info(request, f"Nothing was changed: {why}.")
+        return
+    try:
+        instances.instance_whitelist_change(**caller.place(instance.id), add=[wanted])
+    except SluiceError as error:
+        origin.was_refused(error)
+        messages.error(request, said(error))
+    else:
+        messages.success(request, f"The whitelist was changed. {IN_FORCE}")
 
 
 def _seen_at(request: HttpRequest) -> str:
