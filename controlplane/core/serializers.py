@@ -74,7 +74,9 @@ class AuditTrailEntrySerializer(serializers.Serializer[Any]):
         help_text="what changed, as it is since; null: it is gone, or nothing says so",
     )
     detail = serializers.DictField(help_text="what was asked for; of a change `{name: {from, to}}`; never a secret")
-    source = serializers.CharField(source="address", help_text="where the request came from; empty: from none")
+    source = serializers.CharField(  # type: ignore[assignment]  # the name is the contract's
+        source="address", help_text="where the request came from; empty: from none"
+    )
     address = serializers.CharField(help_text="the same as `source`")
     key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
     request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")

@@ -101,6 +101,7 @@ def _told(instance: Instance, record: AuditRecord, clock: Clock) -> None:
     kind, _, name = (record.resource or "").partition(":")
     folded = api in ONCE_AN_HOUR
     digest = hashlib.sha256(record.value()).hexdigest()
+    detail: dict[str, str | int | None]
     detail = {"principal": record.principal, "client_id": record.client_id, "resource": record.resource}
     detail |= {
         "route": record.route,

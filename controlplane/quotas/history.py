@@ -68,7 +68,7 @@ def intervals(
     rows = _of(instance, start, end)
     sign, behind = ("-", "lt") if newest_first else ("", "gt")
     if after is not None:
-        here: dict[str, str | int] = {}
+        here: dict[str, object] = {}
         further = Q()
         for name, value in zip(_ORDERED_BY, after, strict=True):
             further |= Q(**here, **{f"{name}__{behind}": value})
