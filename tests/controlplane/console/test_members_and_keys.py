@@ -21,7 +21,7 @@ def membership(visitor) -> Membership:
 def test_an_owner_changes_a_role(at_alice, at_bob):
     path = f"members/{membership(at_bob).id}/role"
     answer = at_alice.post(path, {"role": "viewer"}, follow=True)
-    assert "bob@example.com is viewer now." in text_of(answer)
+    assert "bob@example.com is a viewer now." in text_of(answer)
     assert at_bob.post("keys", {"name": "mine"}).status_code == 403
 
 
