@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.metrics import METRICS
+from quota.contracts.topics_moved import TopicsMoved
 from tests.support.dashboards import asked, dashboard, overlaps, problems, shape_problems, told, unused
 
 from .conftest import counts_of
@@ -20,12 +21,15 @@ def text():
     """An exposition with everything in it."""
     requests = counts_of(3, took_us=5_000, waited_us=4_000, errors={"NOT_LEADER_OR_FOLLOWER": 1})
     requests.add(counts_of(2, api="Fetch"))
+    topics = TopicsMoved()
+    topics.count("orders", 5, 7)
     return exposition(
         "ins-k3v9x2qa",
         dict.fromkeys(METRICS, 1.0),
         [GroupLag("billing", 5, 1.5, 900)],
         is_known=True,
         requests=requests,
+        topics=topics,
     )
 
 
