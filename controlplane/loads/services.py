@@ -127,7 +127,7 @@ def load_begin(
     _refuse(member_problems(topic=topic))
     _check_there(instance, topic)
     asked = _between(instance, topic, begins_ms, ends_ms)  # before rows are locked: brokers are asked
-    into = {"kind": place.kind.value, "bucket": place.bucket, "path": place.path}
+    into: dict[str, Any] = {"kind": place.kind.value, "bucket": place.bucket, "path": place.path}
     with transaction.atomic():
         with _of_destination():
             load = load_create(

@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import dry_runs, filters, pagination
 from controlplane.clusters.services import cluster_named
+from controlplane.core.dry_runs import NOTHING_MOVES, Moving
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.rebalancing import automatic, kept, selectors, services
 from controlplane.rebalancing.models import RebalanceState
@@ -56,14 +57,14 @@ def _makes_another(request: Request) -> bool:
     return bool(body["action"] == "roll_back")
 
 
-def _moves(request: Request, ids: Mapping[str, Any]) -> dry_runs.Moving:
+def _moves(request: Request, ids: Mapping[str, Any]) -> Moving:
     """What an action lets brokers copy: all that is left where the rebalance begins or goes on."""
     body: Any = request.data
     row = selectors.rebalance_get(ids["rebalance_id"])
     if _BEGINS.get(body["action"]) != row.state:
-        return dry_runs.NOTHING_MOVES
+        return NOTHING_MOVES
     size_bytes, seconds = selectors.still_to_move(row)
-    return dry_runs.Moving(size_bytes, seconds or None)
+    return Moving(size_bytes, seconds or None)
 
 
 class BalanceApi(APIView):
