@@ -101,7 +101,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]
 
     def to_internal_value(self, data: Any) -> int:
         """Raises ValidationError."""
-        found = data if isinstance(data, int) and not isinstance(data, bool) else self._read(data)
+        found: int = data if isinstance(data, int) and not isinstance(data, bool) else self._read(data)
         if not 0 <= found <= MOST_TIME:
             raise serializers.ValidationError("must be between 1970 and 2100")
         return found

@@ -113,7 +113,7 @@ class OrganisationApi(APIView):
         body.is_valid(raise_exception=True)
         if "name" not in body.validated_data:
             raise Invalid.field("name", "nothing to change: give it")
-        asked = {
+        asked: dict[str, Any] = {
             "organisation": caller.organisation,
             "by": caller.person,
             "with_key": caller.key,
