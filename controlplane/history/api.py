@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -200,7 +200,7 @@ class InstanceBrokerHistoryApi(APIView):
 class ClusterBrokerHistoryApi(APIView):
     """/api/v1/clusters/{cluster}/brokers/{broker}/history."""
 
-    permission_classes: ClassVar = [OperatorPermission]
+    permission_classes = (OperatorPermission,)
 
     @extend_schema(responses=BrokerHistorySerializer, parameters=[*RANGE, _step("step")], tags=OPERATOR_TAGS)
     def get(self, request: Request, cluster: str, broker: int) -> Response:
