@@ -225,10 +225,11 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
                     brokers.setdefault(broker, []).append(each)
                 rows.append(_row(name, at, known, None if by is None else by_broker.text_of(by)))
     if brokers and are_named:  # of all of them, also of those that nobody asked anything
-        known_as = {broker: broker_name(cluster.pk, broker) for broker in sorted({*brokers, *until})}
         rows += [
-            RequestSample(instance=name, at=at, windows=1, counts=_summed(brokers.get(broker, ())))
-            for broker, name in known_as.items()
+            RequestSample(
+                instance=broker_name(cluster.pk, broker), at=at, windows=1, counts=_summed(brokers.get(broker, ()))
+            )
+            for broker in sorted({*brokers, *until})
         ]
     return until, rows
 

@@ -89,7 +89,7 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
     moved: dict[int, Moved | None] = {}
     is_named = False
     for step, text in texts:
-        rows = {} if text is None else orjson.loads(text)
+        rows: dict[str, list[int]] = {} if text is None else orjson.loads(text)
         ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
         is_named = is_named or (bool(name) and name in ours)
         more = None if text is None else TopicsMoved.from_trusted(ours).of(name)
