@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Max, Q, Sum
 from django.db.models.functions import Substr
@@ -68,7 +68,7 @@ def intervals(
     rows = _of(instance, start, end)
     sign, behind = ("-", "lt") if newest_first else ("", "gt")
     if after is not None:
-        here: dict[str, object] = {}
+        here: dict[str, Any] = {}
         further = Q()
         for name, value in zip(_ORDERED_BY, after, strict=True):
             further |= Q(**here, **{f"{name}__{behind}": value})

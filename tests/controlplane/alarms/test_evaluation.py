@@ -87,7 +87,7 @@ def test_a_health_reason_says_what_health_says(look, storage, alarm):
     storage.percent = 100
     look()
     text = Delivery.objects.unscoped(ROWS).get().document["data"]["text"]
-    assert text.startswith("Storage is full. Producing is refused: 10 GiB of 10 GiB are used")
+    assert text.startswith("Storage is full. Producing is refused: 10 GiB of 10 GiB is used")
     storage.percent = 10
     look()
     assert "No longer: storage is full." in [row.document["data"]["text"] for row in Delivery.objects.unscoped(ROWS)]

@@ -38,7 +38,7 @@ def test_full_storage_is_told_before_anything_else(at_alice, instance, full, pat
 
 def test_the_overview_says_what_is_refused_and_leads_to_the_remedy(at_alice, instance, full):
     page = at_alice.get(f"instances/{instance.id}")
-    assert "Producing is refused: 10 GiB of 10 GiB are used" in text_of(page)
+    assert "Producing is refused: 10 GiB of 10 GiB is used" in text_of(page)
     assert at_alice.address(f"instances/{instance.id}/settings") in page.content.decode()
 
 
