@@ -175,7 +175,9 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Sluice",
     "DESCRIPTION": "Kafka as a multi-tenant managed service. Sizes and rates are named with their units; "
     "errors are application/problem+json with a stable `code`. Requests are limited by API key and by organisation, reads "
-    "and changes apart: answers say in `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) what is left.",
+    "and changes apart: answers say in `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) what is left. "
+    "Names of groups, members, users and transactional ids may hold anything: in an address a name with a `/`, `.`, `..`, or one "
+    "that begins with `~` is written as `~` and its UTF-8 in base64url without `=` (`a/b` is `~YS9i`); any other may be.",
     "VERSION": "1.0.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",

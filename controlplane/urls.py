@@ -22,6 +22,7 @@ from controlplane.billing import api as billing
 from controlplane.billing import plan_api, statement_api
 from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
+from controlplane.cli.segments import name_of, segment_of
 from controlplane.connections import api as connections
 from controlplane.groups import api as groups
 from controlplane.health import api as health
@@ -60,9 +61,20 @@ class RouteConverter(StringConverter):
 
 
 class NameConverter(StringConverter):
-    """Names as clients of Kafka choose them: of groups, of members. They may hold anything, line ends and "/" too."""
+    """Names as clients of Kafka choose them: of groups, of members. They may hold anything, line ends and "/" too.
+
+    One with a "/" is a single segment in the addresses that are made here (`cli.segments`). As it is, it is taken too, which
+    may be taken for another: see `api.names`.
+    """
 
     regex = r"[\s\S]+"
+
+    def to_python(self, value: str) -> str:
+        """Raises ValueError where no name is written so: the address is nobody's."""
+        return name_of(value)
+
+    def to_url(self, value: str) -> str:
+        return segment_of(value)
 
 
 class PartConverter(StringConverter):

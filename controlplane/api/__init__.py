@@ -5,6 +5,7 @@ pagination ranges    pages by cursor; spans of time by ?from= and ?to=
 filters              of lists, by ?state=, ?name= and their like
 parsers serializers  bodies of bounded size and depth; fields that refuse what they do not know
 negotiation schema   one representation; what every operation of the published schema has in common
+names                names in addresses that cannot be told from longer ones
 dry_runs             what a call would do, by ?dry_run=true
 idempotency_keys     calls that are refused without an `Idempotency-Key`
 rates                how often a key, and an organisation, may ask

@@ -72,6 +72,15 @@ class StrictIntegerField(serializers.IntegerField):
         return int(super().to_internal_value(data))
 
 
+class QueryIntegerField(serializers.IntegerField):
+    """A number in an address. DRF takes the digits of every script."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, str) and not data.isascii():
+            self.fail("invalid")
+        return int(super().to_internal_value(data))
+
+
 class StrictBooleanField(serializers.BooleanField):
     """A JSON boolean."""
 

@@ -5,6 +5,7 @@
     commands                one file for each group of commands; they name the call, the columns and nothing else
     options completion      arguments and options that many commands have; what a shell can offer for them
     session                 what a command works with: the connection, the output, and how a list or an operation is followed
+    segments                names that clients of Kafka choose, as segments of an address
     operations              every call of the API that a command makes, by method and path
     calling                 what every client of REST has: the key as a header, problems; the provider for Terraform uses it, too
     client                  HTTP: the key, pages, repetitions under one `Idempotency-Key`, refusals as errors

@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from controlplane.cli.segments import marked, segment_of
+
 PREFIX = "/api/v1"
+CHOSEN_BY_CLIENTS = frozenset({"group", "member", "user", "transactional_id"})
+"""Names that may hold anything, a "/" too (`segments`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,10 @@ class Call:
 
     def at(self, **ids: str) -> str:
         """The address with these ids; a name may hold anything, a slash too."""
-        return PREFIX + self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
+        segments = {name: segment_of(text) if name in CHOSEN_BY_CLIENTS else text for name, text in ids.items()}
+        if self.method == "DELETE" and "{group}/" in self.path:  # else it might be a longer name of another group
+            segments["group"] = marked(ids["group"])
+        return PREFIX + self.path.format(**{name: quote(text, safe="") for name, text in segments.items()})
 
     @property
     def is_change(self) -> bool:

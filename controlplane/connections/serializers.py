@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.api.serializers import StrictSerializer
+from controlplane.api.serializers import QueryIntegerField, StrictSerializer
 from controlplane.connections.selectors import MOST
 from quota.contracts.refused import Refused
 
@@ -16,7 +16,7 @@ DEFAULT_LIMIT = 100
 class MostSerializer(StrictSerializer):
     """How many rows."""
 
-    limit = serializers.IntegerField(
+    limit = QueryIntegerField(
         default=DEFAULT_LIMIT, min_value=1, max_value=MOST, help_text="rows that are told one by one"
     )
 

@@ -104,12 +104,12 @@ def tree_of(found: object) -> list[Node] | None:
 
 def json_text(found: object) -> str:
     """On lines, as long as text may be."""
-    return json.dumps(found, indent=2, ensure_ascii=False)[:LONGEST_TEXT]
+    return _written(json.dumps(found, indent=2, ensure_ascii=False)[:LONGEST_TEXT])
 
 
 def json_preview(found: object) -> str:
     """In one line."""
-    return _in_one_line(json.dumps(found, ensure_ascii=False))
+    return _in_one_line(_written(json.dumps(found, ensure_ascii=False)))
 
 
 def hex_rows(content: bytes) -> list[HexRow]:
@@ -137,12 +137,18 @@ def _walk(name: str, found: object, depth: int) -> Iterator[Node]:
         members, kind = [(str(place), each) for place, each in enumerate(found)], f"{len(found)} in []"
     yield Node(name, kind=kind, opens=True)
     for inner, each in members:
-        yield from _walk(inner, each, depth + 1)
+        yield from _walk(_written(inner), each, depth + 1)
     yield Node(closes=True)
+
+
+def _written(text: str) -> str:
+    r"""Half of a surrogate pair is no letter, and no page can hold it: as JSON writes it, such as \ud800."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _scalar(name: str, found: object) -> Node:
     if isinstance(found, str):
+        found = _written(found)
         shown = found if len(found) <= LONGEST_SCALAR else f"{found[:LONGEST_SCALAR]}…"
         return Node(name, shown, "string")
     if found is None or isinstance(found, bool):

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, pagination
-from controlplane.groups import outlook, selectors, services
+from controlplane.api import dry_runs, filters, names, pagination
+from controlplane.groups import judging, outlook, selectors, services
 from controlplane.groups.serializers import (
     GROUP_EXAMPLE,
     RESET_EXAMPLES,
@@ -35,6 +35,15 @@ PREFIX = filters.text_parameter("prefix", "only groups whose names begin so")
 def _asked(request: Request, instance_id: str, **members: Any) -> dict[str, Any]:
     """What a service and its dry run are told alike."""
     return {"organisation": caller_of(request).organisation, "instance_id": instance_id, **members}
+
+
+def _refuse_other(request: Request, instance_id: str, group: str, kind: str, rest: str) -> None:
+    """Raises Invalid, Conflict where the address may mean another group, whose name is longer. See `api.names`."""
+    names.refuse_plain(request, "group", group, after="groups")
+    longer = f"{group}/{kind}/{rest}"
+    if names.stands_plain(request, after="groups") and judging.exists(**_asked(request, instance_id, name=longer)):
+        raise names.ambiguous(group, longer)
+    names.refuse_plain(request, kind.removesuffix("s"), rest, after=kind)
 
 
 def _told(foretold: Foretold) -> Response:
@@ -104,7 +113,11 @@ class GroupApi(APIView):
 
     @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str) -> Response:
-        """Delete a group that has no members, with its offsets."""
+        """Delete a group that has no members, with its offsets.
+
+        A name with a `/` is to be written as `~` and its UTF-8 in base64url.
+        """
+        names.refuse_plain(request, "group", group, after="groups")
         asked = _asked(request, instance_id, name=group)
         if dry_runs.is_dry_run(request):
             return _told(outlook.deleting(**asked))
@@ -146,7 +159,11 @@ class GroupTopicApi(APIView):
 
     @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, group: str, topic: str) -> Response:
-        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends, within minutes."""
+        """Delete the offsets of a topic of a group that has no members; with its last ones the group ends, within minutes.
+
+        Where there is a group whose name is the rest of this address, it is 409, `ambiguous_address`.
+        """
+        _refuse_other(request, instance_id, group, "topics", topic)
         asked = _asked(request, instance_id, name=group, topic=topic)
         if dry_runs.is_dry_run(request):
             return _told(outlook.forgetting(**asked))
@@ -163,8 +180,10 @@ class GroupMemberApi(APIView):
     def delete(self, request: Request, instance_id: str, group: str, member: str) -> Response:
         """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself.
 
-        Members of the consumer protocol (KIP-848) leave by themselves alone: 409, `member_not_removable`.
+        Members of the consumer protocol (KIP-848) leave by themselves alone: 409, `member_not_removable`. Where there is a group
+        whose name is the rest of this address, it is 409, `ambiguous_address`.
         """
+        _refuse_other(request, instance_id, group, "members", member)
         asked = _asked(request, instance_id, name=group, member_id=member)
         if dry_runs.is_dry_run(request):
             return _told(outlook.removing(**asked))

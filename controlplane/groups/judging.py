@@ -48,7 +48,7 @@ def creating(
     """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     if not groups.can_be(name):
-        raise Invalid.field("name", f"must be 1 to {groups.MOST_NAME} characters, without NUL")
+        raise no_name()
     if not topic_names:
         raise Invalid.field("topics", "name at least one: a group without members consists of its offsets")
     if len(topic_names) > MOST_TOPICS:
@@ -65,6 +65,17 @@ def creating(
         if place not in spans:
             raise _unavailable(place)
     return instance, {place: spans[place].end for place in places}
+
+
+def no_name() -> Invalid:
+    """What is said of a name that no group can have."""
+    return Invalid.field("name", f"must be 1 to {groups.MOST_NAME} characters, without NUL")
+
+
+def exists(*, organisation: Organisation, instance_id: str, name: str) -> bool:
+    """Whether there is a group of this name. Raises NotFound, ClusterUnavailable."""
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    return bool(groups.read(instance.cluster.address, instance.id, [name]))
 
 
 def deleting(*, organisation: Organisation, instance_id: str, name: str) -> Judged:

@@ -143,7 +143,7 @@ class GroupPageSerializer(serializers.Serializer[Any]):
 class GroupCreateSerializer(StrictSerializer):
     """POST of groups."""
 
-    name = StrictCharField(max_length=groups.MOST_NAME)
+    name = StrictCharField(max_length=groups.MOST_NAME, trim_whitespace=False)
     topics = serializers.ListField(
         child=StrictCharField(max_length=1000),
         min_length=1,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
-from controlplane.groups import judging, moving
+from controlplane.groups import judging, making, moving
 from controlplane.groups.selectors import group_forget
+from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import groups
 
 if TYPE_CHECKING:
@@ -55,12 +56,16 @@ def group_create(
     """Make a group: it has no member, and the present end of each partition of these topics for its offset.
 
     A group is there while it has members or offsets, so it needs a topic. Raises NotFound, Invalid, AlreadyExists (group_exists),
-    Conflict (partition_unavailable), ClusterUnavailable.
+    Conflict (partition_unavailable), ConcurrentChange, ClusterUnavailable.
     """
-    instance, offsets = judging.creating(
-        organisation=organisation, instance_id=instance_id, name=name, topic_names=topic_names
-    )
-    groups.commit(instance.cluster.address, instance.id, name, offsets)
+    instance_running_get(organisation=organisation, instance_id=instance_id)  # nobody else holds a name of its groups
+    if not groups.can_be(name):
+        raise judging.no_name()
+    with making.alone(instance_id, name):
+        instance, offsets = judging.creating(
+            organisation=organisation, instance_id=instance_id, name=name, topic_names=topic_names
+        )
+        groups.commit(instance.cluster.address, instance.id, name, offsets)
     group_forget(instance.id, name)
     detail = {"topics": list(dict.fromkeys(topic_names))[:MOST_AUDITED], "partitions": len(offsets)}
     _audit(organisation, actor, "group.create", instance, name, detail)

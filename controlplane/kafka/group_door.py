@@ -30,12 +30,13 @@ from confluent_kafka.admin import OffsetSpec
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import at_once, classic_members, client, committed, forgetting, leaving, running
+from controlplane.kafka import at_once, bare_groups, classic_members, client, committed, forgetting, leaving, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.bare_groups import BareGroup
 
 LOG = logging.getLogger(__name__)
 ROUND_S = 3.0
@@ -64,6 +65,13 @@ STATES: Mapping[ConsumerGroupState, str] = {
 }
 """Kafka's own words."""
 UNKNOWN = "Unknown"
+ILLEGIBLE = (
+    KafkaError._INVALID_ARG,  # noqa: SLF001  # the group is not of consumers
+    KafkaError._DESTROY,  # noqa: SLF001  # an assignment ends in its middle
+    KafkaError._BAD_MSG,  # noqa: SLF001
+    KafkaError._UNDERFLOW,  # noqa: SLF001
+)
+"""What librdkafka says of a group whose members have assignments that it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +229,55 @@ class KafkaGroups:
         return Listing(found, tuple(sorted(missing)))
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
-        """See GroupDoor."""
-        return {name: _described(name, self._result(future)) for name, future in self._describe(names).items()}
+        """See GroupDoor. A group whose assignments cannot be read hides no other: its members are shown without."""
+        found = self._described(names)
+        unread = [name for name in names if name not in found]
+        if len(names) > 1:  # a topic's name that is not UTF-8 takes the answers about all groups away that were asked for at once
+            for name in unread:
+                found |= self._described([name])
+        unread = [name for name in unread if name not in found]
+        return found | (self._bare(unread) if unread else {})
+
+    def _described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        """Without those whose assignments librdkafka cannot read."""
+        found = {}
+        for name, future in self._describe(names).items():
+            try:
+                answer = future.result(timeout=ROUND_S + 1)
+            except (UnicodeDecodeError, SystemError):  # the second is what is left of the first in C
+                continue
+            except FutureTimeoutError as error:
+                raise self._silent() from error
+            except KafkaException as error:
+                if error.args[0].code() not in ILLEGIBLE:
+                    raise self._problem(error) from error
+                continue
+            found[name] = _described(name, answer)
+        return found
+
+    def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        """Without assignments. Raises ClusterUnavailable."""
+        by_address: dict[Address, list[str]] = {}
+        for name, (code, address) in self._coordinators(names).items():
+            if code:
+                raise self._problem(KafkaError(code))
+            by_address.setdefault(address, []).append(name)
+        found = {}
+        for address, asked in by_address.items():
+            for name, (code, group) in bare_groups.fetch(address, self._admin.who, asked, timeout_s=ROUND_S).items():
+                if code:
+                    raise self._problem(KafkaError(code))
+                found[name] = _described_barely(name, group, address)
+        return found
+
+    def _coordinators(self, names: Sequence[str]) -> dict[str, tuple[int, Address]]:
+        """Of the first broker that answers."""
+        for broker in coordination.live_brokers(zookeeper.tree(self._cluster)):
+            try:
+                return bare_groups.coordinators((broker.host, broker.port), self._admin.who, names, timeout_s=ROUND_S)
+            except ClusterUnavailable as error:
+                LOG.warning("broker %d does not name coordinators: %s", broker.id, error)
+        raise ClusterUnavailable("no broker names the groups' coordinators")
 
     def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
         """See GroupDoor."""
@@ -406,10 +461,13 @@ class KafkaGroups:
         try:
             return future.result(timeout=ROUND_S + 1)
         except FutureTimeoutError as error:
-            client.forget(self._cluster, self._admin)
-            raise ClusterUnavailable(client.NO_ANSWER) from error
+            raise self._silent() from error
         except KafkaException as error:
             raise self._problem(error.args[0]) from error
+
+    def _silent(self) -> ClusterUnavailable:
+        client.forget(self._cluster, self._admin)
+        return ClusterUnavailable(client.NO_ANSWER)
 
     def _problem(self, error: KafkaError | KafkaException) -> SluiceError:
         found = problem_of(error.args[0] if isinstance(error, KafkaException) else error)
@@ -452,7 +510,9 @@ def _described(name: str, found: Any) -> DescribedGroup:
             member.member_id,
             member.client_id,
             member.host.removeprefix("/"),
-            tuple(sorted((place.topic, place.partition) for place in member.assignment.topic_partitions)),
+            tuple(
+                sorted({(at.topic, at.partition) for at in member.assignment.topic_partitions if at.partition >= 0})
+            ),
         )
         for member in found.members
     )
@@ -465,6 +525,18 @@ def _described(name: str, found: Any) -> DescribedGroup:
         (at.host, at.port) if at is not None else None,
         is_of_consumers=found.type is ConsumerGroupType.CONSUMER,
         is_offsets_alone=found.is_simple_consumer_group,
+    )
+
+
+def _described_barely(name: str, found: BareGroup, address: Address) -> DescribedGroup:
+    members = [Member(each.id, each.client_id, each.host.removeprefix("/"), ()) for each in found.members]
+    return DescribedGroup(
+        name,
+        found.state if found.state in STATES.values() else UNKNOWN,
+        found.protocol,
+        tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
+        address,
+        is_offsets_alone=not found.kind,
     )
 
 

@@ -17,6 +17,7 @@ from controlplane.kafka import group_door
 from controlplane.kafka.group_door import Known, Listing
 from controlplane.kafka.patience import patiently
 from controlplane.kafka.topics import names_of
+from quota.contracts.namespace import KEY_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 DEAD, EMPTY = "Dead", "Empty"
-MOST_NAME = 1000
-"""As brokers have it: a longer name is nobody's."""
+MOST_NAME = 1000 - KEY_LENGTH - 1
+"""A longer name is nobody's: brokers take 1,000 characters, with the instance's key and its dot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,11 @@ ASK_S = 3.0
 PRODUCE_S = 5.0
 AT_ONCE = 100
 POLL_S = 0.1
-FETCH_BYTES = 256 * 1024
-QUEUED_KIB = 1024
-"""What librdkafka fetches ahead of what is asked for: it was charged, and is thrown away."""
+FETCH_BYTES = (4 * 1024, 16 * 1024, 64 * 1024, 256 * 1024)
+"""What a reader asks a broker for of one partition at a time. What comes beyond what was asked for has been charged, and is thrown
+away; so a reader asks for little until it knows how large messages are, and then for about as much as it is told to read."""
+AGAIN_MS = 20
+"""librdkafka's own pause where enough is fetched for now is a second; a reader would stand still so long, again and again."""
 LARGEST_BYTES = 16 * 2**20
 """A client's own limit on a message, above any topic's: the broker is to decide."""
 FETCH_WAIT_MS = 50
@@ -135,24 +137,39 @@ class KafkaReader:
     """The real one."""
 
     def __init__(self, admin: client.KafkaAdmin, topic: str) -> None:
-        self._topic = topic
+        self._topic, self._settings = topic, admin.settings
         self.wait_s = 0.0
-        settings: dict[str, Any] = admin.settings | _READING | {"throttle_cb": self._throttled}
-        self._consumer = Consumer(settings)
+        self._consumers: dict[int, Consumer] = {}  # by FETCH_BYTES, which a client of librdkafka keeps
+        self._messages = self._bytes = 0  # read so far
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self._consumer.close()
+        for consumer in self._consumers.values():
+            consumer.close()
+
+    def _consumer(self, fetch_bytes: int = FETCH_BYTES[0]) -> Consumer:
+        if fetch_bytes not in self._consumers:
+            settings = self._settings | _READING | fetching(fetch_bytes) | {"throttle_cb": self._throttled}
+            self._consumers[fetch_bytes] = Consumer(settings)
+        return self._consumers[fetch_bytes]
 
     def _throttled(self, event: Any) -> None:
         self.wait_s = max(self.wait_s, float(event.throttle_time))
 
+    def _fetch_bytes(self, wanted: Mapping[int, Stretch], left: Mapping[int, int], room: Room) -> int:
+        """Which of FETCH_BYTES is near what is asked for of a partition, if messages are as large as those before."""
+        if not left or not self._messages:
+            return FETCH_BYTES[0]
+        longest = min(room.messages, max(end - wanted[partition][0] for partition, end in left.items()))
+        expected = min(longest * self._bytes // self._messages, room.bytes // len(left))
+        return max((size for size in FETCH_BYTES if size <= expected), default=FETCH_BYTES[0])
+
     def partitions(self) -> int:
         """See Reader."""
         try:
-            found = self._consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic]
+            found = self._consumer().list_topics(self._topic, timeout=ASK_S).topics[self._topic]
         except KafkaException as error:
             raise problem_of(error.args[0]) from error
         if found.error is not None:
@@ -164,10 +181,12 @@ class KafkaReader:
         found = {partition: Taken(first) for partition, (first, _) in wanted.items()}
         left = {partition: end for partition, (first, end) in wanted.items() if first < end}
         places = [TopicPartition(self._topic, partition, wanted[partition][0]) for partition in left]
-        self._consumer.assign(places)
-        self._consumer.resume(places)  # a partition that an earlier stretch has paused would stay so
+        consumer = self._consumer(self._fetch_bytes(wanted, left, room))
+        consumer.assign(places)
+        consumer.resume(places)  # a partition that an earlier stretch has paused would stay so
         while left and not room.is_used_up:
-            for got in self._consumer.consume(AT_ONCE, POLL_S):
+            missing = sum(end - found[partition].upto for partition, end in left.items())
+            for got in consumer.consume(max(1, min(AT_ONCE, missing, room.messages)), POLL_S):
                 partition, error = got.partition(), got.error()
                 is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own begin so
                 if error is not None and error.code() in _REFUSALS:
@@ -184,18 +203,34 @@ class KafkaReader:
                     room.take(message)
                 if taken.upto >= end:
                     del left[partition]
-                    self._consumer.pause([TopicPartition(self._topic, partition)])
+                    consumer.pause([TopicPartition(self._topic, partition)])
                 if room.messages <= 0 or room.bytes <= 0:
                     break
+        consumer.unassign()  # or it would go on fetching, while another of another size reads
+        self._messages += sum(len(taken.messages) for taken in found.values())
+        self._bytes += sum(message.size for taken in found.values() for message in taken.messages)
         return found
+
+
+def fetching(fetch_bytes: int) -> dict[str, Any]:
+    """Settings of a consumer that fetches so much of a partition at once, and nothing further before that was taken.
+
+    A first batch that is larger is sent whole all the same.
+    """
+    return {
+        "fetch.message.max.bytes": fetch_bytes,
+        "queued.max.messages.kbytes": max(1, fetch_bytes // 1024),
+        "queued.min.messages": 1,
+        "fetch.queue.backoff.ms": AGAIN_MS,
+    }
 
 
 def _message_of(got: KafkaMessage, partition: int, offset: int) -> Message:
     kind, timestamp_ms = got.timestamp()
-    dated = None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+    dated = None if kind == TIMESTAMP_NOT_AVAILABLE or timestamp_ms < 0 else timestamp_ms
     try:
         headers = cast("Sequence[tuple[str, bytes | None]]", got.headers() or ())
-    except UnicodeDecodeError:  # Kafka's protocol says that names are UTF-8; no broker looks
+    except (UnicodeDecodeError, SystemError):  # Kafka's protocol says that names are UTF-8; no broker looks. The second is in C
         headers = ((NOT_LEGIBLE, None),)
     return Message(partition, offset, dated, client.bytes_of(got.key()), client.bytes_of(got.value()), tuple(headers))
 
@@ -205,12 +240,8 @@ _READING: dict[str, str | int | float | bool] = {
     "client.id": CLIENT_ID,
     "group.id": "sluice-messages",
     "isolation.level": "read_committed",
-    "fetch.message.max.bytes": FETCH_BYTES,
-    "queued.max.messages.kbytes": QUEUED_KIB,
-    "queued.min.messages": AT_ONCE,
     # A look is a row of short stretches, and each waits for the fetch that is under way: let that come back soon.
     "fetch.wait.max.ms": FETCH_WAIT_MS,
-    "fetch.queue.backoff.ms": FETCH_WAIT_MS,
     "socket.timeout.ms": int(ASK_S * 1000),
 }
 _PRODUCING: dict[str, str | int | float | bool] = {

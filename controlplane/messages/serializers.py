@@ -27,7 +27,7 @@ from controlplane.messages.selectors import (
     Start,
     Wanted,
 )
-from controlplane.messages.services import MOST_HEADERS, TO_THE_END
+from controlplane.messages.services import FIRST_TIME, MOST_HEADERS, TO_THE_END
 from controlplane.messages.window import MOST_PARTITIONS
 from controlplane.schemas.decoding import Part
 
@@ -345,7 +345,7 @@ class MessageProduceSerializer(StrictSerializer):
         help_text="left out: by the key, as producers in Java choose (murmur2); any where the key is null",
     )
     timestamp_ms = StrictIntegerField(
-        min_value=0, max_value=MOST_TIME, required=False, allow_null=True, help_text="left out: now"
+        min_value=FIRST_TIME, max_value=MOST_TIME, required=False, allow_null=True, help_text="left out: now"
     )
     key = BytesField(required=False)
     value = BytesField(help_text="null: on a compacted topic, that the key is deleted")
@@ -360,7 +360,10 @@ class OffsetsField(serializers.Field):  # type: ignore[type-arg]
         """Numbers."""
         if not isinstance(data, dict) or not 0 < len(data) <= MOST_DELETED:
             raise serializers.ValidationError(f"must be an object of 1 to {MOST_DELETED} members")
-        return {self._partition(name): self._offset(offset) for name, offset in data.items()}
+        found = {self._partition(name): self._offset(offset) for name, offset in data.items()}
+        if len(found) < len(data):  # "0" and "00": which of them is meant, nobody knows
+            raise serializers.ValidationError("names a partition twice")
+        return found
 
     def to_representation(self, value: Any) -> Any:
         """As it is sent."""

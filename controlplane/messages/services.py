@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_HEADERS = 100
 MOST_TOGETHER = 500
+FIRST_TIME = 1
+"""ms since 1970. 0 is "now" to librdkafka, so a message would not have the time that it was given."""
 TO_THE_END = -1
 """Instead of an offset: everything that is there now."""
 
@@ -118,6 +120,8 @@ def message_judge(
     physical = _to_change(instance, topic)
     if len(headers) > MOST_HEADERS:
         raise Invalid.field("headers", f"{MOST_HEADERS} at most")
+    if timestamp_ms is not None and timestamp_ms < FIRST_TIME:
+        raise Invalid.field("timestamp_ms", f"must be {FIRST_TIME} or more")
     if partition is not None:
         _check_partitions(message_door.door(instance.cluster.address), physical, [partition])
     return ToProduce(instance, physical, Message(-1, -1, timestamp_ms, key, value, tuple(headers)), partition)

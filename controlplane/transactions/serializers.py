@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.api.serializers import StrictSerializer
+from controlplane.api.serializers import QueryIntegerField, StrictSerializer
 from controlplane.kafka.transactions import STATES
 from controlplane.transactions.selectors import IDLE_S
 
@@ -19,7 +19,7 @@ class TransactionQuerySerializer(StrictSerializer):
     """Which transactions."""
 
     state = serializers.ChoiceField(STATES, required=False, help_text="Kafka's")
-    open_seconds = serializers.IntegerField(
+    open_seconds = QueryIntegerField(
         required=False, min_value=0, max_value=MOST_SECONDS, help_text="only those that have been open for longer"
     )
 

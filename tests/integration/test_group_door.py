@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import threading
 import time
 import warnings
@@ -21,9 +22,16 @@ from controlplane.kafka import backlog_door, client, group_door, groups, topics
 from quota.contracts.identity import credential
 from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
+from dataplane.protocol.messages.groups import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from tests.integration.clients import QUIET, admin, consumer, create_topic, produce, take
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
+from tests.support.wire import Wire
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that Python 3.11 calls old
@@ -333,6 +341,51 @@ def test_one_broker_hangs_and_the_groups_of_the_others_are_shown(cluster, tenant
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_for(lambda: len(groups.list_known(CLUSTER, tenant.id).groups) == 12, 60, "all of them again")
+
+
+def join_as(wire, group, kind, assignment):
+    """One member of a group of this type of protocol, which has assigned this to itself."""
+    protocols = (JoinGroupRequestProtocol("range", b"\xff"),)
+    joined = wire.call(JoinGroupRequest(group, 30_000, 30_000, "", None, kind, protocols, None), 2)
+    assert joined.error_code == 0
+    has = (SyncGroupRequestAssignment(joined.member_id, assignment),)
+    assert wire.call(SyncGroupRequest(group, joined.generation_id, joined.member_id, None, kind, None, has), 1).error_code == 0
+    return joined.member_id
+
+
+def assigned(topic, *partitions):
+    """As consumers write it."""
+    name = struct.pack(">h", len(topic)) + topic + struct.pack(">i", len(partitions))
+    return struct.pack(">hi", 0, 1) + name + struct.pack(f">{len(partitions)}i", *partitions) + struct.pack(">i", -1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "assignment", "has"),
+    [
+        ("connect", b"\0\1whatever workers tell each other", ()),
+        ("consumer", b"\xfe\xff\xff", ()),
+        ("consumer", assigned(b"\xff\xfe", 0), ()),
+        ("consumer", assigned(b"orders", 0, -3, 70_000), (("orders", 0), ("orders", 70_000))),
+    ],
+)
+def test_a_member_with_any_assignment_hides_no_group_and_can_be_removed(cluster, tenant, kind, assignment, has):
+    create_topic(tenant, "orders", 2)
+    for name in ("audit", "odd", "readers"):
+        commit(tenant, name, {0: 0})
+    with Wire(tenant.addresses[cluster.coordinator(tenant, "odd")]) as wire:
+        member = join_as(wire, "odd", kind, assignment)
+        found = groups.read(CLUSTER, tenant.id, ["audit", "odd", "readers"])
+        assert [(each.name, each.described.state) for each in found] == [
+            ("audit", "Empty"), ("odd", "Stable"), ("readers", "Empty"),
+        ]  # fmt: skip
+        assert [(each.id, each.partitions) for each in found[1].described.members] == [(member, has)]
+        assert all(each.committed == {("orders", 0): 0} for each in found)
+        assert set(groups.spans(CLUSTER, tenant.id, has or [("orders", 0)])) == {("orders", 0)}
+        with pytest.raises(Conflict):
+            groups.delete(CLUSTER, tenant.id, "odd")
+        groups.remove(CLUSTER, tenant.id, "odd", member)
+    assert groups.get(CLUSTER, tenant.id, "odd").described.members == ()
+    groups.delete(CLUSTER, tenant.id, "odd")
 
 
 def test_cuts_are_asked_with_a_time_of_each_partition(tenant):

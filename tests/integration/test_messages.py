@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
+from crc32c import crc32c
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
@@ -19,13 +20,16 @@ from controlplane.kafka import client, group_door, message_door
 from controlplane.messages import debts, selectors, services
 from controlplane.messages.looking import Filter
 from controlplane.messages.selectors import Start, Wanted
+from dataplane.records.batch import Record, build_batch
 from quota.contracts.identity import credential
 from quota.contracts.instance import MIB, Limits
 from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
+from tests.integration.asks import produce as produce_request
 from tests.integration.clients import QUIET, create_topic, produce, read_all
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
+from tests.support.wire import Wire
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that Python 3.11 calls old
@@ -277,3 +281,41 @@ def test_what_is_looked_at_is_charged_to_the_instances_bandwidth(new_tenant, at)
         return False
 
     wait_for(told_to_wait, 20, "the debt")
+
+
+def test_a_headers_name_that_is_not_utf_8_takes_no_message_away(cluster, tenant, at):
+    create_topic(tenant, TOPIC)
+    written = bytes(build_batch([Record(b"k", b"odd", (("ab", b"1"),))], now_ms=int(time.time() * 1000)))
+    odd = written.replace(b"\x04ab", b"\x04\xff\xfe")
+    odd = odd[:17] + crc32c(odd[21:]).to_bytes(4) + odd[21:]
+    with Wire(tenant.addresses[cluster.leader(tenant, TOPIC)]) as wire:
+        (answer,) = wire.call(produce_request(TOPIC, odd), 7).responses
+        assert answer.partition_responses[0].error_code == 0
+    produce(tenant, TOPIC, [b"another"])
+    here = at(tenant)
+    page = here.page(limit=5)
+    assert [(message.value, message.headers) for message in page.messages] == [
+        (b"another", ()),
+        (b"odd", ((message_door.NOT_LEGIBLE, None),)),
+    ]
+    assert here.get(0, 0).value == b"odd"
+
+
+def test_a_search_does_not_stand_still_between_two_fetches(tenant, at):
+    """A pause of a second after each would be a dozen of them."""
+    create_topic(tenant, TOPIC)
+    produce(tenant, TOPIC, [b"%0100d" % n for n in range(3_000)])
+    began, page = time.monotonic(), at(tenant).page(start=Start.OLDEST, filter=Filter(text=b"nothing of the kind"))
+    assert page.records == 3_000
+    assert time.monotonic() - began < 4.0
+
+
+@pytest.mark.parametrize("start", [Start.OLDEST, Start.NEWEST])
+def test_a_small_page_is_not_charged_for_what_lies_beyond_it(new_tenant, at, start):
+    """A megabyte that is fetched ahead would be seconds of this bandwidth."""
+    tenant = new_tenant(limits=Limits(None, 128 * KIB, None, None))
+    create_topic(tenant, TOPIC)
+    produce(tenant, TOPIC, [os.urandom(2 * KIB) for _ in range(500)], linger_ms=0, batch_num_messages=1)
+    here = at(tenant)
+    for _ in range(3):
+        assert here.page(start=start, limit=2).bytes <= 3 * (2 * KIB + 8)

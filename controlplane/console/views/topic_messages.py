@@ -82,8 +82,10 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
     if "download" in request.GET and page is not None:
         return _page_download(page, topic, request.GET["download"])
     ways = _ways(page)
+    again_s = away.retry_after_s if isinstance(away, BandwidthUsedUp) else None
     context = {
         **_frame(instance, topic),
+        "again_s": again_s,
         "form": form,
         "filtered": any(form.data.values()),
         "further": "cursor" in request.GET,
@@ -97,7 +99,10 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
     if context.get("searching"):  # the row that searches has the way on
         context["newer" if context["is_newer"] else "older"] = None
     status = away.http_status if away else 422 if form.errors else 200
-    return render(request, "console/topic_messages.html", context, status=status)
+    answer = render(request, "console/topic_messages.html", context, status=status)
+    if again_s is not None:
+        answer["Refresh"] = str(again_s)  # without JavaScript, too
+    return answer
 
 
 @require_safe

@@ -436,8 +436,34 @@ def test_brokers_that_are_away_are_a_calm_sentence(at_alice, path, orders, admin
     orders(0, b"x")
     admin.away = True
     page = at_alice.get(path)
+    assert "Refresh" not in page
     assert page.status_code == 503
     assert "The cluster does not answer." in text_of(page)
+
+
+def test_a_page_that_waits_for_bandwidth_asks_again_by_itself(at_alice, path, orders, admin):
+    orders(0, b"x")
+    admin.messages.wait_s = 2.5
+    at_alice.get(path)
+    page = at_alice.get(path)
+    assert (page.status_code, page["Refresh"]) == (429, "3")
+    assert "tries again by itself in 3 s" in text_of(page)
+
+
+def test_a_live_page_that_waits_for_bandwidth_goes_on(at_alice, path, orders, admin):
+    admin.messages.wait_s = 2.5
+    at_alice.get(path)
+    page = at_alice.get(f"{path}/tail")
+    assert "bandwidth is used up" in text_of(page)
+    assert poll_of(page) is not None
+
+
+def test_half_a_surrogate_pair_in_json_is_shown_as_json_writes_it(at_alice, path, orders):
+    orders(0, rb'{"x": "\ud800", "\udfff": ["\ud83d\ude00"]}')
+    page = at_alice.get(f"{path}/0/0")
+    assert page.status_code == 200
+    for text in (r"\ud800", r"\udfff", "😀"):
+        assert text in text_of(page)
 
 
 # --- who may ----------------------------------------------------------------------------------------------------------

@@ -430,6 +430,14 @@ def test_a_message_without_a_value_says_so(alice, address, orders, admin):
     assert admin.groups.rounds["produce"] == 1
 
 
+def test_an_empty_value_and_an_empty_key_are_written_as_such(alice, address, orders, admin):
+    written = ok(alice.api.post(address, {"value": "", "key": ""}), 201).json()
+    assert (written["key"], written["value"], written["key_bytes"], written["value_bytes"]) == ("", "", 0, 0)
+    assert admin.messages.extras[orders.physical, 0, 0].value == b""
+    assert ok(alice.api.post(f"{address}?dry_run=true", {"value": "", "key": ""})).json()["dry_run"] is True
+    assert admin.groups.rounds["produce"] == 1
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -443,6 +451,7 @@ def test_a_message_without_a_value_says_so(alice, address, orders, admin):
         ({"value": None, "partition": 3}, "partition"),
         ({"value": None, "offset": 5}, "offset"),
         ({"value": None, "timestamp_ms": -1}, "timestamp_ms"),
+        ({"value": None, "timestamp_ms": 0}, "timestamp_ms"),
     ],
 )
 def test_what_cannot_be_written_is_refused_by_its_name(alice, address, body, field):
@@ -519,6 +528,7 @@ def test_records_before_an_offset_go_and_a_dry_run_only_counts_them(alice, addre
         {"before": {"0": True}},
         {"before": [1]},
         {"before": {"3": 0}},
+        {"before": {"0": 0, "00": -1}},
     ],
 )
 def test_what_names_no_offset_deletes_nothing(alice, deletion, admin, orders, body):
