@@ -1,7 +1,7 @@
 """One group of a name is made at a time: who makes a second looks whether there is one when the first is there.
 
-A coordinator takes offsets of a group whether it is there or not, so looking and writing have to be one act. It is so in the cache
-that all processes share; where the cache does not answer, two that make a group in the same moment are not kept apart.
+A coordinator takes offsets of a group whether it is there or not, so looking and writing have to be one act. The cache that all
+processes share says who is about it; where it does not answer, two that make a group in the same moment are not kept apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def alone(instance_id: str, name: str) -> Iterator[None]:
         LOG.warning("a group is made without looking who else makes it: %s", error)
         is_mine = True
     if not is_mine:
-        raise ConcurrentChange(f"somebody makes the group {name} at this moment: look whether it is there, and try again if not")
+        raise ConcurrentChange(
+            f"somebody makes the group {name} at this moment: look whether it is there, and try again if not"
+        )
     try:
         yield
     finally:

@@ -38,7 +38,7 @@ class BareMember:
 
 @dataclass(frozen=True, slots=True)
 class BareGroup:
-    """A group as its coordinator knows it. `kind`: the type of its protocol, such as consumer or connect; empty: no member ever was."""
+    """A group as its coordinator knows it. `kind`: the type of its protocol, such as connect; empty: no member ever was."""
 
     state: str
     kind: str

@@ -232,7 +232,9 @@ class KafkaGroups:
         """See GroupDoor. A group whose assignments cannot be read hides no other: its members are shown without."""
         found = self._described(names)
         unread = [name for name in names if name not in found]
-        if len(names) > 1:  # a topic's name that is not UTF-8 takes the answers about all groups away that were asked for at once
+        if (
+            len(names) > 1
+        ):  # a topic's name that is not UTF-8 takes the answers about all groups away that were asked for at once
             for name in unread:
                 found |= self._described([name])
         unread = [name for name in unread if name not in found]
@@ -243,7 +245,9 @@ class KafkaGroups:
         found = {}
         for name, future in self._describe(names).items():
             try:
-                answer = future.result(timeout=ROUND_S + 1)
+                found[name] = _described(
+                    name, future.result(timeout=ROUND_S + 1)
+                )  # texts are decoded when they are asked for
             except (UnicodeDecodeError, SystemError):  # the second is what is left of the first in C
                 continue
             except FutureTimeoutError as error:
@@ -251,8 +255,6 @@ class KafkaGroups:
             except KafkaException as error:
                 if error.args[0].code() not in ILLEGIBLE:
                     raise self._problem(error) from error
-                continue
-            found[name] = _described(name, answer)
         return found
 
     def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
@@ -510,9 +512,7 @@ def _described(name: str, found: Any) -> DescribedGroup:
             member.member_id,
             member.client_id,
             member.host.removeprefix("/"),
-            tuple(
-                sorted({(at.topic, at.partition) for at in member.assignment.topic_partitions if at.partition >= 0})
-            ),
+            tuple(sorted({(at.topic, at.partition) for at in member.assignment.topic_partitions if at.partition >= 0})),
         )
         for member in found.members
     )

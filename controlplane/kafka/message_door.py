@@ -38,7 +38,7 @@ PRODUCE_S = 5.0
 AT_ONCE = 100
 POLL_S = 0.1
 FETCH_BYTES = (4 * 1024, 16 * 1024, 64 * 1024, 256 * 1024)
-"""What a reader asks a broker for of one partition at a time. What comes beyond what was asked for has been charged, and is thrown
+"""What a reader asks a broker for of one partition at a time. What comes beyond what is wanted has been charged, and is thrown
 away; so a reader asks for little until it knows how large messages are, and then for about as much as it is told to read."""
 AGAIN_MS = 20
 """librdkafka's own pause where enough is fetched for now is a second; a reader would stand still so long, again and again."""
@@ -230,7 +230,10 @@ def _message_of(got: KafkaMessage, partition: int, offset: int) -> Message:
     dated = None if kind == TIMESTAMP_NOT_AVAILABLE or timestamp_ms < 0 else timestamp_ms
     try:
         headers = cast("Sequence[tuple[str, bytes | None]]", got.headers() or ())
-    except (UnicodeDecodeError, SystemError):  # Kafka's protocol says that names are UTF-8; no broker looks. The second is in C
+    except (
+        UnicodeDecodeError,
+        SystemError,
+    ):  # Kafka's protocol says that names are UTF-8; no broker looks. The second is in C
         headers = ((NOT_LEGIBLE, None),)
     return Message(partition, offset, dated, client.bytes_of(got.key()), client.bytes_of(got.value()), tuple(headers))
 

@@ -19,15 +19,15 @@ from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.groups import rounds
 from controlplane.kafka import backlog_door, client, group_door, groups, topics
-from quota.contracts.identity import credential
-from quota.contracts.zookeeper import Party
-from quota.contracts.zookeeper_login import access_by_secret
 from dataplane.protocol.messages.groups import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from quota.contracts.identity import credential
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import QUIET, admin, consumer, create_topic, produce, take
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
@@ -349,7 +349,10 @@ def join_as(wire, group, kind, assignment):
     joined = wire.call(JoinGroupRequest(group, 30_000, 30_000, "", None, kind, protocols, None), 2)
     assert joined.error_code == 0
     has = (SyncGroupRequestAssignment(joined.member_id, assignment),)
-    assert wire.call(SyncGroupRequest(group, joined.generation_id, joined.member_id, None, kind, None, has), 1).error_code == 0
+    assert (
+        wire.call(SyncGroupRequest(group, joined.generation_id, joined.member_id, None, kind, None, has), 1).error_code
+        == 0
+    )
     return joined.member_id
 
 

@@ -101,6 +101,15 @@ def test_a_rotation_says_until_when_two_are_good(at_alice, at, place, tree, inst
     assert "Two, until" not in text_of(at_alice.get(f"{at}/users"))
 
 
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "~ann"])
+def test_a_user_of_any_name_has_a_row_whose_links_lead_to_it(at_alice, at, place, name):
+    users.user_create(**place, name=name)
+    listed = at_alice.get(f"{at}/users").content.decode()
+    (way,) = re.findall(r'href="([^"]*/user-password/[^"]*)"', listed)
+    assert way.partition("/user-password/")[2].startswith("~")
+    assert at_alice.client.get(way).status_code == 200
+
+
 def test_a_user_is_deleted_from_its_row(at_alice, at, place):
     users.user_create(**place, name="ann")
     page = at_alice.post(f"{at}/user-deletion/ann", follow=True)

@@ -211,7 +211,7 @@ def test_a_viewer_sees_lag_and_no_button(at_viewer, at, billing):
     assert "You may look, but not change anything here." in text_of(at_viewer.get(f"{at}/group-offsets/billing"))
 
 
-@pytest.mark.parametrize("name", ["a/b", "<script>", "two\nlines", "ü"])
+@pytest.mark.parametrize("name", ["a/b", "<script>", "two\nlines", "ü", ".", "..", "a/../../b", "~x", "x/member/y"])
 def test_a_name_that_is_odd_is_shown_and_found(at_alice, at, hers, name):  # noqa: F811
     hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 101})
     listed = at_alice.get(f"{at}/groups").content.decode()
@@ -219,7 +219,13 @@ def test_a_name_that_is_odd_is_shown_and_found(at_alice, at, hers, name):  # noq
     address = next(
         part.split('"')[0] for part in listed.split('href="')[1:] if "/groups/" in part and "billing" not in part
     )
-    assert "3 records" in text_of(at_alice.client.get(address.replace("&amp;", "&")))
+    segment = address.partition("/groups/")[2]
+    assert "/" not in segment
+    assert segment not in (".", ".."), "browsers would look for what lies above"
+    page = at_alice.client.get(address.replace("&amp;", "&"))
+    assert "3 records" in text_of(page)
+    for way in re.findall(r'href="([^"]*/group-(?:offsets|deletion)/[^"]*)"', page.content.decode()):
+        assert at_alice.client.get(way).status_code == 200
 
 
 def test_a_cluster_that_is_away_is_said_calmly(at_alice, at, billing, admin):

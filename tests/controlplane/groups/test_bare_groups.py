@@ -80,7 +80,7 @@ def door(monkeypatch):
     def coordinators(address, _who, names, **_):
         if address[0] == "gone":
             raise ClusterUnavailable("it does not answer")
-        return {name: (0, COORDINATOR) for name in names}
+        return dict.fromkeys(names, (0, COORDINATOR))
 
     def fetch(address, _who, names, **_):
         assert address == COORDINATOR
@@ -91,7 +91,9 @@ def door(monkeypatch):
     monkeypatch.setattr(bare_groups, "fetch", fetch)
 
     def made(describe):
-        calls = SimpleNamespace(describe_consumer_groups=lambda names, **_: {n: told(describe(n, names)) for n in names})
+        calls = SimpleNamespace(
+            describe_consumer_groups=lambda names, **_: {n: told(describe(n, names)) for n in names}
+        )
         found = group_door.KafkaGroups(CLUSTER, SimpleNamespace(kafka=calls, who=Identification("s"), settings={}))
         found.given_up = given_up
         return found
@@ -110,11 +112,13 @@ def test_a_group_that_is_none_of_consumers_is_shown_and_hides_no_other(door, cod
     sink = found["k.sink"]
     assert (sink.state, sink.protocol, sink.coordinator) == ("Stable", "sessioned", COORDINATOR)
     assert sink.members == (group_door.Member("w-1-uuid", "w-1", "10.0.0.7", ()),)
-    assert not (sink.is_of_consumers or sink.is_offsets_alone)
+    assert (sink.is_of_consumers, sink.is_offsets_alone) == (False, False)
     assert asked.given_up == [], "the client is as good as before"
 
 
-@pytest.mark.parametrize("problem", [UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), SystemError("with an exception set")])
+@pytest.mark.parametrize(
+    "problem", [UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), SystemError("with an exception set")]
+)
 def test_a_name_that_is_not_utf_8_takes_no_answer_away_that_was_asked_for_with_it(door, problem):
     def describe(name, names):
         return problem if "k.odd" in names else legible(name)

@@ -11,7 +11,7 @@ from controlplane.core.errors import NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.groups import selectors
 from controlplane.groups.serializers import GroupSerializer
-from controlplane.kafka import client
+from controlplane.kafka import client, groups
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.history.test_lag_api import lag_of
 from tests.controlplane.test_instances_api import problem
@@ -484,7 +484,7 @@ def test_changes_are_in_the_audit_trail_with_their_actor(alice, bob, hers):
 
 
 def test_the_longest_name_fits_the_audit_trail(alice, hers):
-    name = "x" * 1000
+    name = "x" * groups.MOST_NAME
     hers.groups.found[f"{hers.key}.{name}"] = FakeGroup()
     assert alice.api.delete(f"{hers.url}/{name}").status_code == 204
     row = AuditEntry.objects.for_organisation(alice.organisation).get(action="group.delete")
