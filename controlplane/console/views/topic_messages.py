@@ -101,7 +101,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
     status = away.http_status if away else 422 if form.errors else 200
     answer = render(request, "console/topic_messages.html", context, status=status)
     if again_s is not None:
-        answer["Refresh"] = str(again_s)  # without JavaScript, too
+        answer["refresh"] = str(again_s)  # without JavaScript, too
     return answer
 
 
