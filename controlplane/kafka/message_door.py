@@ -40,6 +40,10 @@ POLL_S = 0.1
 FETCH_BYTES = (4 * 1024, 16 * 1024, 64 * 1024, 256 * 1024)
 """What a reader asks a broker for of one partition at a time. What comes beyond what is wanted has been charged, and is thrown
 away; so a reader asks for little until it knows how large messages are, and then for about as much as it is told to read."""
+FEW_PARTITIONS = 24
+LARGER_AFTER_S = 0.5
+"""A batch that is larger than a fetch comes for one partition of each answer alone. Of many partitions that is slow: what has not
+come in this time is asked for in larger pieces."""
 AGAIN_MS = 20
 """librdkafka's own pause where enough is fetched for now is a second; a reader would stand still so long, again and again."""
 LARGEST_BYTES = 16 * 2**20
@@ -160,11 +164,19 @@ class KafkaReader:
 
     def _fetch_bytes(self, wanted: Mapping[int, Stretch], left: Mapping[int, int], room: Room) -> int:
         """Which of FETCH_BYTES is near what is asked for of a partition, if messages are as large as those before."""
+        least = FETCH_BYTES[0 if len(left) <= 1 else 1 if len(left) <= FEW_PARTITIONS else 2]
         if not left or not self._messages:
-            return FETCH_BYTES[0]
+            return least
         longest = min(room.messages, max(end - wanted[partition][0] for partition, end in left.items()))
         expected = min(longest * self._bytes // self._messages, room.bytes // len(left))
-        return max((size for size in FETCH_BYTES if size <= expected), default=FETCH_BYTES[0])
+        return max([least, *(size for size in FETCH_BYTES if size <= expected)])
+
+    def _begun(self, fetch_bytes: int, left: Mapping[int, int], found: Mapping[int, Taken]) -> Consumer:
+        consumer = self._consumer(fetch_bytes)
+        places = [TopicPartition(self._topic, partition, found[partition].upto) for partition in left]
+        consumer.assign(places)
+        consumer.resume(places)  # a partition that an earlier stretch has paused would stay so
+        return consumer
 
     def partitions(self) -> int:
         """See Reader."""
@@ -180,11 +192,13 @@ class KafkaReader:
         """See Reader."""
         found = {partition: Taken(first) for partition, (first, _) in wanted.items()}
         left = {partition: end for partition, (first, end) in wanted.items() if first < end}
-        places = [TopicPartition(self._topic, partition, wanted[partition][0]) for partition in left]
-        consumer = self._consumer(self._fetch_bytes(wanted, left, room))
-        consumer.assign(places)
-        consumer.resume(places)  # a partition that an earlier stretch has paused would stay so
+        fetch_bytes, larger_at = self._fetch_bytes(wanted, left, room), time.monotonic() + LARGER_AFTER_S
+        consumer = self._begun(fetch_bytes, left, found)
         while left and not room.is_used_up:
+            if time.monotonic() >= larger_at and fetch_bytes < FETCH_BYTES[-1]:
+                consumer.unassign()
+                fetch_bytes = FETCH_BYTES[FETCH_BYTES.index(fetch_bytes) + 1]
+                consumer, larger_at = self._begun(fetch_bytes, left, found), time.monotonic() + LARGER_AFTER_S
             missing = sum(end - found[partition].upto for partition, end in left.items())
             for got in consumer.consume(max(1, min(AT_ONCE, missing, room.messages)), POLL_S):
                 partition, error = got.partition(), got.error()

@@ -310,6 +310,14 @@ def test_a_search_does_not_stand_still_between_two_fetches(tenant, at):
     assert time.monotonic() - began < 4.0
 
 
+def test_batches_larger_than_a_fetch_come_from_every_partition(tenant, at):
+    create_topic(tenant, TOPIC, partitions=30)
+    produce(tenant, TOPIC, [os.urandom(1000) for _ in range(3_000)], linger_ms=500, batch_size=90_000)
+    began, page = time.monotonic(), at(tenant).page(start=Start.OLDEST, filter=Filter(text=b"nothing of the kind"))
+    assert page.records == 3_000
+    assert time.monotonic() - began < 5.0
+
+
 @pytest.mark.parametrize("start", [Start.OLDEST, Start.NEWEST])
 def test_a_small_page_is_not_charged_for_what_lies_beyond_it(new_tenant, at, start):
     """A megabyte that is fetched ahead would be seconds of this bandwidth."""
