@@ -12,7 +12,6 @@ import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -229,32 +228,44 @@ class KafkaGroups:
         return Listing(found, tuple(sorted(missing)))
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
-        """See GroupDoor. A group whose assignments cannot be read hides no other: its members are shown without."""
+        """See GroupDoor."""
+        found = {}
+        for name, outcome in self._outcomes(names).items():
+            if isinstance(outcome, SluiceError):
+                raise outcome
+            found[name] = outcome
+        return found
+
+    def _outcomes(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
+        """By name the group, or why it is not known. One whose assignments cannot be read is described without them."""
         found = self._described(names)
-        unread = [name for name in names if name not in found]
         if (
             len(names) > 1
-        ):  # a topic's name that is not UTF-8 takes the answers about all groups away that were asked for at once
-            for name in unread:
+        ):  # a topic's name that is not UTF-8 takes the answers away that were asked for together with it
+            for name in [name for name in names if name not in found]:
                 found |= self._described([name])
-        unread = [name for name in unread if name not in found]
-        return found | (self._bare(unread) if unread else {})
+        unread = [name for name in names if name not in found]
+        try:
+            found.update(self._bare(unread) if unread else {})
+        except SluiceError as error:
+            found.update(dict.fromkeys(unread, error))
+        return found
 
-    def _described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+    def _described(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
         """Without those whose assignments librdkafka cannot read."""
-        found = {}
+        found: dict[str, DescribedGroup | SluiceError] = {}
+        until_s = time.monotonic() + ROUND_S + 1
         for name, future in self._describe(names).items():
             try:
-                found[name] = _described(
-                    name, future.result(timeout=ROUND_S + 1)
-                )  # texts are decoded when they are asked for
+                answer = future.result(timeout=max(0.0, until_s - time.monotonic()))
+                found[name] = _described(name, answer)  # texts are decoded when they are asked for
             except (UnicodeDecodeError, SystemError):  # the second is what is left of the first in C
                 continue
-            except FutureTimeoutError as error:
-                raise self._silent() from error
+            except FutureTimeoutError:
+                found[name] = self._silent()
             except KafkaException as error:
                 if error.args[0].code() not in ILLEGIBLE:
-                    raise self._problem(error) from error
+                    found[name] = self._problem(error)
         return found
 
     def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
@@ -293,9 +304,11 @@ class KafkaGroups:
     def known(self, names: Sequence[str]) -> Known:
         """See GroupDoor."""
         described = {}
-        for name, future in self._describe(names).items():
-            with suppress(ClusterUnavailable):
-                described[name] = _described(name, self._result(future))
+        for name, outcome in self._outcomes(names).items():
+            if isinstance(outcome, DescribedGroup):
+                described[name] = outcome
+            elif not isinstance(outcome, ClusterUnavailable):
+                raise outcome
         by_coordinator: dict[Address, list[str]] = {}
         for name, group in described.items():
             if group.coordinator is not None:
