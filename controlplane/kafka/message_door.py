@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from confluent_kafka import (
@@ -239,15 +240,17 @@ def fetching(fetch_bytes: int) -> dict[str, Any]:
     }
 
 
+_HEADERS = methodcaller("headers")
+"""confluent_kafka leaves the exception for a name that is not UTF-8 behind, and answers all the same. Called so, Python looks
+at once whether there is one (SystemError); else it comes up wherever the next call into C is."""
+
+
 def _message_of(got: KafkaMessage, partition: int, offset: int) -> Message:
     kind, timestamp_ms = got.timestamp()
     dated = None if kind == TIMESTAMP_NOT_AVAILABLE or timestamp_ms < 0 else timestamp_ms
     try:
-        headers = cast("Sequence[tuple[str, bytes | None]]", got.headers() or ())
-    except (
-        UnicodeDecodeError,
-        SystemError,
-    ):  # Kafka's protocol says that names are UTF-8; no broker looks. The second is in C
+        headers = cast("Sequence[tuple[str, bytes | None]]", _HEADERS(got) or ())
+    except (UnicodeDecodeError, SystemError):  # Kafka's protocol says that names are UTF-8; no broker looks
         headers = ((NOT_LEGIBLE, None),)
     return Message(partition, offset, dated, client.bytes_of(got.key()), client.bytes_of(got.value()), tuple(headers))
 
