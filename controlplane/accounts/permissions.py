@@ -57,10 +57,11 @@ def organisation_asked(request: Request, organisation_id: str, refusal: str) -> 
 def staff_note(request: Request, organisation: Tenant, *, looked_at: str) -> None:
     """An operator is shown something of an organisation that they do not ask for as its member: it is told so.
 
-    What an operator changes has entries of its own.
+    What an operator changes has entries of its own; a dry run tells how things are, and changes nothing.
     """
     caller = caller_of(request)
-    if request.method in SAFE_METHODS and organisation.pk != caller.organisation.pk:
+    looks = request.method in SAFE_METHODS or dry_runs.is_dry_run(request)
+    if looks and organisation.pk != caller.organisation.pk:
         place = f"{request.method} {request.path}"
         view_note(organisation=organisation, by=caller.actor, looked_at=looked_at, place=place)
 

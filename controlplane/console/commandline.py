@@ -150,8 +150,8 @@ CHANGING = frozenset(
         "instance_new", "throttle_rule_new", "alarm_new", "instance_settings", "instance_config", "instance_delete",
         "user_password", "acl_rules", "acl_new", "acl_preset", "route_new", "route_removal", "topic_new", "topic_note",
         "topics_configure", "topic_settings", "topic_delete", "topic_message_new", "topic_schema", "topic_records_delete",
-        "group_reset", "group_delete", "group_removal", "instance_load_new", "transaction_end", "hanging_transaction_end",
-        "budget_new",
+        "group_new", "group_topic_delete", "group_reset", "group_delete", "group_removal", "instance_load_new",
+        "transaction_end", "hanging_transaction_end", "budget_new", "leaders_spread",
     }
 )  # fmt: skip
 """Pages whose command changes something: nothing for those who may only look."""

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from controlplane.core.scope import Tenant
 
 TOGETHER = timedelta(hours=1)
-_HEAD = "head"
-"""The row of an organisation that is locked by whoever writes: what is counted is counted by one at a time."""
+_HEAD = "head "
+"""Of each family a row of an organisation that is locked by whoever writes: what is counted is counted by one at a time. Of each,
+since what Kafka clients change is written in large portions, which nobody in front of a page is to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def record_once(
     if fresh.filter(digest__in=(digest, *full)).exists():
         return None
     with transaction.atomic():
-        _locked(organisation, now)
+        _locked(organisation, family, now)
         if fresh.filter(digest__in=(digest, *full)).exists():  # by somebody who was faster
             return None
         _forget(organisation, now)
@@ -104,19 +105,17 @@ def _exceeded(written: QuerySet[AuditFold], whose: str, most: Most | None) -> tu
     return None
 
 
-def _locked(organisation: Tenant, now: datetime) -> None:
-    """Until this transaction ends nobody else writes a fold of the organisation."""
-    rows = AuditFold.objects.for_organisation(organisation)
-    rows.get_or_create(
-        digest=_HEAD, defaults={"organisation_id": organisation.pk, "action": "", "whose": "", "at": now}
-    )
-    rows.select_for_update().get(digest=_HEAD)
+def _locked(organisation: Tenant, family: str, now: datetime) -> None:
+    """Until this transaction ends nobody else writes a fold of the organisation and the family."""
+    rows, head = AuditFold.objects.for_organisation(organisation), f"{_HEAD}{family}"
+    rows.get_or_create(digest=head, defaults={"organisation_id": organisation.pk, "action": "", "whose": "", "at": now})
+    rows.select_for_update().get(digest=head)
 
 
 def _forget(organisation: Tenant, now: datetime) -> None:
     """What is older than the hour, so that there are never more rows than entries within it."""
     rows = AuditFold.objects.for_organisation(organisation).filter(at__lte=now - TOGETHER)
-    rows.exclude(digest=_HEAD).delete()
+    rows.exclude(digest__startswith=_HEAD).delete()
 
 
 def _digest(*parts: str) -> str:

@@ -72,7 +72,10 @@ def _kept(value: Any) -> Any:
 
 
 def _is_change(value: Any) -> bool:
-    return isinstance(value, dict) and FROM in value and TO in value
+    """Of topics, users and the like one may be called `from` and another `to`: what is below them are changes, and no values."""
+    if not isinstance(value, dict) or FROM not in value or TO not in value:
+        return False
+    return not any(isinstance(side, dict) and _changes(side) for side in (value[FROM], value[TO]))
 
 
 def _side(value: Any, side: str) -> Any:

@@ -139,8 +139,13 @@ def start(
     return operation
 
 
+def kinds_beside() -> list[str]:
+    """Of operations that only watch what is done elsewhere: they say nothing of how their target is."""
+    return [kind.kind for kind in _KINDS.values() if kind.beside]
+
+
 def _check_running(organisation: Tenant, target: str) -> None:
-    beside = [kind.kind for kind in _KINDS.values() if kind.beside]
+    beside = kinds_beside()
     rows = Operation.objects.for_organisation(organisation).filter(target=target, state=OperationState.RUNNING)
     if rows.exclude(kind__in=beside).count() >= MOST_RUNNING:
         raise LimitReached(

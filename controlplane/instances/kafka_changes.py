@@ -16,7 +16,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, transaction
+from django.db import DataError, transaction
 
 from controlplane.clusters.models import ChangesRead, PhysicalCluster
 from controlplane.clusters.services import cluster_list
@@ -123,5 +123,7 @@ def _told(instance: Instance, record: AuditRecord, clock: Clock) -> None:
             at=datetime.fromtimestamp(record.time_ms / 1000, UTC),
             clock=clock,
         )
-    except DatabaseError:  # one that the database does not take must not stop all behind it
+    except (
+        DataError
+    ):  # one that the database does not take must not stop all behind it; whatever else goes wrong is tried again
         LOG.exception("a change by a Kafka client is not in the audit trail of %s", instance.organisation_id)

@@ -63,6 +63,8 @@ STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
 }
 """Kafka's own words."""
+OF_CONSUMER_PROTOCOL = {"Assigning": "PreparingRebalance", "Reconciling": "CompletingRebalance"}
+"""Words for a group of the consumer protocol (KIP-848) that comes to rest, in those of the classic one."""
 UNKNOWN = "Unknown"
 ILLEGIBLE = (
     KafkaError._INVALID_ARG,  # noqa: SLF001  # the group is not of consumers
@@ -216,11 +218,7 @@ class KafkaGroups:
             error, states = (-1, {}) if isinstance(answer, ClusterUnavailable) else answer
             if error:  # it does not answer, or has not loaded all of its groups yet
                 missing.append(brokers[address])
-            found += [
-                ListedGroup(name, state if state in STATES.values() else UNKNOWN, address)
-                for name, state in states.items()
-                if owned(name)
-            ]
+            found += [ListedGroup(name, _state(state), address) for name, state in states.items() if owned(name)]
         if len(missing) == len(brokers):
             raise ClusterUnavailable("no broker names its groups")
         if missing:  # who asks on begins with a client that has never had such a broker: an old one may go on asking it
@@ -238,22 +236,20 @@ class KafkaGroups:
 
     def _outcomes(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
         """By name the group, or why it is not known. One whose assignments cannot be read is described without them."""
-        found = self._described(names)
-        if (
-            len(names) > 1
-        ):  # a topic's name that is not UTF-8 takes the answers away that were asked for together with it
-            for name in [name for name in names if name not in found]:
-                found |= self._described([name])
+        until_s = time.monotonic() + ROUND_S
+        found, illegible = self._described(names)
+        # A topic's name that is not UTF-8 takes the answers away that were asked for together with it.
+        spoilt = [name for name in names if name not in found and name not in illegible]
+        while len(names) > 1 and spoilt and time.monotonic() < until_s:
+            alone, _ = self._described([spoilt.pop()])
+            found |= alone
         unread = [name for name in names if name not in found]
-        try:
-            found.update(self._bare(unread) if unread else {})
-        except SluiceError as error:
-            found.update(dict.fromkeys(unread, error))
-        return found
+        return found | self._bare(unread) if unread else found
 
-    def _described(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
-        """Without those whose assignments librdkafka cannot read."""
+    def _described(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup | SluiceError], set[str]]:
+        """Without those whose answer came to nothing; and the names of which librdkafka says that it cannot read them."""
         found: dict[str, DescribedGroup | SluiceError] = {}
+        illegible = set()
         until_s = time.monotonic() + ROUND_S + 1
         for name, future in self._describe(names).items():
             try:
@@ -264,27 +260,39 @@ class KafkaGroups:
             except FutureTimeoutError:
                 found[name] = self._silent()
             except KafkaException as error:
-                if error.args[0].code() not in ILLEGIBLE:
+                if error.args[0].code() in ILLEGIBLE:
+                    illegible.add(name)
+                else:
                     found[name] = self._problem(error)
-        return found
+        return found, illegible
 
-    def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
-        """Without assignments. Raises ClusterUnavailable."""
+    def _bare(self, names: Sequence[str]) -> dict[str, DescribedGroup | SluiceError]:
+        """Without assignments. A coordinator that does not answer costs its own groups and no others."""
+        found: dict[str, DescribedGroup | SluiceError] = {}
         by_address: dict[Address, list[str]] = {}
-        for name, (code, address) in self._coordinators(names).items():
+        try:
+            coordinators = self._coordinators(names)
+        except ClusterUnavailable as error:
+            return dict.fromkeys(names, error)
+        for name, (code, address) in coordinators.items():
             if code:
-                raise self._problem(KafkaError(code))
-            by_address.setdefault(address, []).append(name)
-        found = {}
-        for address, asked in by_address.items():
-            for name, (code, group) in bare_groups.fetch(address, self._admin.who, asked, timeout_s=ROUND_S).items():
-                if code:
-                    raise self._problem(KafkaError(code))
-                found[name] = _described_barely(name, group, address)
+                found[name] = self._problem(KafkaError(code))
+            else:
+                by_address.setdefault(address, []).append(name)
+        answers = at_once.each(
+            lambda address: bare_groups.fetch(address, self._admin.who, by_address[address], timeout_s=ROUND_S),
+            sorted(by_address),
+        )
+        for address, answer in answers.items():
+            if isinstance(answer, ClusterUnavailable):
+                found |= dict.fromkeys(by_address[address], answer)
+                continue
+            for name, (code, group) in answer.items():
+                found[name] = self._problem(KafkaError(code)) if code else _described_barely(name, group, address)
         return found
 
     def _coordinators(self, names: Sequence[str]) -> dict[str, tuple[int, Address]]:
-        """Of the first broker that answers."""
+        """Of the first broker that answers. Raises ClusterUnavailable."""
         for broker in coordination.live_brokers(zookeeper.tree(self._cluster)):
             try:
                 return bare_groups.coordinators((broker.host, broker.port), self._admin.who, names, timeout_s=ROUND_S)
@@ -541,11 +549,16 @@ def _described(name: str, found: Any) -> DescribedGroup:
     )
 
 
+def _state(word: str) -> str:
+    known = OF_CONSUMER_PROTOCOL.get(word, word)
+    return known if known in STATES.values() else UNKNOWN
+
+
 def _described_barely(name: str, found: BareGroup, address: Address) -> DescribedGroup:
     members = [Member(each.id, each.client_id, each.host.removeprefix("/"), ()) for each in found.members]
     return DescribedGroup(
         name,
-        found.state if found.state in STATES.values() else UNKNOWN,
+        _state(found.state),
         found.protocol,
         tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
         address,

@@ -82,7 +82,7 @@ def leaders_spread_check(*, organisation: Organisation, instance_id: str, clock:
         ):
             if before[name] != after[name]:
                 changes[f"brokers.{broker}.{told}"] = before[name], after[name]
-    return Outlook(changes)
+    return Outlook(changes, begun=(operations.planned(KIND),))
 
 
 def leaders_spread(

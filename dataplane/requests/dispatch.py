@@ -542,10 +542,11 @@ class ClientConnection:
 
     def _tell_of(self, ctx: RequestContext, answer: Now) -> None:
         """What has changed something is told to the audit of an instance that has one, and of all where the broker is to."""
-        instance, auditing = ctx.session.instance, self.broker.auditing
-        if instance is None or ctx.changes_nothing or not (instance.spec.audit or auditing.tells_changes):
+        instance = ctx.session.instance
+        if instance is None or ctx.api_key not in AUDITED or ctx.changes_nothing:
             return
-        if ctx.api_key in AUDITED:
+        auditing = self.broker.auditing
+        if instance.spec.audit or auditing.tells_changes:
             auditing.answered(ctx.session, ctx.api_key, ctx.client_id, answer)
 
     # --- answers ------------------------------------------------------------------------------------------------------

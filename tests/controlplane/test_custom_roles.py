@@ -148,6 +148,7 @@ PAIRS = (
     ("instances/{i}/history", False, "get", "instances/{i}/history"),
     ("instances/{i}/topics", False, "get", "instances/{i}/topics"),
     ("instances/{i}/new-topic", True, "post", "instances/{i}/topics"),
+    ("instances/{i}/group-new", True, "post", "instances/{i}/groups"),
     ("instances/{i}/topics/orders/messages", False, "get", "instances/{i}/topics/orders/messages"),
     ("instances/{i}/topics/orders/messages/new", True, "post", "instances/{i}/topics/orders/messages"),
     ("instances/{i}/topics/orders/access", True, "put", "instances/{i}/topics/orders/whitelist"),

@@ -467,6 +467,7 @@ OPERATIONS = {
     "route.delete": "Remove a route",
     "topics.configure": "Change several topics",
     "leaders.spread": "Spread leaders",
+    "load.run": "Load into the lake",
 }
 
 

@@ -35,7 +35,7 @@ from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
-from controlplane.core import origin
+from controlplane.core import operations, origin
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.core.models import OperationState
@@ -273,7 +273,7 @@ def _shown(request: HttpRequest, now: Mapping[str, Any]) -> dict[str, str]:
     texts = {name: _text(value) for name, value in now.items()}
     try:
         told = json.loads(request.POST.get("shown", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return texts
     return texts | {name: told[name] for name in texts if isinstance(told, dict) and isinstance(told.get(name), str)}
 
@@ -412,7 +412,7 @@ def _last(caller: Caller, instance: Instance) -> Operation | None:
     Of what a policy did or could not do, only what is under way: no person has asked for it.
     """
     rows = operation_list(organisation=caller.organisation).filter(target=instance.id)
-    rows = rows.exclude(~Q(state=OperationState.RUNNING), kind__in=KINDS)
+    rows = rows.exclude(~Q(state=OperationState.RUNNING), kind__in=KINDS).exclude(kind__in=operations.kinds_beside())
     running = Case(When(state=OperationState.RUNNING, then=0), default=1)
     return rows.order_by(running, "-created_at").first()
 

@@ -111,7 +111,8 @@ def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
     """What has come since, for the top of the list; 204: nothing. What cannot be read now is said there."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     selectors.check_topic(instance, topic)
-    form = MessagesForm({name: request.GET[name] for name in ("partition", "key", "text") if name in request.GET})
+    filters = ("partition", "key", "key_as", "text", "header")
+    form = MessagesForm({name: request.GET[name] for name in filters if name in request.GET})
     position = _position(request)
     context: dict[str, Any] = {**_frame(instance, topic), "shown": _number(request.GET.get("shown", ""))}
     asked = {"organisation": caller.organisation, "instance_id": instance.id, "topic": topic}

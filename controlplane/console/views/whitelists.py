@@ -10,7 +10,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.scopes import TOPICS
-from controlplane.console.advice import said
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
@@ -49,8 +48,11 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     adds = ADD in request.POST
     form = WhitelistForm(None if adds else request.POST or None, initial={"cidrs": instance.whitelist})
     if adds:
-        _add(request, caller, instance, address)
-        return redirect("console:instance_access", caller.organisation.id, instance.id)
+        refused = _add(request, caller, instance, address)
+        if refused is None:
+            return redirect("console:instance_access", caller.organisation.id, instance.id)
+        form = WhitelistForm({"cidrs": "\n".join(instance.whitelist)}, initial={"cidrs": instance.whitelist})
+        form.refuse(refused)
     if request.method == "POST" and form.is_valid():
         try:
             if TRY in request.POST:
@@ -104,19 +106,18 @@ def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
     return render(request, "console/topic_access.html", context, status=422 if form.errors else 200)
 
 
-def _add(request: HttpRequest, caller: Caller, instance: Instance, own: str) -> None:
-    """Beside what stands there now, and not what was read before: somebody else may add one meanwhile."""
+def _add(request: HttpRequest, caller: Caller, instance: Instance, own: str) -> SluiceError | None:
+    """Beside what stands there now, and not what was read before: somebody else may add one meanwhile. Says what refused it."""
     wanted, why = _wanted(request, instance.whitelist, own)
     if why is not None:
         messages.info(request, f"Nothing was changed: {why}.")
-        return
+        return None
     try:
         instances.instance_whitelist_change(**caller.place(instance.id), add=[wanted])
     except SluiceError as error:
-        origin.was_refused(error)
-        messages.error(request, said(error))
-    else:
-        messages.success(request, f"The whitelist was changed. {IN_FORCE}")
+        return error
+    messages.success(request, f"The whitelist was changed. {IN_FORCE}")
+    return None
 
 
 def _seen_at(request: HttpRequest) -> str:

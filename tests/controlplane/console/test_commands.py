@@ -151,8 +151,8 @@ def test_who_may_only_look_is_shown_no_command_that_changes(at_alice, at_viewer,
 
 def test_commands_that_change_are_known_by_their_verb():
     verbs = (
-        "create delete resize config password add preset note configure alter produce set reset-offsets remove-member end "
-        "end-hanging"
+        "create delete resize config password add preset note configure alter produce set reset-offsets remove-member end spread "
+        "end-hanging delete-offsets"
     )
     found = {
         page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from controlplane.access import acls, cut_off, selectors
@@ -109,7 +111,10 @@ def test_the_console_lists_them_and_makes_nothing_until_that_is_confirmed(
     assert "shop-1" not in text_of(page)
     assert 'name="accept_cut_off"' in page.content.decode()
     assert selectors.acl_list(**place) == []
-    assert at_alice.post(at, {**form, "accept_cut_off": "on"}).status_code == 302
+    assert at_alice.post(at, {**form, "accept_cut_off": "on", "cut_off_shown": "of another list"}).status_code == 422
+    assert selectors.acl_list(**place) == []
+    shown = re.search(r'name="cut_off_shown" value="([0-9a-f]{64})"', page.content.decode())[1]
+    assert at_alice.post(at, {**form, "accept_cut_off": "on", "cut_off_shown": shown}).status_code == 302
     assert len(selectors.acl_list(**place)) == made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -21,7 +23,7 @@ from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django.http import HttpRequest, HttpResponse
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from quota.contracts.acls import Acl
 
+SHOWN = "cut_off_shown"
 IN_FORCE = "in force within 2 seconds, on open connections too."
 
 
@@ -107,8 +110,9 @@ def _made(
         try:
             if TRY in request.POST:
                 return tried(request, caller, instance, acls_added=wanted())
-            if not form.cleaned_data["accept_cut_off"]:
-                cut = acls_cut_off(organisation=caller.organisation, instance_id=instance.id, added=wanted())
+            cut = acls_cut_off(organisation=caller.organisation, instance_id=instance.id, added=wanted())
+            if form.cleaned_data["accept_cut_off"] and request.POST.get(SHOWN) == _digest(cut):
+                cut = []
             found = [] if cut else make(caller.place(instance.id))
         except SluiceError as error:
             form.refuse(error)
@@ -121,11 +125,23 @@ def _made(
     return _shown(request, instance, form, template, cut)
 
 
+def _digest(cut: Sequence[ClientsCutOff]) -> str:
+    """What was confirmed is the list that was shown, and no other that has come about since."""
+    return hashlib.sha256(repr([tuple(map(str, astuple(each))) for each in cut]).encode()).hexdigest()
+
+
 def _shown(
     request: HttpRequest, instance: Instance, form: AclForm | PresetForm, template: str, cut: list[ClientsCutOff]
 ) -> HttpResponse:
     """The form, with the clients that it would cut off: then they are confirmed first."""
-    context = {"instance": instance, "tab": "access", "part": "acls", "form": form, "cut": cut}
+    context = {
+        "instance": instance,
+        "tab": "access",
+        "part": "acls",
+        "form": form,
+        "cut": cut,
+        "cut_digest": _digest(cut),
+    }
     return render(request, f"console/{template}.html", context, status=422 if form.errors or cut else 200)
 
 
