@@ -225,20 +225,20 @@ def rehearsed(
                     answered = handler(self, request, **ids)
                     is_new = makes if isinstance(makes, bool) else makes(request)
                     after = answered.data if is_new else _seen(look, self, request, ids)
-            if is_new:
-                before = {}
-            elif before is None:
-                before = _seen(look, self, request, ids)
-            changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-            is_felt = bool(changed) or is_new or touches_unseen
-            return compared(
-                before,
-                after,
-                affected=touches(request, ids, changed) if touches and is_felt else (),
-                begun=rehearsal.begun,
-                moving=moves(request, ids) if moves else NOTHING_MOVES,
-                otherwise=_in_its_words(handler) if request.method == "POST" or touches_unseen else (),
-            )
+                if is_new:
+                    before = {}
+                elif before is None:
+                    before = _seen(look, self, request, ids)
+                changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+                is_felt = bool(changed) or is_new or touches_unseen
+                return compared(
+                    before,
+                    after,
+                    affected=touches(request, ids, changed) if touches and is_felt else (),
+                    begun=rehearsal.begun,
+                    moving=moves(request, ids) if moves else NOTHING_MOVES,
+                    otherwise=_in_its_words(handler) if request.method == "POST" or touches_unseen else (),
+                )
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]
         return handle

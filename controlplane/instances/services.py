@@ -231,7 +231,7 @@ def instance_whitelist_change(
     ClusterUnavailable.
     """
     if not add and not remove:
-        raise Invalid("nothing to change: give add, remove or both")
+        raise Invalid.field("add", "nothing to change: give add, remove or both")
     more, fewer = whitelist_parse(add, field="add"), whitelist_parse(remove, field="remove")
 
     def decide(before: Sequence[str]) -> list[str]:

@@ -79,6 +79,10 @@ AUDITED: dict[int, Audited] = {
     ApiKey.ALTER_CLIENT_QUOTAS: Audited("entries", _unnamed),
 }
 """By API key; anything else that a tenant may send changes nothing, or is data."""
+VALIDATED = frozenset(
+    {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS}
+)
+"""Of these a client can ask what would become of them (`validate_only`)."""
 
 
 def outcomes_of(api_key: int, answer: Any, most: int) -> tuple[list[Outcome], int]:

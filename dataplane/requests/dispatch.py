@@ -23,7 +23,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, NoReturn
 
-from dataplane.auditing.outcomes import AUDITED
+from dataplane.auditing.outcomes import AUDITED, VALIDATED
 from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
@@ -345,7 +345,7 @@ class ClientConnection:
             raise CloseConnectionError(MUST_CLOSE)
         if session.is_internal and session.authenticated and not may_claim(session.identity, request):
             self._refused(f"{row.api.key.name} in the name of broker {claimed(request)}")
-        if row.api.key in AUDITED and getattr(request, "validate_only", False):
+        if row.api.key in VALIDATED and request.validate_only:
             ctx.only_asks()
         return row.handle(ctx, request)
 

@@ -87,6 +87,8 @@ class View:
 class Request:
     """Of a dry run."""
 
+    method = "PUT"
+
     def __init__(self):
         self.query_params = self
 

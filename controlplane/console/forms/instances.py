@@ -284,6 +284,8 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
 class WhitelistForm(ConsoleForm):
     """Addresses that may connect, one CIDR block a line."""
 
+    refusals: ClassVar = {"add": "cidrs"}
+
     cidrs = CidrsField(
         label="Addresses and blocks",
         help_text="One a line, such as 10.1.0.0/16. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",

@@ -373,5 +373,6 @@ def test_members_do_not_decide_it(at_bob):
 
 def test_what_was_demanded_stands_in_the_audit_log(demanding, at_alice):
     at_alice.post("members/second-factor", {"demanded": "0"})
-    for action in ("organisation.second_factor_demanded", "organisation.second_factor_left"):
-        assert audited(action) == [("alice@example.com", demanding.id, {})]
+    for action, before in (("organisation.second_factor_demanded", False), ("organisation.second_factor_left", True)):
+        changed = {"demanded": {"from": before, "to": not before}}
+        assert audited(action) == [("alice@example.com", demanding.id, changed)]
