@@ -39,6 +39,7 @@ REASONS = {
 }  # fmt: skip
 """What the program's exit status means (`controlplane.lake.errors`), as a stable code; any other is `failed`."""
 IDLE = "idle"
+STATES = [IDLE, *RunState.values]
 SCHEDULE = f"minutes between two runs, {LEAST_MINUTES} to {MOST_MINUTES}; null: only when asked for"
 SKIPS = "go on behind records that expired before they were loaded, and note the gap; else such a run fails"
 
@@ -374,7 +375,7 @@ class LoadSerializer(serializers.Serializer[Any]):
         found: LoadRun | None = self.context["latest"].get(load.pk)
         return found
 
-    @extend_schema_field(serializers.ChoiceField(choices=[IDLE, *RunState.values]))
+    @extend_schema_field(serializers.ChoiceField(choices=STATES))
     def get_state(self, load: Load) -> str:
         run = self._last(load)
         return IDLE if run is None else run.state
