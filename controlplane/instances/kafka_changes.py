@@ -23,6 +23,7 @@ from controlplane.clusters.services import cluster_list
 from controlplane.core.audit_folds import Most, record_once
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.core.kept import keep, kept
 from controlplane.core.origin import Origin
 from controlplane.instances.models import Instance
 from controlplane.kafka import changes
@@ -38,6 +39,8 @@ MOST = Most(of_actor=300, of_all=1_000)
 PORTIONS = 10
 """Of one cluster in a round: the next one goes on."""
 ONCE_AN_HOUR = frozenset({"DELETE_RECORDS"})
+AWAY_S = 60
+"""A cluster that did not answer is not asked again for so long: a worker waits for it up to ten seconds each time."""
 DONE = "NONE"
 LONGEST_ACTOR, LONGEST_TARGET = 254, 320
 
@@ -46,6 +49,9 @@ def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Of every cluster; how many records were taken. One that is away keeps no other waiting."""
     total = 0
     for cluster in cluster_list():
+        key = f"kafka-changes-away:{cluster.pk}"
+        if kept(key, LOG, "which clusters are away is not known"):
+            continue
         try:
             for _ in range(PORTIONS):
                 taken = changes_read(cluster, clock=clock)
@@ -54,6 +60,7 @@ def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
                     break
         except Unavailable as error:
             LOG.warning("what clients change in cluster %s is not read: %s", cluster, error)
+            keep(key, True, AWAY_S, LOG, "that a cluster is away is not remembered")
         except Exception:  # whatever is the matter with one must not keep the others from being read
             LOG.exception("what clients change in cluster %s", cluster)
     return total
@@ -62,7 +69,7 @@ def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
 def changes_read(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> int:
     """A portion of one cluster's; how many records that were. Raises ClusterUnavailable."""
     row, _ = ChangesRead.objects.get_or_create(cluster=cluster, defaults={"offset": 0})
-    found = changes.portion(cluster.address, row.offset, clock=clock)
+    found = changes.portion(cluster.address, row.offset)
     if found.next == row.offset and not found.values:
         return 0
     with transaction.atomic():

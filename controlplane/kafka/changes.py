@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.kafka import group_door, record_door
-from controlplane.kafka.patience import patiently
+from controlplane.kafka import client, group_door, record_door
 from quota.contracts.audit import CHANGES_TOPIC
 
 if TYPE_CHECKING:
@@ -25,12 +23,13 @@ class Portion:
     next: int
 
 
-def portion(cluster: ClusterAddress, offset: int, *, clock: Clock = SYSTEM_CLOCK) -> Portion:
+def portion(cluster: ClusterAddress, offset: int) -> Portion:
     """What is there from this offset on, at most AT_ONCE. Where the topic does not have it (any more), from its beginning.
 
-    No broker has written any yet: nothing, and the same offset. Raises ClusterUnavailable.
+    No broker has written any yet: nothing, and the same offset. Asked once and without patience: whoever asks will do so again.
+    Raises ClusterUnavailable.
     """
-    if patiently(cluster, lambda admin, _again: admin.layout(CHANGES_TOPIC), clock) is None:
+    if client.admin(cluster).layout(CHANGES_TOPIC) is None:
         return Portion([], offset)
     span = group_door.door(cluster).spans([PLACE]).get(PLACE)
     if span is None:  # it has no leader now

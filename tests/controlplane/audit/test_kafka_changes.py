@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.core.cache import cache
 
 from controlplane.clusters.models import ChangesRead
 from controlplane.core.audit_folds import Most
@@ -213,7 +214,7 @@ def test_a_topic_that_is_not_there_or_was_made_anew_is_no_trouble(alice, admin, 
     assert read() == 0
 
 
-def test_a_cluster_that_is_away_is_read_later(alice, topic, monkeypatch, caplog):
+def test_a_cluster_that_is_away_is_read_later(alice, topic, instance, monkeypatch, caplog):
     topic.write()
 
     def away(*_args, **_options):
@@ -223,5 +224,7 @@ def test_a_cluster_that_is_away_is_read_later(alice, topic, monkeypatch, caplog)
         patch.setattr(changes, "portion", away)
         assert read() == 0
     assert "is not read" in caplog.text
+    assert read() == 0, "nobody waits for it again at once"
+    cache.delete(f"kafka-changes-away:{instance.cluster_id}")
     assert read() == 1
     assert Instance.objects.unscoped("a test").count() == 1

@@ -93,6 +93,7 @@ BY_TEXT = {
     "metering.FoldedHour", "metering.FoldedInstanceHour", "metering.FoldedTopicDay", "metering.FoldedUserDay",
     "metering.FoldedUserHour", "metering.InstanceMaximum", "metering.StagedMaximum", "metering.UsageMaximum",
     "metering.UserMaximum", "quotas.QuotaDay", "quotas.QuotaDayStaged", "quotas.RecordedInterval", "rebalancing.RebalanceMove",
+    "remedies.NeighbourMinute", "remedies.Witness",
 }  # fmt: skip
 """Rows that name an instance by its id as text: they stay as long as those of any instance that is gone."""
 
