@@ -93,8 +93,8 @@ def with_flow(partitions: Sequence[Led], flows: Mapping[int, Flow], weights: Wei
         carried = flows.get(broker, (0.0, 0.0))
         by_topic = [_by_topic(of_topic, broker, kind, weights) for kind in (0, 1)]
         for each in some:
-            shares = (carried[kind] * by_topic[kind][each.topic] for kind in (0, 1))
-            found.append(replace(each, flow=(next(shares), next(shares))))
+            produced, consumed = (carried[kind] * by_topic[kind][each.topic] for kind in (0, 1))
+            found.append(replace(each, flow=(produced, consumed)))
     return found
 
 

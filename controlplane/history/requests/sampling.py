@@ -223,7 +223,8 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
             if not counts:
                 continue
             named = window.brokers.get(name, ())
-            are_named = are_named and len(named) == len(counts)  # as of a master that is not of an earlier release
+            if len(named) != len(counts):  # a master of an earlier release does not name them
+                named, are_named = (), False
             by = {broker: each for broker, each in zip(named, counts, strict=False) if each is not None}
             for broker, each in by.items():
                 brokers.setdefault(broker, []).append(each)
