@@ -150,7 +150,7 @@ class RequestTotal(models.Model):
     instance = models.CharField(max_length=32, primary_key=True)
     until = models.BigIntegerField()
     counts = models.TextField()
-    topics = models.TextField(default="{}")  # what those moved that moved most, since this is kept
+    topics = models.TextField(default="{}", db_default="{}")  # what those moved that moved most, since this is kept
 
     def __str__(self) -> str:
         return f"requests of {self.instance} up to {self.until}"

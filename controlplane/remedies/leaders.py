@@ -24,8 +24,9 @@ from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.dry_runs import Outlook
 from controlplane.core.errors import ClusterUnavailable, Conflict, TooManyRequests
-from controlplane.core.models import Operation
+from controlplane.core.models import Operation, OperationState
 from controlplane.core.operations import Finished, NotYet, OperationKind, Step
+from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_fresh, instance_running_get
 from controlplane.instances.services import instance_locked
 from controlplane.kafka import connections, placement_door, topics
@@ -39,15 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from controlplane.instances.models import Instance
     from controlplane.kafka.client import Partition
     from controlplane.tenants.models import Organisation
     from quota.contracts.namespace import InstanceNames
 
 KIND = "leaders.spread"
 AGAIN = timedelta(minutes=5)
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 PAUSE_S = 1.0
+MOST_AT_ONCE = 3
+"""Operations on one cluster, those that were asked for first: each is work for its controller, and for clients."""
+MOST_LEADS = 20
+"""Asked for in one pass."""
 TALKERS = 1000
 MOST_TOLD = 50
 """Partitions named in an audit record."""
@@ -146,13 +150,19 @@ def _planned(instance: Instance) -> Spread:
     ]
     flows = _flows(instance)
     weights = _weights(instance) if flows else {}
-    there = {row.broker_id for row in broker_list(cluster) if row.away_since is None}
+    there = {row.broker_id for row in broker_list(cluster)}
     served = {port.broker.broker_id for port in ports_of(instance.id) if port.broker is not None}
-    takes = (there & served if served else there) - set_aside(cluster).brokers
+    takes = (there & served if served else there) - _takes_none(instance)
     found = spread(with_flow(seen, flows, weights), takes)
     if not found.leads:
         raise Conflict("leaders are spread as evenly as replicas in sync allow", code="nothing_to_spread")
     return found
+
+
+def _takes_none(instance: Instance) -> set[int]:
+    """Brokers that operators have set aside, or that are away."""
+    away = {row.broker_id for row in broker_list(instance.cluster) if row.away_since is not None}
+    return away | set_aside(instance.cluster).brokers
 
 
 def _flows(instance: Instance) -> dict[int, tuple[float, float]]:
@@ -195,22 +205,32 @@ def lead(operation: Operation) -> Finished | NotYet:
         for topic, partition, before, after in operation.arguments["leads"]
     ]
     skipped: dict[str, str] = dict((operation.result or {}).get("skipped", {}))
+    done, count = 0, len(leads)
+    if not _is_its_turn(operation, instance):
+        return NotYet(f"{done} of {count} partitions are led by another replica", after_s=PAUSE_S)
     try:
         done, left, gone = _compared(instance, leads, skipped)
         skipped |= gone
         if left and _is_rebalanced(instance.id):
             skipped |= {each.name: "operators are moving partitions of this instance" for each in left}
         elif left:
-            skipped |= _asked(instance, names, left)
+            skipped |= _asked(instance, names, left[:MOST_LEADS])
     except ClusterUnavailable as error:
         return NotYet(str(error), after_s=PAUSE_S, result={"skipped": skipped})
-    count, stay = len(leads), len(skipped)
+    stay = len(skipped)
     note = f"{done} of {count} partitions are led by another replica"
     if any(each.name not in skipped for each in left):
         return NotYet(note, after_s=PAUSE_S, result={"skipped": skipped})
     if stay:
         note = f"{done} of {count} partitions are led by another replica; {stay} stay as they are"
     return Finished(note, result={"moved": done, "skipped": skipped})
+
+
+def _is_its_turn(operation: Operation, instance: Instance) -> bool:
+    there = Instance.objects.unscoped("operations of all tenants share the cluster").filter(cluster=instance.cluster_id)
+    rows = Operation.objects.unscoped("a worker counts everybody's").filter(kind=KIND, state=OperationState.RUNNING)
+    first = rows.filter(target__in=there.values("pk")).order_by("created_at", "pk")
+    return operation.pk in list(first.values_list("pk", flat=True)[:MOST_AT_ONCE])
 
 
 def _compared(
@@ -250,7 +270,9 @@ def _asked(instance: Instance, names: InstanceNames, left: list[Lead]) -> dict[s
     places = {(names.topic_in(each.topic), each.partition): each for each in left}
     under_way = door.under_way()
     refused = {each.name: "its replicas are being moved" for place, each in places.items() if place in under_way}
-    going = {place: each.after for place, each in places.items() if place not in under_way}
+    takes_none = _takes_none(instance)  # as it is now: it was planned before operators spoke, or before a broker went
+    refused |= {each.name: f"broker {each.to} is given no lead" for each in left if each.to in takes_none}
+    going = {place: each.after for place, each in places.items() if each.name not in refused}
     for place in door.reassign(going):
         refused[places[place].name] = "the cluster has refused it"
     door.elect([place for place, each in places.items() if each.name not in refused])

@@ -1,8 +1,9 @@
 """Noisy neighbours: brokers' loop time by the minute, scores of what was slow meanwhile, and who the neighbours were.
 
-Once a minute each master is asked, broker by broker, for the windows of ten seconds that were told of the minute before. Of
-each instance and broker a row is kept for a day: the ten seconds in which its requests were slowest, and the time that the loop
-worked for it in the whole minute. The score is worked out then, from the rows of the hour before, of those alone that are slow
+Once a minute each master is asked, broker by broker, for the windows of ten seconds that were told of the minute before: when all
+six are there, or else what there is half a minute later. Of each instance and broker a row is kept for a day: how slow producing
+and fetching were in the ten seconds in which each was slowest, what others had of the loop then, and the time that it worked for
+the instance in the whole minute. The score is worked out then, from the rows of the hour before, of those alone that are slow
 enough to have one.
 
 A tenant is told how much of a broker others had, and never who they are, nor how many: that is for operators.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from controlplane.clusters.selectors import broker_list
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.history.forgetting import forget
 from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_get
 from controlplane.remedies.models import NeighbourMinute
@@ -50,9 +52,13 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 SETTLED_S = 15
 """After a minute's end: windows are told with the first report behind theirs."""
+LATE_S = 40
+"""After a minute's end: what is not there by then does not come any more."""
+WINDOWS = 6
 MINUTES_BACK = 2
-"""Asked for: whoever was late by a minute finds it still."""
+"""Asked for: whoever was late by a minute finds a part of it."""
 HOUR_S = 3600
+PURGED_AT_ONCE_S = 600
 KEPT = timedelta(days=1)
 ROWS_AT_ONCE = 500
 LEAST_KEPT_US = 1_000
@@ -125,86 +131,124 @@ class Noise:
 
 def minutes_take(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Keep what brokers told of the last minutes, each once; how many rows that was."""
-    last = (int(clock.now().timestamp()) - SETTLED_S) // MINUTE_S * MINUTE_S - MINUTE_S
+    now_s = int(clock.now().timestamp())
+    last = (now_s - SETTLED_S) // MINUTE_S * MINUTE_S - MINUTE_S
     taken = 0
     for cluster in cluster_list():
         for at in range(last - (MINUTES_BACK - 1) * MINUTE_S, last + 1, MINUTE_S):
-            if not NeighbourMinute.objects.filter(cluster=cluster.pk, at=at).exists():
-                taken += _taken(cluster, at)
+            taken += _taken(cluster, at, is_late=now_s >= at + MINUTE_S + LATE_S)
     return taken
 
 
 def minutes_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Forget those that are more than a day old."""
-    NeighbourMinute.objects.filter(at__lt=int((clock.now() - KEPT).timestamp())).delete()
+    forget(NeighbourMinute, int((clock.now() - KEPT).timestamp()), PURGED_AT_ONCE_S)
 
 
-def _taken(cluster: PhysicalCluster, at: int) -> int:
+def _taken(cluster: PhysicalCluster, at: int, *, is_late: bool) -> int:
+    kept = NeighbourMinute.objects.filter(cluster=cluster.pk, at=at).values_list("broker", flat=True).distinct()
+    wanted = sorted({row.broker_id for row in broker_list(cluster)} - set(kept))
     try:
-        told = {row.broker_id: master.loop_times(cluster.address, row.broker_id, at) for row in broker_list(cluster)}
+        told = {broker: master.loop_times(cluster.address, broker, at) for broker in wanted}
     except Unavailable as error:
         LOG.debug("nobody says how brokers of %s spent their time: %s", cluster, error)
         return 0
-    slows = {(name, broker): found for broker, windows in told.items() for name, found in _slowest(windows).items()}
+    slows = {
+        (name, broker): found
+        for broker, windows in told.items()
+        if is_late or len(windows) >= WINDOWS
+        for name, found in _slowest(windows).items()
+    }
     scores = _scores(cluster.pk, at, slows)
-    rows = [
-        NeighbourMinute(
-            cluster=cluster.pk,
-            instance=name,
-            broker=broker,
-            at=at,
-            produce_p99_us=slow.produce_p99_us,
-            fetch_p99_us=slow.fetch_p99_us,
-            own_us=slow.own_us,
-            others_us=slow.others_us,
-            elapsed_us=slow.elapsed_us,
-            minute_us=minute_us,
-            score=scores.get((name, broker), NONE).score,
-            kind=scores.get((name, broker), NONE).kind.value,
-            usual_us=scores.get((name, broker), NONE).usual_us,
+    rows = []
+    for (name, broker), minute in sorted(slows.items()):
+        score = scores.get((name, broker), NONE)
+        slow = minute.with_score(score)
+        rows.append(
+            NeighbourMinute(
+                cluster=cluster.pk,
+                instance=name,
+                broker=broker,
+                at=at,
+                produce_p99_us=slow.produce_p99_us,
+                fetch_p99_us=slow.fetch_p99_us,
+                own_us=slow.own_us,
+                others_us=slow.others_us,
+                elapsed_us=slow.elapsed_us,
+                minute_us=minute.minute_us,
+                score=score.score,
+                kind=score.kind.value,
+                usual_us=score.usual_us,
+            )
         )
-        for (name, broker), (slow, minute_us) in sorted(slows.items())
-    ]
     NeighbourMinute.objects.bulk_create(rows, batch_size=ROWS_AT_ONCE, ignore_conflicts=True)
     return len(rows)
 
 
-def _slowest(windows: Mapping[int, LoopWindow]) -> dict[str, tuple[Slow, int]]:
-    """By instance: its slowest window, and what the loop worked for it in all of them."""
-    found: dict[str, tuple[Slow, int]] = {}
+@dataclass(frozen=True, slots=True)
+class _Minute:
+    """Of an instance on a broker: of each kind of requests the ten seconds in which they were slowest."""
+
+    produce: Slow
+    fetch: Slow
+    minute_us: int  # that the loop worked for it, of a whole minute
+
+    @property
+    def kinds(self) -> tuple[Slow, Slow]:
+        """Each without the other kind."""
+        return self.produce.only(Kind.PRODUCE), self.fetch.only(Kind.FETCH)
+
+    def with_score(self, score: Score) -> Slow:
+        """As it is kept: both percentiles, and the time of the kind that has the score, or is slower."""
+        is_fetch = self.fetch.fetch_p99_us > self.produce.produce_p99_us
+        if score.score:
+            is_fetch = score.kind is Kind.FETCH
+        time = self.fetch if is_fetch else self.produce
+        return replace(time, produce_p99_us=self.produce.produce_p99_us, fetch_p99_us=self.fetch.fetch_p99_us)
+
+
+def _slowest(windows: Mapping[int, LoopWindow]) -> dict[str, _Minute]:
+    """By instance. Of a minute of which less was told, what the loop worked is taken for as much in all of it."""
+    slows: dict[str, list[Slow]] = defaultdict(list)
     for _, window in sorted(windows.items()):
         for name, use in window.rows.items():
             others_us = max(0, window.all_us - use.own_us)
-            slow = Slow(use.produce_p99_us, use.fetch_p99_us, use.own_us, others_us, window.elapsed_us)
-            before = found.get(name)
-            if before is None:
-                found[name] = slow, use.own_us
-                continue
-            slower = max(before[0], slow, key=lambda each: max(each.produce_p99_us, each.fetch_p99_us))
-            found[name] = slower, before[1] + use.own_us
-    return {
-        name: (slow, minute_us)
-        for name, (slow, minute_us) in found.items()
-        if slow.produce_p99_us or slow.fetch_p99_us or minute_us >= LEAST_KEPT_US
-    }
+            slows[name].append(Slow(use.produce_p99_us, use.fetch_p99_us, use.own_us, others_us, window.elapsed_us))
+    elapsed_us = max(1, sum(window.elapsed_us for window in windows.values()))
+    found = {}
+    for name, some in slows.items():
+        minute = _Minute(
+            max(some, key=lambda each: each.produce_p99_us),
+            max(some, key=lambda each: each.fetch_p99_us),
+            round(MINUTE_S * 1_000_000 * sum(each.own_us for each in some) / elapsed_us),
+        )
+        if minute.produce.produce_p99_us or minute.fetch.fetch_p99_us or minute.minute_us >= LEAST_KEPT_US:
+            found[name] = minute
+    return found
 
 
-def _scores(cluster: int, at: int, slows: Mapping[tuple[str, int], tuple[Slow, int]]) -> dict[tuple[str, int], Score]:
+def _scores(cluster: int, at: int, minutes: Mapping[tuple[str, int], _Minute]) -> dict[tuple[str, int], Score]:
     """Of those that can have one: slow enough, while others had enough of the broker."""
     wanted = {
         key
-        for key, (slow, _) in slows.items()
-        if max(slow.produce_p99_us, slow.fetch_p99_us) > LEAST_MORE_US
-        and 100 * slow.others_us >= LEAST_SCORE * slow.elapsed_us
+        for key, minute in minutes.items()
+        if any(
+            max(slow.produce_p99_us, slow.fetch_p99_us) > LEAST_MORE_US
+            and 100 * slow.others_us >= LEAST_SCORE * slow.elapsed_us
+            for slow in minute.kinds
+        )
     }
     if not wanted:
         return {}
     before: dict[tuple[str, int], list[Slow]] = defaultdict(list)
-    rows = NeighbourMinute.objects.filter(cluster=cluster, at__gte=at - HOUR_S, at__lt=at)
+    rows = NeighbourMinute.objects.filter(cluster=cluster, at__gte=at - HOUR_S, at__lt=at, score__lt=LEAST_SCORE)
     for row in rows.filter(instance__in={name for name, _ in wanted}).iterator():
         if (row.instance, row.broker) in wanted:
             before[row.instance, row.broker].append(_slow(row))
-    return {key: score_of(slows[key][0], before.get(key, ())) for key in wanted}
+    return {
+        key: max((score_of(slow, before.get(key, ())) for slow in minutes[key].kinds), key=lambda each: each.score)
+        for key in wanted
+    }
 
 
 def _slow(row: NeighbourMinute) -> Slow:

@@ -1,19 +1,20 @@
-"""The noisy-neighbour score: how much of a spike of an instance's latency others on its broker may be behind. Pure.
+"""The noisy-neighbour score: how much of a spike of an instance's latency fell together with others' use of its broker. Pure.
 
-Of one instance on one broker, of the ten seconds of a minute in which its requests were slowest::
+Of one instance on one broker, and of one kind of requests, of the ten seconds of a minute in which these were slowest::
 
     score = 100 * (1 - usual / p99) * (time of the broker's loop that went to other instances / the ten seconds)
 
 `p99` is what 99 of 100 requests took at most in their local part, where they waited for nothing but this broker; `usual` is the
-median of that over the minutes of the last hour in which there were such requests. Each factor is from 0 to 1: how much of the
-time is above what is usual, and how much of the broker others had meanwhile. So it is an upper bound of their part, and not
-proof: an instance that is slow by itself on a busy broker has a score as well. There is none (0) without a spike: where `p99`
-is not twice what is usual and 2 ms more, or of the last hour fewer than ten minutes are known.
+median of that over the minutes of the last hour in which there were such requests, without those that have a score themselves.
+Each factor is from 0 to 1: how much of the time is above what is usual, and how much of the broker others had meanwhile. It
+is of the loop's time only, and says what came together, not what caused it: an instance that is slow by itself on a busy broker
+has a score as well, and others may have delayed one more than their part of the time suggests. There is none (0) without a spike:
+where `p99` is not twice what is usual and 2 ms more, or of the last hour fewer than ten minutes are known.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """The slowest ten seconds of a minute, in microseconds; 0: there were no such requests."""
+    """Ten seconds, in microseconds; 0: there were no such requests, or too few. Of a minute each kind has its slowest ones."""
 
     produce_p99_us: int
     fetch_p99_us: int
@@ -51,6 +52,11 @@ class Slow:
     def p99_us(self, kind: Kind) -> int:
         """Of one kind."""
         return self.produce_p99_us if kind is Kind.PRODUCE else self.fetch_p99_us
+
+    def only(self, kind: Kind) -> Slow:
+        """Without the other kind's requests."""
+        produce, fetch = (self.p99_us(each) if each is kind else 0 for each in (Kind.PRODUCE, Kind.FETCH))
+        return replace(self, produce_p99_us=produce, fetch_p99_us=fetch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,11 @@ class Deletions:
         return [partition for partition in partitions if partition.topic not in self._topics]
 
     async def begin(self, topic: Topic) -> None:
-        """Withdraw a topic and tell its brokers, of very many partitions over many turns. Harmless when it has begun."""
-        if topic.name in self._topics:
+        """Withdraw a topic and tell its brokers, of very many partitions over many turns.
+
+        Harmless when it has begun. Where it raised before all was noted, it may be called again, and does what is left.
+        """
+        if topic.name in self._replicas:
             return
         self._topics[topic.name] = topic
         await self._channels.forget(topic.partitions.values())
@@ -55,6 +58,8 @@ class Deletions:
                 doomed[partition.index, broker] = DoomedReplica.DOOMED
             if pace.over(_NOTED_US * len(partition.replicas)):
                 yield None
+        if topic.name in self._replicas:  # somebody else began with it meanwhile
+            return
         self._replicas[topic.name] = doomed
         yield from self._tell(topic.name, pace)
 

@@ -2,7 +2,8 @@
 
 Nothing is done for a request: the loop's accounts have what each has used anyway, and the histograms of the window are read
 when they are taken for the flow master (`windows.py`), some instances in a turn. Told with the first report after the window's
-end, and then forgotten. Where a report is given up while it is made, its window is told together with the next one.
+end, and then forgotten. Where a report is given up while it is made, its window is told together with the next one; so is one of
+less than a second, as after the clock was set: nothing could be said of it in parts of its time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 US = 1_000_000
 P99 = 0.99
+LEAST_REQUESTS = 20
+"""Of fewer nothing is said of 99 in a hundred: that would be the slowest one."""
+LEAST_S = 1.0
 
 
 class LoopTimes:
@@ -56,6 +60,8 @@ class LoopTimes:
     def close(self, at: int, accounts: set[str]) -> None:
         """All of the window that began then was noted. `accounts` are those that there are."""
         now = self._now()
+        if now - self._since < LEAST_S:
+            return
         rows, self._rows = self._rows, {}
         all_us = sum(use.own_us for use in rows.values())
         if len(rows) > MOST_ROWS:
@@ -76,5 +82,8 @@ class LoopTimes:
 
 
 def _p99_us(counts: RequestCounts, api: str) -> int:
-    found = counts.of(api).times("local").percentile_us(P99) if api in counts.apis else None
+    if api not in counts.apis:
+        return 0
+    times = counts.of(api).times("local")
+    found = times.percentile_us(P99) if times.count >= LEAST_REQUESTS else None
     return 0 if found is None else max(1, round(found))

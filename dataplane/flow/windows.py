@@ -43,6 +43,7 @@ MOST_TOPIC_BYTES = 2 * 2**20
 """Of topics in the texts of one window: six windows are kept, here and by the master, and a report a second tells one in time."""
 _TAKEN_PER_STEP, _LOOKED_AT_PER_STEP = 10, 100
 _TOPICS_PER_STEP, _TOPICS_AS_ONE = 200, 20
+_MOST_GATHERED = 2 * MOST_NAMED
 _MS = 1000
 
 
@@ -62,7 +63,8 @@ class RequestWindows:
     ) -> None:
         self._instances, self._now_ms, self._carried = instances, now_ms, carried
         self._times, self._topics = times, topics
-        self._moved: dict[str, TopicsMoved] = {}  # what no window has had yet, by instance id
+        self._gathered: dict[str, TopicsMoved] = {}  # of the window that is being taken, by instance id
+        self._left: dict[str, TopicsMoved] = {}  # of reports that were given up: no window has had it yet
         self._told_of: dict[str, Carried] = {}  # the sums up to which windows have told
         self._begins = self._present()
         self._kept: dict[int, dict[str, str]] = {}  # texts by when their window began, and by instance id
@@ -99,7 +101,7 @@ class RequestWindows:
         yield from self._gather_topics()
         instances = list(self._instances())
         self._forget_sums(instances)
-        most_bytes = min(MOST_NAMED_BYTES, MOST_TOPIC_BYTES // max(1, len(self._moved)))
+        most_bytes = min(MOST_NAMED_BYTES, MOST_TOPIC_BYTES // max(1, len(self._gathered), len(self._left)))
         taken = looked_at = 0
         for instance in instances:
             name = instance.spec.id
@@ -120,27 +122,52 @@ class RequestWindows:
                 yield
         if self._times is not None:
             self._times.close(begins, {instance.names.key for instance in instances})
-        self._moved.clear()  # of instances that are gone
+        self._gathered.clear()  # of instances that are gone
+        self._left.clear()
 
     def _gather_topics(self) -> Steps[None]:
         """What topics moved, by instance. What has been gathered stays, if the report is given up here: the next one tells it."""
         if self._topics is None:
             return
-        for _ in range(-(-len(self._topics) // _TOPICS_PER_STEP)):
-            touched = {}
-            for moved in self._topics.take(_TOPICS_PER_STEP):
-                ours = touched[moved.instance] = self._moved.setdefault(moved.instance, TopicsMoved())
+        yield from self._leave_gathered()
+        left = len(self._topics)  # those that are put on the list meanwhile come next time
+        while True:
+            touched: dict[str, TopicsMoved] = {}
+            for moved in self._topics.take(min(_TOPICS_PER_STEP, left)):  # also of none: it hears that somebody asks
+                ours = self._gathered.get(moved.instance)
+                if ours is None:
+                    ours = self._gathered[moved.instance] = TopicsMoved()
                 ours.count(moved.topic, moved.produced, moved.consumed)
+                touched[moved.instance] = ours
             for ours in touched.values():
-                if (
-                    len(ours.names) > 2 * MOST_NAMED
-                ):  # each topic comes once: none of those with most is among the others
-                    ours.shorten()
+                if len(ours.names) > _MOST_GATHERED:
+                    ours.shorten()  # each topic comes once: none of those with most is among the others
+                    yield
+            left -= _TOPICS_PER_STEP
+            if left <= 0:
+                return
+            yield
+
+    def _leave_gathered(self) -> Steps[None]:
+        """Of a report that was given up: to what others have left, in which a topic may be named, or among the others."""
+        while self._gathered:
+            name, gathered = self._gathered.popitem()
+            left = self._left.get(name)
+            if left is None:
+                self._left[name] = gathered
+                continue
+            left.add(gathered)
+            if len(left.names) > _MOST_GATHERED:
+                left.shorten()
             yield
 
     def _with_topics(self, name: str, counts: RequestCounts | None, most_bytes: int) -> RequestCounts | None:
         """With what topics moved: also of an instance of which nothing else is to be told."""
-        moved = self._moved.pop(name, None)
+        moved, left = self._gathered.pop(name, None), self._left.pop(name, None)
+        if left is not None:
+            if moved is not None:
+                left.add(moved)
+            moved = left
         if counts is None:
             if moved is None:
                 return None

@@ -106,7 +106,7 @@ class Meter:
         self._counters: Counters | None = None
         self._former: PreviousBoots | None = None
         self._topics: dict[str, TopicUsage] = {}
-        self.moved = MovedTopics()
+        self.moved = MovedTopics(self.now_ms)
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
         self._due_credit, self._user_credit = _Credit(), _Credit()

@@ -5,7 +5,7 @@ on the list for as long as its counters have changed since its last record, and 
 Whoever asks walks along the list in portions, and pays for topics in which something moved, however many others there are.
 
 While nobody asks, as without a flow master that ever was, topics that are gone stay on the list; they are taken off it where they
-would be more than those that are there.
+would be more than those that are there. Where somebody has asked within a minute, they stay until they are told to their end.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.metering.usage import TopicUsage
 
 ALWAYS_KEPT = 1_000
 """Topics that may be on the list whatever there is."""
+ASKED_LATELY_MS = 60_000
+LOOK_AGAIN_MS = 5_000
+"""For topics that are gone: a look is at the whole list, and of very many that are deleted each brings one about."""
 
 
 class MovedTopic(NamedTuple):
@@ -30,10 +35,13 @@ class MovedTopic(NamedTuple):
 
 
 class MovedTopics:
-    """Of one broker."""
+    """Of one broker. `now_ms` is monotonic."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
         self._usages: deque[TopicUsage] = deque()
+        self._asked_ms: int | None = None
+        self._looked_ms: int | None = None  # for those that are gone, of which some had to stay
 
     def __len__(self) -> int:
         return len(self._usages)
@@ -46,6 +54,7 @@ class MovedTopics:
 
     def take(self, most: int) -> list[MovedTopic]:
         """Of the next so many topics of the list; those that may have moved more by the next time go to its end."""
+        self._asked_ms = self._now_ms()
         found = []
         for _ in range(min(most, len(self._usages))):
             usage = self._usages.popleft()
@@ -62,10 +71,18 @@ class MovedTopics:
         """Topics that were told to their end, if the list is longer than so many topics explain."""
         if len(self._usages) <= 2 * topics + ALWAYS_KEPT:
             return
+        now_ms = self._now_ms()
+        if self._looked_ms is not None and now_ms - self._looked_ms < LOOK_AGAIN_MS:
+            return
+        is_asked = self._asked_ms is not None and now_ms - self._asked_ms < ASKED_LATELY_MS
         kept: deque[TopicUsage] = deque()
+        self._looked_ms = None
         for usage in self._usages:
-            if usage.has_left:
-                usage.is_among_moved = False
-            else:
+            if not usage.has_left:
                 kept.append(usage)
+            elif is_asked and usage.has_moved:
+                kept.append(usage)
+                self._looked_ms = now_ms
+            else:
+                usage.is_among_moved = False
         self._usages = kept

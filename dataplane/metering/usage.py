@@ -226,6 +226,11 @@ class TopicUsage:
         return found
 
     @property
+    def has_moved(self) -> bool:
+        """Whether there is anything that `take_moved` would return."""
+        return (self.produced_bytes, self.consumed_bytes) != (self.windows_produced, self.windows_consumed)
+
+    @property
     def is_nearly_full(self) -> bool:
         """The byte-seconds told last come near to what a word, a column of a database and Spark hold."""
         return self._emitted_byte_seconds >= NEARLY_FULL

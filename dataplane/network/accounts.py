@@ -191,6 +191,7 @@ class Accounts:
         self._broken = broken  # told what raised: the others are served
         self._all: dict[str, Account] = {}
         self._active: deque[Account] = deque()  # those that have something ready
+        self._to_come = 0  # modest accounts that are not among these now, as they have their turn still in this round
         self.internal = self.of(INTERNAL)
         self._nobody = Account("gone")  # whose account is forgotten
         self.tenants_held_bytes = 0
@@ -317,7 +318,7 @@ class Accounts:
     def may_send(self, account: Account) -> bool:
         """Whether answers may leave now: not those of an account that has overdrawn, which may owe more while no other waits."""
         active = self._active
-        is_alone = not active or (len(active) == 1 and active[0] is account)
+        is_alone = not self._to_come and (not active or (len(active) == 1 and active[0] is account))
         return account.deficit_s > -(OVERDRAWN_ALONE_S if is_alone else OVERDRAWN_S)
 
     def modest_first(self, senders: list[S]) -> list[S]:
@@ -341,7 +342,9 @@ class Accounts:
         modest, greedy = self._in_order()
         active.clear()
         active.extend(greedy)
+        self._to_come = len(modest)
         for account in modest:
+            self._to_come -= 1
             self._visit(account, LEAST_QUANTUM_S if account is self.internal else quantum_s)
         if self.internal.queue:
             active.remove(self.internal)

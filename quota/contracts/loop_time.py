@@ -7,8 +7,9 @@ earlier release do not look at it, brokers of an earlier release leave it out::
 
 By when the window began, by the broker's clock: how long it was and how much of that the loop worked for all instances
 together, both in microseconds; and by instance what of that was for it, and what 99 of 100 of its Produce and Fetch requests
-took at most in their local part (`quota.contracts.requests`), in microseconds; 0: there were none. The cluster's own work is
-not counted. An instance that asked nothing and used nothing is left out, as are those that used least of more than `MOST_ROWS`.
+took at most in their local part (`quota.contracts.requests`), in microseconds; 0: there were none, or too few.
+The cluster's own work is not counted. An instance that asked nothing and used nothing is left out, as are those that used
+least of more than `MOST_ROWS`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class LoopUse(NamedTuple):
     """One instance in a window."""
 
     own_us: int
-    produce_p99_us: int  # 0: nothing was produced
+    produce_p99_us: int  # 0: nothing was produced, or hardly anything
     fetch_p99_us: int
 
 

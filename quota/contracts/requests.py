@@ -34,7 +34,8 @@ number is smaller than that of the windows that were added up, and what was carr
 underscore are of no API: which of them a reader does not know, it leaves out.
 
 `_topics` is what each topic moved in the window (`quota.contracts.topics_moved`). A broker says it with every text, also of no
-topic; one of an earlier release leaves it out. It is of a broker's window alone: `add` leaves it to who keeps topics.
+topic; one of an earlier release leaves it out, and where nobody understands it, it counts as left out. It is of a broker's window
+alone: `add` leaves it to who keeps topics.
 """
 
 from __future__ import annotations
@@ -279,7 +280,7 @@ class RequestCounts:
                     sums = ApiCounts.from_row(row)
                     found._carry(sums.at_once.sum_us, sums.total.sum_us, sums.local.sum_us)
                 elif name == _TOPICS:
-                    found.topics = TopicsMoved.from_json(row)
+                    found.topics = _topics(row)
                 elif name[0] != _NO_API:
                     found.apis[name] = ApiCounts.from_row(row)
         except ContractError:
@@ -332,6 +333,14 @@ def _as_many(histograms: Sequence[Any]) -> Iterator[Sequence[Any]]:
     if len(histograms) != len(_HISTOGRAMS):
         raise ContractError(f"requests: an API has {len(_HISTOGRAMS)} histograms, not {len(histograms)}")
     yield from histograms
+
+
+def _topics(row: Any) -> TopicsMoved | None:
+    """None where nobody understands them: the requests beside them are as good as before."""
+    try:
+        return TopicsMoved.from_json(row)
+    except ContractError:
+        return None
 
 
 def _check(number: object) -> None:

@@ -108,6 +108,8 @@ class Ledger:
     def set_registered(self, brokers: Collection[int] | None) -> None:
         """The brokers in ZooKeeper; None while that is not known."""
         self._registered = None if brokers is None else frozenset(brokers)
+        if self._registered:
+            self.loop_times.keep(self._registered)
 
     def report(self, report: FlowReport, now: float) -> bool:
         """Take a report. False: it is older than one already taken (a connection that died late).

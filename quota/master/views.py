@@ -31,7 +31,7 @@ windows it has told everything: those that began before this second. Null: it ha
      "instances": [{"instance": "ins-k3v9x2qa", "texts": [text, text], "brokers": [1, 2]}]}
 
 ``/v1/loop-times/<broker>/<at>`` has how a broker's loop spent its time in the windows of the minute that began at this second, as
-`contracts.loop_time` has it, for three minutes. Of all brokers together it would be more than a reader takes::
+`contracts.loop_time` has it, for two minutes. Of all brokers together it would be more than a reader takes::
 
     {"times": {"1740830400": [10003211, 7210000, {"ins-k3v9x2qa": [410000, 38000, 0]}]}}
 """

@@ -63,12 +63,33 @@ def test_latencies_are_of_the_local_part_of_produce_and_fetch():
     world.times.note("ins-one", "one", counts("Produce", *[1_000] * 200))
     world.times.note("ins-two", "two", counts("Fetch", *[20_000] * 200))
     world.times.note("ins-three", "three", counts("Metadata", 1_000_000))
+    world.at += 10
     world.times.close(NOON, set())
     rows = world.times.take()[NOON].rows
     assert 900 <= rows["ins-one"].produce_p99_us <= 1_000
     assert rows["ins-one"].fetch_p99_us == 0
     assert 16_000 <= rows["ins-two"].fetch_p99_us <= 20_000
     assert "ins-three" not in rows
+
+
+def test_of_a_few_requests_nothing_is_said_of_99_in_a_hundred():
+    world = World()
+    world.worked = {"few": 1.0, "some": 1.0}
+    world.times.note("ins-few", "few", counts("Fetch", *[1_000] * 18, 500_000))
+    world.times.note("ins-some", "some", counts("Fetch", *[1_000] * 20))
+    world.at += 10
+    world.times.close(NOON, set(world.worked))
+    rows = world.times.take()[NOON].rows
+    assert rows["ins-few"].fetch_p99_us == 0
+    assert rows["ins-some"].fetch_p99_us > 0
+
+
+def test_a_window_of_a_moment_goes_with_the_next():
+    world = World()
+    world.window(NOON, 0.9, one=0.5)
+    assert world.times.take() == {}
+    world.window(NOON + 10, 9.1, one=0.25)
+    assert world.times.take() == {NOON + 10: LoopWindow(10_000_000, 750_000, {"ins-one": LoopUse(750_000, 0, 0)})}
 
 
 def test_who_used_nothing_is_left_out_and_a_window_of_nobody_is_not_told():
@@ -110,6 +131,7 @@ def test_there_are_bounds(monkeypatch):
 def test_accounts_that_are_gone_are_forgotten():
     world = World()
     world.window(NOON, one=1.0, two=1.0)
+    world.at += 10
     world.times.close(NOON + 10, {"one"})
     assert set(world.times._worked) == {"one"}
 
@@ -122,7 +144,8 @@ def test_windows_of_requests_bring_it_about():
     )
     now_s = [NOON + 3]
     windows = RequestWindows(lambda: [instance], lambda: now_s[0] * 1000, None, times)
-    instance.figures.answered(ApiKey.PRODUCE, 0.038)
+    for _ in range(20):
+        instance.figures.answered(ApiKey.PRODUCE, 0.038)
     worked["key"], at[0], now_s[0] = 0.4, 10.0, NOON + 11
     run_through(windows.report_steps(is_whole=False))
     window = times.take()[NOON]

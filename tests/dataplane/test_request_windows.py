@@ -416,4 +416,50 @@ def test_what_moved_of_an_instance_that_is_gone_is_not_kept(world):
     topics = Topics(world)
     topics.moves("orders", 1, instance="ins-gone")
     assert topics.told(10) == {}
-    assert world.windows._moved == {}
+    assert (world.windows._gathered, world.windows._left) == ({}, {})
+
+
+class TopicsAgain(Topics):
+    """Topics stay on the list, and move on while they are taken, as busy ones do."""
+
+    def take(self, most):
+        found, self.now = self.now[:most], self.now[most:]
+        self.now += found
+        return found
+
+
+def test_a_topic_is_counted_once_in_a_window_however_long_its_list_gets_meanwhile(world):
+    topics = TopicsAgain(world)
+    for number in range(500):
+        topics.moves(f"t{number}", 1000 if number < 100 else 1)
+    found = topics.told(10)["ins-0"]
+    assert found.total == (100_400, 0)
+    assert {found.of(f"t{number}") for number in range(100)} == {(1000, 0)}
+
+
+def test_of_a_report_that_was_dropped_nothing_is_called_known_that_may_be_among_the_others(world):
+    topics = Topics(world)
+    for number in range(600):
+        topics.moves(f"t{number}", 1 if number == 5 else 10)
+    for _ in (steps := topics.steps(10)):
+        if not topics.now:
+            break
+    steps.close()
+    topics.moves("t5", 1_000)
+    found = topics.told(20)["ins-0"]
+    assert found.total == (5_990 + 1 + 1_000, 0)
+    assert found.of("t5") is None, "a byte of it was among the others"
+
+
+def test_after_each_instance_of_which_topics_are_left_out_others_have_their_turn():
+    many = World(count=10)
+    topics = Topics(many)
+    for number in range(2 * MOST_NAMED):
+        for instance in range(10):
+            topics.moves(f"t{number}", 1, instance=f"ins-{instance}")
+    before = sum(1 for _ in topics.steps(10))
+    for number in range(2 * MOST_NAMED + 20):
+        for instance in range(10):
+            topics.moves(f"t{number}", 1, instance=f"ins-{instance}")
+    after = sum(1 for _ in topics.steps(20))
+    assert after >= before + 1 + 10

@@ -1,4 +1,4 @@
-"""How brokers' loops spent their time: an optional member of reports, kept by the master for three minutes."""
+"""How brokers' loops spent their time: an optional member of reports, kept by the master for two minutes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from quota.contracts.instance import ContractError
 from quota.contracts.loop_time import MOST_ROWS, MOST_WINDOWS, LoopUse, LoopWindow, documents_of, times_of
 from quota.contracts.report import FlowReport
+from quota.core.ledger import Ledger
 from quota.core.loop_book import KEPT, LoopBook
 
 from .test_contracts import INSTANCE, REPORT
@@ -70,3 +71,26 @@ def test_the_master_keeps_the_newest_of_each_broker_and_hands_out_a_minute():
     minute = book.windows(1, NOON + 60, NOON + 120)
     assert list(minute) == [NOON + 60 + 10 * number for number in range(6)]
     assert times_of(json.loads(json.dumps(documents_of(minute)))) == minute
+
+
+def test_a_clock_that_was_ahead_and_is_set_back_does_not_make_its_broker_dark():
+    book = LoopBook()
+    for number in range(KEPT):
+        book.take(1, {NOON + 3600 + 10 * number: WINDOW})
+    book.take(1, {NOON: WINDOW})
+    assert list(book.windows(1, NOON, NOON + 60)) == [NOON]
+    for number in range(1, 6):
+        book.take(1, {NOON + 10 * number: WINDOW})
+    assert len(book.windows(1, NOON, NOON + 60)) == 6
+
+
+def test_brokers_that_are_gone_are_forgotten():
+    ledger = Ledger(epoch=1, now=0.0, period_ms=1_000, lease_ms=5_000)
+    ledger.loop_times.take(1, {NOON: WINDOW})
+    ledger.loop_times.take(2, {NOON: WINDOW})
+    ledger.set_registered(None)  # ZooKeeper does not say it
+    ledger.set_registered([])
+    assert ledger.loop_times.windows(1, NOON, NOON + 60)
+    ledger.set_registered([2])
+    assert ledger.loop_times.windows(1, NOON, NOON + 60) == {}
+    assert ledger.loop_times.windows(2, NOON, NOON + 60)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.contracts.instance import ContractError
-from quota.contracts.requests import MOST_TEXT, RequestCounts
+from quota.contracts.requests import ApiCounts, RequestCounts
 from quota.contracts.topics_moved import MOST_NAMED_BYTES, MOST_READ, Moved, TopicsMoved
 
 NAMES = ["orders", "events", "a.b-c_d", "t"]
@@ -125,8 +125,9 @@ def test_a_windows_text_has_them_beside_its_requests():
         {f"t{number}": [1, 1] for number in range(MOST_READ + 1)},
     ],
 )
-def test_what_no_broker_tells_is_refused(rows):
+def test_what_no_broker_tells_is_refused_and_costs_no_request(rows):
     with pytest.raises(ContractError):
         TopicsMoved.from_json(rows)
-    with pytest.raises(ContractError):
-        RequestCounts.from_text(json.dumps({"_topics": rows})[:MOST_TEXT])
+    requests = json.loads(RequestCounts({"Produce": ApiCounts(unanswered=3)}).to_text())
+    found = RequestCounts.from_text(json.dumps({**requests, "_topics": rows}))
+    assert (found.topics, found.requests) == (None, 3)

@@ -53,6 +53,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='requesttotal',
             name='topics',
-            field=models.TextField(default='{}'),
+            field=models.TextField(db_default='{}', default='{}'),
         ),
     ]

@@ -7,7 +7,7 @@ say.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
 from controlplane.history.requests.sampling import LEVELS, mark_name
@@ -16,12 +16,13 @@ from controlplane.instances.models import Instance
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.history.models import RequestRow
     from controlplane.history.resolutions import Plan
 
 NOTHING = RequestCounts()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +58,25 @@ def counted(instance: Instance, plan: Plan) -> Counted:
 
 def texts_of(name: str, cluster_id: int, plan: Plan, column: str) -> tuple[Counted, list[tuple[int, str | None]]]:
     """Of an instance, or a broker, in the steps of a plan: what is known of them, and one column of its rows by their step."""
+    return read_of(name, cluster_id, plan, column, lambda text: text)
+
+
+def read_of(
+    name: str, cluster_id: int, plan: Plan, column: str, read: Callable[[str | None], T]
+) -> tuple[Counted, list[tuple[int, T]]]:
+    """The same, of which what `read` makes of each text is kept alone: they may be thousands, of many kilobytes."""
     model: type[RequestRow] = RequestSample
     if plan.resolution is not SAMPLES:
         model = next(model for model, step_s in reversed(LEVELS) if plan.step_s % step_s == 0)
     mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
     if mark is None:
         return Counted(plan=plan), []
-    texts: list[tuple[int, str | None]] = []
+    texts: list[tuple[int, T]] = []
     windows: dict[int, int] = {}
     rows = model._default_manager.filter(instance=name, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
-    for at, count, text in rows.values_list("at", "windows", column):
+    for at, count, text in rows.values_list("at", "windows", column).iterator():
         step = floor(at, plan.step_s)
-        texts.append((step, text))
+        texts.append((step, read(text)))
         windows[step] = windows.get(step, 0) + count
     known_to = mark.taken + WINDOW_S if model is RequestSample else min(mark.rolled, _rolled_up_to(plan, mark.rolled))
     return Counted(known_to, {}, windows, _missing(mark.pk, plan), plan), texts

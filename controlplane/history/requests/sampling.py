@@ -26,6 +26,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from controlplane.clusters import master
+from controlplane.clusters.selectors import broker_count
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
@@ -47,7 +48,7 @@ from quota.contracts.requests import WINDOW_S, RequestCounts
 from quota.contracts.topics_moved import TopicsMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -64,8 +65,10 @@ AHEAD_S = 120
 AWAY_S = 1800
 """A cluster of which nothing was heard for so long tells no more of the minute at which that began."""
 ASKED_AT_ONCE, ROWS_AT_ONCE = 20, 500
-"""Instances of a master: a text is a kilobyte, or some more with many topics, and there may be one of each broker."""
-MOST_TOPICS = 500
+"""Instances of a master."""
+TEXTS_AT_ONCE = 80
+"""Of a master, one of each broker for an instance: most are a kilobyte, but of this many the largest are one answer, too."""
+MOST_TOPICS, MOST_TOPIC_BYTES = 500, 32 * 2**10
 """That are named in a row; of those of a window a broker names fewer."""
 LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
     (RequestMinute, MINUTES.step_s),
@@ -209,7 +212,7 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
     rows = []
     brokers: dict[int, list[RequestCounts]] = {}
     are_named = True
-    for part in portions(names, ASKED_AT_ONCE):
+    for part in portions(names, _at_once(cluster)):
         window = master.requests(cluster.address, part, at)
         for broker, moment in window.until.items():
             until[broker] = min(moment, until.get(broker, moment))
@@ -217,13 +220,15 @@ def _told(cluster: PhysicalCluster, names: Sequence[str], at: int) -> tuple[dict
             break  # it is asked for again
         for name in part:
             counts = _legible(name, window.texts.get(name, ()))
-            known = [each for each in counts if each is not None]
-            if known:
-                by = _by_broker(counts, window.brokers.get(name, ()))
-                are_named = are_named and by is not None
-                for broker, each in (by or {}).items():
-                    brokers.setdefault(broker, []).append(each)
-                rows.append(_row(name, at, known, None if by is None else by_broker.text_of(by)))
+            if not counts:
+                continue
+            named = window.brokers.get(name, ())
+            if len(named) != len(counts):  # a master of an earlier release does not name them
+                named, are_named = (), False
+            by = {broker: each for broker, each in zip(named, counts, strict=False) if each is not None}
+            for broker, each in by.items():
+                brokers.setdefault(broker, []).append(each)
+            rows.append(_row(name, at, counts, by_broker.text_of(by) if len(by) == len(counts) else None))
     if brokers and are_named:  # of all of them, also of those that nobody asked anything
         rows += [
             RequestSample(
@@ -246,17 +251,16 @@ def _legible(name: str, texts: Iterable[str]) -> list[RequestCounts | None]:
     return found
 
 
-def _by_broker(counts: Sequence[RequestCounts | None], brokers: Sequence[int]) -> dict[int, RequestCounts] | None:
-    """None: not known, as the master is of an earlier release, or a text is not legible."""
-    if len(brokers) != len(counts):
-        return None
-    found = {broker: each for broker, each in zip(brokers, counts, strict=True) if each is not None}
-    return found if len(found) == len(counts) else None
+def _at_once(cluster: PhysicalCluster) -> int:
+    return min(ASKED_AT_ONCE, max(1, TEXTS_AT_ONCE // max(1, broker_count(cluster))))
 
 
-def _row(name: str, at: int, known: Sequence[RequestCounts], brokers: str | None = None) -> RequestSample:
-    topics = _topics_added(each.topics for each in known)
-    return RequestSample(instance=name, at=at, windows=1, counts=_summed(known), topics=topics, brokers=brokers)
+def _row(name: str, at: int, counts: Sequence[RequestCounts | None], brokers: str | None = None) -> RequestSample:
+    """A text of None is not legible: without it requests are added up, but what topics moved is not known."""
+    topics = _topics_added(None if each is None else each.topics for each in counts)
+    known = [each for each in counts if each is not None]
+    text = _summed(known) if known else RequestCounts().to_text()
+    return RequestSample(instance=name, at=at, windows=1, counts=text, topics=topics, brokers=brokers)
 
 
 def _sum(name: str, texts: Iterable[str]) -> str | None:
@@ -282,8 +286,25 @@ def _topics_added(each: Iterable[TopicsMoved | None]) -> str | None:
     for topics in each:
         found.add(topics or TopicsMoved.not_told())
         is_known = is_known or topics is not None
-    found.shorten(MOST_TOPICS)
+    found.shorten(MOST_TOPICS, MOST_TOPIC_BYTES)
     return orjson.dumps(found.to_json()).decode() if is_known else None
+
+
+def _leave_room(topics: TopicsMoved, moving: Collection[str]) -> None:
+    """Where there are too many, half of the places are for those that move now: else those that are gone had them for ever."""
+    if len(topics.names) <= MOST_TOPICS:
+        return
+    resting = TopicsMoved({name: row for name, row in topics.names.items() if name not in moving})
+    resting.shorten(MOST_TOPICS // 2)
+    topics.names = {name: row for name, row in topics.names.items() if name in moving or name in resting.names}
+    if resting.rest_windows:
+        topics.rest_produced += resting.rest_produced
+        topics.rest_consumed += resting.rest_consumed
+        topics.rest_windows = max(1, topics.rest_windows)
+
+
+def _names_of(text: str | None) -> Iterable[str]:
+    return () if text is None else orjson.loads(text)
 
 
 def _topics_of(text: str | None) -> TopicsMoved | None:
@@ -345,6 +366,7 @@ def _totalled(totals: dict[str, list[RequestSample]], until: int) -> None:
         for row in rows:
             counts.add_text(row.counts)
             topics.add(_topics_of(row.topics) or TopicsMoved())
+        _leave_room(topics, {topic for row in rows for topic in _names_of(row.topics)})
         topics.shorten(MOST_TOPICS)
         text = orjson.dumps(topics.to_json()).decode()
         made.append(RequestTotal(instance=name, until=until, counts=counts.to_text(), topics=text))

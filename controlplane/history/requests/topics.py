@@ -13,7 +13,7 @@ import orjson
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.history.metrics import Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
-from controlplane.history.requests.reading import texts_of
+from controlplane.history.requests.reading import read_of
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
@@ -84,15 +84,18 @@ def topic_moved_get(
 
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
     """And whether any row has the name."""
-    known, texts = texts_of(instance.pk, instance.cluster_id, plan, "topics")
+
+    def read(text: str | None) -> tuple[Moved | None, bool]:
+        rows: dict[str, list[int]] = {} if text is None else orjson.loads(text)
+        ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
+        return None if text is None else TopicsMoved.from_trusted(ours).of(name), bool(name) and name in ours
+
+    known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read)
     samples = samples_of(instance.pk, plan)
     moved: dict[int, Moved | None] = {}
     is_named = False
-    for step, text in texts:
-        rows: dict[str, list[int]] = {} if text is None else orjson.loads(text)
-        ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
-        is_named = is_named or (bool(name) and name in ours)
-        more = None if text is None else TopicsMoved.from_trusted(ours).of(name)
+    for step, (more, is_there) in read_rows:
+        is_named = is_named or is_there
         before = moved.get(step, Moved(0, 0))
         if more is None or before is None:
             moved[step] = None

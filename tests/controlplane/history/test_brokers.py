@@ -78,6 +78,17 @@ def test_brokers_have_rows_of_their_own_also_those_that_nobody_asked(told, at_no
     assert (found.produced_bytes, found.carried_windows, first.windows) == (1000, 2, 2)
 
 
+def test_a_text_that_nobody_understands_costs_other_brokers_nothing(told, at_noon, instance, monkeypatch):
+    texts = [asked_of(3).to_text(), "{"]
+    until = dict.fromkeys((1, 2), NOON + 10)
+    monkeypatch.setattr(
+        master, "requests", lambda *_: master.Window(until, {instance.id: texts}, {instance.id: [1, 2]})
+    )
+    sampled(at_noon, NOON + 20)
+    assert of_broker(instance, 1) == {0: 3}
+    assert RequestSample.objects.get(instance=instance.id).brokers is None, "of the instance one is not known"
+
+
 def test_rows_of_brokers_go_with_the_others(told, at_noon, instance):
     told[NOON] = {1: asked_of(3)}
     sampled(at_noon, NOON + 90)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -128,8 +129,11 @@ def test_of_two_workers_one_counts(told, at_noon, monkeypatch, instance):
 def test_what_nobody_understands_is_left_out_and_the_rest_is_kept(told, at_noon, text, caplog):
     told |= {NOON: counts_of(3).to_text(), NOON + 10: text}
     with caplog.at_level(logging.WARNING):
-        assert sampled(at_noon, NOON + 30) == 1
-    assert requests(RequestSample) == {0: 3}
+        assert sampled(at_noon, NOON + 30) == 2
+    assert requests(RequestSample) == {0: 3, 10: 0}
+    row = RequestSample.objects.get(at=NOON + 10)
+    assert (row.topics, row.brokers) == (None, None), "something was asked, and what is not known"
+    assert RequestCounts.from_text(row.counts).carried_windows == 0
     assert RequestGap.objects.count() == 0
     assert "no requests of" in caplog.text
 
@@ -258,6 +262,32 @@ def test_many_instances_are_asked_for_in_portions_and_no_more_of_them_than_is_of
     asked = flow_master.asked
     sampled(at_noon, NOON + 30)
     assert flow_master.asked == asked + 1, "the next window is not told yet"
+
+
+@pytest.mark.parametrize(("count", "portions"), [(3, [20, 20, 5]), (8, [10, 10, 10, 10, 5]), (200, [1] * 45)])
+def test_of_many_brokers_fewer_instances_are_asked_for_at_once(at_noon, monkeypatch, instance, count, portions):
+    """There is a text of each, and an answer has an end."""
+    asked = []
+
+    def requests(_cluster, names, at):
+        asked.append(len(names))
+        return master.Window({1: at + 20}, {})
+
+    monkeypatch.setattr(master, "requests", requests)
+    monkeypatch.setattr(sampling, "broker_count", lambda _cluster: count)
+    sampling._told(instance.cluster, [f"ins-{number}" for number in range(45)], NOON)
+    assert asked == portions
+
+
+def test_a_worker_of_the_release_before_writes_totals(instance):
+    """During an upgrade both run: it says nothing of what it does not know."""
+    table = RequestTotal._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (instance, until, counts) VALUES (%s, %s, %s)",
+            [instance.id, NOON, counts_of(3).to_text()],
+        )
+    assert RequestTotal.objects.get().topics == "{}"
 
 
 def test_what_brokers_told_is_added_up(told, at_noon, monkeypatch, instance, caplog):

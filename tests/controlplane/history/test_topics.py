@@ -314,4 +314,39 @@ def test_a_text_that_nobody_understands_costs_the_others_nothing(told, at_noon, 
     monkeypatch.setattr(master, "requests", lambda *_asked: master.Window({1: NOON + 10}, {instance.id: texts}))
     RequestMark.objects.create(name=sampling.mark_name(instance.cluster_id), taken=NOON - 10, rolled=NOON)
     assert sampled(at_noon, NOON + 20) == 1
-    assert kept(RequestSample) == {0: {"orders": [5, 0]}}
+    assert kept(RequestSample) == {0: {"orders": [5, 0, 1], "": [0, 0, 1]}}, "what the other broker moved is not known"
+
+
+def test_without_one_brokers_text_what_topics_moved_is_not_known(told, at_noon, instance, monkeypatch):
+    texts = ["{", window({"orders": (5, 0)})]
+    monkeypatch.setattr(master, "requests", lambda *_asked: master.Window({1: NOON + 10}, {instance.id: texts}))
+    RequestMark.objects.create(name=sampling.mark_name(instance.cluster_id), taken=NOON - 10, rolled=NOON)
+    assert sampled(at_noon, NOON + 20) == 1
+    assert kept(RequestSample) == {0: {"orders": [5, 0, 1], "": [0, 0, 1]}}
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------------
+
+
+def minute_of(instance, at, topics):
+    """A minute is over, in which these moved so much; it is added to the totals."""
+    text = json.dumps({name: [moved, 0] for name, moved in topics.items()})
+    sampling._totalled({instance.id: [RequestSample(instance=instance.id, at=at, counts="{}", topics=text)]}, at + 60)
+    return TopicsMoved.from_json(json.loads(RequestTotal.objects.get().topics))
+
+
+def test_totals_have_room_for_those_that_move_now_however_much_others_have_moved(instance, monkeypatch):
+    monkeypatch.setattr(sampling, "MOST_TOPICS", 4)
+    minute_of(instance, NOON, {f"gone{number}": 1_000 + number for number in range(4)})
+    minute_of(instance, NOON + 60, {"new": 1})
+    found = minute_of(instance, NOON + 120, {"new": 2, "newer": 3})
+    assert sorted(found.names) == ["gone2", "gone3", "new", "newer"]
+    assert (found.names["new"][0], found.names["newer"][0]) == (3, 3)
+    assert found.total == (4_006 + 6, 0), "nothing is lost"
+
+
+def test_a_rows_text_has_a_bound(monkeypatch):
+    monkeypatch.setattr(sampling, "MOST_TOPIC_BYTES", 1_000)
+    text = row_of(window({f"{'t' * 200}{number}": (number, 1) for number in range(9)}))
+    assert len(text) <= 1_000
+    assert TopicsMoved.from_json(json.loads(text)).total == (36, 9)

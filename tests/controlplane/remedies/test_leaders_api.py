@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.clusters.models import Broker
+from controlplane.core import operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry, Operation
+from controlplane.core.operations import Finished, NotYet
 from controlplane.kafka.client import Layout, Partition
 from controlplane.kafka.placing import Ongoing, Refusal
 from controlplane.rebalancing.models import MoveState, Rebalance, RebalanceMove, RebalanceState
@@ -157,6 +159,48 @@ def test_what_has_changed_since_or_is_refused_is_left_as_it_is_and_named(alice, 
         "orders/1": "the cluster has refused it",
     }
     assert led_by(admin, topic) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("why", ["drained", "away"])
+def test_a_broker_that_was_set_aside_or_went_away_since_is_given_no_lead(alice, instance, topic, admin, why):
+    begun = spread(alice, instance).json()["operation_id"]
+    if why == "away":
+        Broker.objects.filter(broker_id=2).update(away_since=SYSTEM_CLOCK.now())
+    else:
+        row = rebalance_row(instance.cluster)
+        wishes = {"draining": [2], "cordoned": [], "demoted": [], "instances": [], "leaders_only": False}
+        Rebalance.objects.filter(pk=row.pk).update(
+            begun_at=SYSTEM_CLOCK.now(), state=RebalanceState.DONE, wishes=wishes
+        )
+        RebalanceMove.objects.filter(rebalance=row).delete()
+    operation = run_to_the_end(begun)
+    assert operation.result == {"moved": 1, "skipped": {"orders/0": "broker 2 is given no lead"}}
+    assert led_by(admin, topic) == [1, 3, 1]
+
+
+def test_of_many_operations_on_a_cluster_those_asked_for_first_run(alice, instance, topic, admin, monkeypatch):
+    monkeypatch.setattr(leaders, "MOST_AT_ONCE", 1)
+    begun = spread(alice, instance).json()["operation_id"]
+    mine = Operation.objects.for_organisation(alice.organisation).get(pk=begun)
+    other = operations.start(
+        organisation=alice.organisation, kind=leaders.KIND, target=instance.id, arguments=mine.arguments
+    )
+    outcome = leaders.lead(other)
+    assert isinstance(outcome, NotYet)
+    assert led_by(admin, topic) == [1, 1, 1]
+    run_to_the_end(begun)
+    assert isinstance(leaders.lead(other), Finished), "it is the first now, and finds all done"
+
+
+def test_leads_are_asked_for_some_at_a_time(alice, instance, topic, admin, monkeypatch):
+    monkeypatch.setattr(leaders, "MOST_LEADS", 1)
+    begun = spread(alice, instance).json()["operation_id"]
+    operation = Operation.objects.for_organisation(alice.organisation).get(pk=begun)
+    assert isinstance(leaders.lead(operation), NotYet)
+    assert led_by(admin, topic) == [2, 1, 1]
+    assert isinstance(leaders.lead(operation), NotYet)
+    assert led_by(admin, topic) == [2, 3, 1]
+    assert leaders.lead(operation).result == {"moved": 2, "skipped": {}}
 
 
 def test_what_is_being_copied_is_not_put_in_another_order(alice, instance, topic, admin):

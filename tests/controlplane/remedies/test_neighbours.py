@@ -128,6 +128,50 @@ def test_of_a_minute_the_slowest_ten_seconds_count_with_the_time_of_just_these(i
     assert row.score == 0, "what is usual is not known yet"
 
 
+def test_each_kind_of_requests_has_its_own_slowest_ten_seconds(instance, minutes):
+    for _ in range(30):
+        minutes.passes()
+    windows = {}
+    for number in range(6):
+        mine = LoopUse(100_000, 9_000 if number == 1 else 500, 12_000 if number == 4 else 3_000)
+        loud = {1: 2_000_000, 4: 8_000_000}.get(number, 0)
+        windows[minutes.at + 10 * number] = LoopWindow(10_000_000, 100_000 + loud, {instance.id: mine})
+    minutes.master.loops = {2: windows}
+    minutes.clock.time = datetime.fromtimestamp(minutes.at + 60 + neighbours.SETTLED_S, UTC)
+    neighbours.minutes_take(clock=minutes.clock)
+    row = NeighbourMinute.objects.get(instance=instance.id, at=minutes.at)
+    assert (row.produce_p99_us, row.fetch_p99_us) == (9_000, 12_000)
+    assert (row.kind, row.others_us, row.score) == ("fetch", 8_000_000, round(80 * (1 - 4 / 12)))
+
+
+def test_minutes_with_a_score_are_not_what_is_usual(instance, minutes):
+    for _ in range(15):
+        minutes.passes()
+    for _ in range(25):
+        minutes.passes(fetch_us=38_000, loud_us=7_100_000)
+    last = NeighbourMinute.objects.filter(instance=instance.id).order_by("-at")[0]
+    assert (last.score, last.usual_us) == (64, 4_000), "more than half of the hour was slow"
+
+
+def test_a_minute_is_kept_when_all_of_it_is_told_or_half_a_minute_later(instance, minutes):
+    assert minutes.passes(windows=3) == 0
+    assert not NeighbourMinute.objects.exists()
+    minutes.clock.time += timedelta(seconds=30)
+    assert neighbours.minutes_take(clock=minutes.clock) == 2
+    assert NeighbourMinute.objects.get(instance=instance.id).minute_us == 600_000, (
+        "of three windows, for a whole minute"
+    )
+
+
+def test_a_broker_that_tells_late_is_kept_beside_one_that_was_in_time(instance, minutes):
+    assert minutes.passes() == 2
+    minutes.at -= 60
+    minutes.tell(broker=3)
+    minutes.clock.time += timedelta(seconds=30)
+    assert neighbours.minutes_take(clock=minutes.clock) == 2
+    assert set(NeighbourMinute.objects.values_list("broker", flat=True)) == {2, 3}
+
+
 def test_where_no_master_answers_nothing_is_kept_and_nothing_fails(instance, minutes):
     minutes.master.loops = None
     assert neighbours.minutes_take() == 0

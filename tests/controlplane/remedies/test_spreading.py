@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.remedies.spreading import Led, spread, with_flow
+from controlplane.remedies.spreading import MOST_MOVES, WORTH, Led, spread, with_flow
 
 MIB = 2**20
 
@@ -116,3 +118,61 @@ def test_what_was_spread_stays_so(drawn):
     again, first = spread(after, takes), spread(parts, takes)
     assert squares(again.after) <= squares(first.after)
     assert len(again.leads) <= len(parts) // 4 + 1, "no partition goes to and fro for ever"
+
+
+def one_by_one(parts, takes):
+    """The same choice, looking at every partition for every move."""
+    left = sorted(parts, key=lambda each: (each.topic, each.partition))
+    brokers = sorted({*takes, *(each.leader for each in left)})
+    carried = {broker: [sum(p.flow[k] for p in left if p.leader == broker) for k in (0, 1)] for broker in brokers}
+    leaders = {broker: sum(each.leader == broker for each in left) for broker in brokers}
+    least = -sum((WORTH * sum(each[k] for each in carried.values()) / max(1, len(carried))) ** 2 for k in (0, 1))
+    found = []
+    while len(found) < MOST_MOVES:
+        best, choice = least, None
+        gap, idle = 1, None
+        for each in left:
+            for to in each.replicas:
+                if to == each.leader or to not in each.in_sync or to not in takes:
+                    continue
+                change = sum(
+                    2 * each.flow[k] * (carried[to][k] - carried[each.leader][k] + each.flow[k]) for k in (0, 1)
+                )
+                if any(each.flow) and change < best:
+                    best, choice = change, (each, to)
+                if not any(each.flow) and leaders[each.leader] - leaders[to] > gap:
+                    gap, idle = leaders[each.leader] - leaders[to], (each, to)
+        chosen = choice or idle
+        if chosen is None:
+            break
+        each, to = chosen
+        left.remove(each)
+        for k in (0, 1):
+            carried[each.leader][k] -= each.flow[k]
+            carried[to][k] += each.flow[k]
+        leaders[each.leader], leaders[to] = leaders[each.leader] - 1, leaders[to] + 1
+        found.append((each.topic, each.partition, to))
+    return found
+
+
+@given(instances())
+def test_the_choice_is_that_of_a_look_at_every_partition(drawn):
+    parts, takes = drawn
+    assert [(each.topic, each.partition, each.to) for each in spread(parts, takes).leads] == one_by_one(parts, takes)
+
+
+@pytest.mark.parametrize("known", ["nothing", "flows", "talkers"])
+def test_a_plan_of_very_many_topics_takes_a_moment(known):
+    """Whoever asks for one keeps a process of the control plane busy for so long."""
+    parts = [led(0, 1, 2, 3, topic=f"t{number:05}") for number in range(10_000)]
+    flows = {} if known == "nothing" else {1: (9.0 * MIB, 3.0 * MIB)}
+    talkers = {(1, f"t{number:05}"): (1.0 + number, 2.0 * number) for number in range(1_000)}
+    began = time.process_time()
+    found = spread(with_flow(parts, flows, talkers if known == "talkers" else {}), {1, 2, 3})
+    assert len(found.leads) == (0 if known == "flows" else MOST_MOVES), "none of so many has enough to be worth it"
+    assert time.process_time() - began < 3
+
+
+def test_where_no_flow_is_known_partitions_are_as_they_are():
+    parts = [led(0, 1, 2, flow=(1.0, 2.0))]
+    assert with_flow(parts, {}, {}) == parts

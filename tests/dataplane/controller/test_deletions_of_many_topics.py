@@ -105,5 +105,25 @@ def test_what_a_broker_that_died_was_told_is_taken_back_some_at_a_time_and_it_is
     assert [broker for _, broker in channels.told] == [2] * 2_000
 
 
+def test_what_failed_before_anything_was_noted_is_begun_again():
+    channels = Channels()
+    deletions = Deletions(None, channels)
+    topic = SimpleNamespace(name="orders", partitions={0: SimpleNamespace(index=0, replicas=(1, 2))})
+    forget = channels.forget
+
+    async def fail(_partitions):
+        raise ConnectionError
+
+    channels.forget = fail
+    assert isinstance(Task(deletions.begin(topic)).error, ConnectionError)
+    assert "orders" in deletions, "nobody gets it meanwhile"
+    channels.forget = forget
+    assert Task(deletions.begin(topic)).done
+    told = list(channels.told)
+    assert len(told) == 1 + 2
+    assert Task(deletions.begin(topic)).done
+    assert channels.told == told, "once it has begun nobody is told again"
+
+
 def is_doomed(where):
     return where is DoomedReplica.DOOMED

@@ -106,6 +106,17 @@ def test_a_restart_begins_at_nothing():
     assert taken(second) == {"orders": (3, 0)}
 
 
+def test_while_somebody_asks_topics_that_are_gone_are_told_to_their_end(life, monkeypatch):
+    monkeypatch.setattr(module, "ALWAYS_KEPT", 2)
+    taken(life)
+    for number in range(20):
+        life.meter.topic(f"aaaabbbb.t{number}").produced(number + 1)
+        life.meter.retire(f"aaaabbbb.t{number}")
+    life.run(30)
+    assert sum(produced for produced, _ in taken(life).values()) == 210
+    assert len(life.meter.moved) == 0
+
+
 def test_while_nobody_asks_topics_that_are_gone_are_forgotten(life, monkeypatch):
     monkeypatch.setattr(module, "ALWAYS_KEPT", 2)
     for number in range(20):

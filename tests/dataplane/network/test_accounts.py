@@ -1,5 +1,6 @@
 """The loop's time and memory are divided between accounts: an instance with much to do costs another its own part only."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -168,6 +169,20 @@ def test_who_waits_alone_holds_up_nobody_with_its_answers(accounts, clock):
     assert accounts.may_send(debtor)
     accounts.ready(accounts.of("other"), lambda: None)
     assert not accounts.may_send(debtor)
+
+
+def test_who_is_served_while_another_has_its_turn_still_to_come_is_not_alone(accounts):
+    answers = []
+
+    def owe(account):
+        accounts.charge(account, 2 * TURN_S)
+        answers.append(accounts.may_send(account))
+
+    for name in ("first", "second"):
+        account = accounts.of(name)
+        accounts.ready(account, partial(owe, account))
+    accounts.serve(lambda: None)
+    assert answers == [False, True]
 
 
 class LongAnswer:
