@@ -185,6 +185,8 @@ NO_WORDS = {
     # Reasons for a query without a tenant, and what is asserted.
     *(
         "everyone's figures are kept",
+        "operations of all tenants share the cluster",
+        "a worker counts everybody's",
         "the caller found the instance in its organisation",
         "operators see every tenant's",
         "a cluster is its operators'",
