@@ -77,9 +77,15 @@ def test_lists_of_everybody_are_no_view(alice, instance, browser):
 def test_what_an_operator_changes_has_its_own_entry_and_is_no_view(alice, operator):
     path = f"/api/v1/organisations/{alice.organisation.id}/caps"
     body = {"instances": 3, "reason": "asked"}
-    assert operator.api.patch(f"{path}?dry_run=true", body).status_code == 200
     assert operator.api.patch(path, body).status_code == 200
     assert views(alice) == []
+
+
+def test_a_dry_run_tells_how_things_are_and_so_is_a_view(alice, operator):
+    path = f"/api/v1/organisations/{alice.organisation.id}/caps"
+    answer = operator.api.patch(f"{path}?dry_run=true", {"instances": 3, "reason": "asked"})
+    assert answer.json()["changes"]["instances"][1] == 3
+    assert views(alice) == [("charlie@example.com", f"{alice.organisation.id}/caps", f"PATCH {path}")]
     assert AuditEntry.objects.for_organisation(alice.organisation).filter(action="organisation.caps").count() == 1
 
 

@@ -165,7 +165,7 @@ def test_each_broker_names_its_own(three, forgotten):
     found = door()[1].listed(ours)
     assert [(group.name, group.state, group.coordinator) for group in found.groups] == [
         ("k.a", "Stable", ("h", 1)),
-        ("k.c", "Unknown", ("h", 2)),
+        ("k.c", "PreparingRebalance", ("h", 2)),
     ]
     assert (found.missing, forgotten) == ((), [])
 
