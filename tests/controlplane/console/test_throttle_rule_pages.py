@@ -106,14 +106,14 @@ def test_a_rule_is_deleted(at_alice, base, rules, made):
             "topic",
             {"topics": "orders", "produce_mib_per_s": -1},
             "produce_mib_per_s",
-            "Must be more than 0 and at most 100\N{NARROW NO-BREAK SPACE}000. Leave it empty for no limit.",
+            "Must be more than 0 and at most 100 000. Leave it empty for no limit.",
         ),
         *(
             (
                 "topic",
                 {"topics": "orders", "consume_mib_per_s": limit},
                 "consume_mib_per_s",
-                "Must be more than 0 and at most 100\N{NARROW NO-BREAK SPACE}000. Leave it empty for no limit.",
+                "Must be more than 0 and at most 100 000. Leave it empty for no limit.",
             )
             for limit in ("0", "100000.1")
         ),
