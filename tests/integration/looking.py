@@ -135,7 +135,7 @@ class Looker:
         if place == "REST: health" and answer.status == 200:
             health = json.loads(answer.text)["health"]
             return " ".join([health["state"], *(reason["code"] for reason in health["reasons"])])
-        if place in ("REST: allocation", "REST: topics"):
+        if place in ("REST: allocation", "REST: topics", "REST: groups"):
             return answer.problem
         return answer.text if place.startswith(("REST", "/")) else answer.read
 
