@@ -134,9 +134,10 @@ def test_a_job_that_found_its_run_taken_leaves_it_to_the_other(environment, data
                     runs.begin(database, cursor, job="quota_report", what="", at_ms=runs.now_ms(), number=number)
                 )
             file.touch()
-        return file.with_name("gone").exists()
+        number = number_in(file.with_name("job"))
+        return number is not None and is_gone(number)  # the runner has seen it end: else it would stop it
 
-    script = f"while [ ! -e {file} ]; do sleep 0.02; done; touch {file.with_name('gone')}; exit {runs.TAKEN}"
+    script = f"while [ ! -e {file} ]; do sleep 0.02; done; echo $$ > {file.with_name('job')}; exit {runs.TAKEN}"
     work(environment, shell(script), until)
     assert rows() == [("running", "")]
 
