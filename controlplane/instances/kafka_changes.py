@@ -59,7 +59,9 @@ def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
                 if taken < changes.AT_ONCE:
                     break
         except Unavailable as error:
-            LOG.warning("what clients change in cluster %s is not read: %s", cluster, error)
+            LOG.debug(
+                "what clients change in cluster %s is not read: %s", cluster, error
+            )  # health says that it is away
             keep(key, True, AWAY_S, LOG, "that a cluster is away is not remembered")
         except Exception:  # whatever is the matter with one must not keep the others from being read
             LOG.exception("what clients change in cluster %s", cluster)

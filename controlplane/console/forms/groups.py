@@ -89,7 +89,7 @@ class OffsetsForm(ConsoleForm):
     def __init__(self, data: Any = None, *, topics: Sequence[str], others: Sequence[str] = ()) -> None:
         """`topics`: in which the group has offsets; `others`: the rest of the instance's."""
         super().__init__(data)
-        if len(topics) == 1 and not others:
+        if len(topics) == 1:  # all of them
             every = []
         elif topics:
             every = [("", worded("All of the group"))]

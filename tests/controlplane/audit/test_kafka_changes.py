@@ -215,6 +215,7 @@ def test_a_topic_that_is_not_there_or_was_made_anew_is_no_trouble(alice, admin, 
 
 
 def test_a_cluster_that_is_away_is_read_later(alice, topic, instance, monkeypatch, caplog):
+    caplog.set_level("DEBUG")
     topic.write()
 
     def away(*_args, **_options):
