@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rest_framework import serializers
 
@@ -12,6 +12,8 @@ from controlplane.history.requests import brokers, topics
 from controlplane.history.resolutions import RESOLUTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controlplane.history.metrics import Metric
 
 
@@ -74,17 +76,25 @@ class GroupHistorySerializer(HistorySerializer):
     items = GroupHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a group in their place
 
 
-class TopicHistoryPointSerializer(serializers.Serializer[Any]):
-    """A step; null where nothing is known, or where the topic may be among those that moved too little to be named."""
+class _PointSerializer(serializers.Serializer[Any]):
+    """A step of what has no maxima: its moment, and each of `metrics`."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {}
 
     time = serializers.DateTimeField(help_text="when the step begins")
 
     def get_fields(self) -> dict[str, Any]:
-        """Every metric of a topic."""
+        """Every metric."""
         found = super().get_fields()
-        for metric in topics.METRICS.values():
+        for metric in self.metrics.values():
             found[metric.name] = serializers.FloatField(allow_null=True, help_text=f"{metric.help}; in {metric.unit}")
         return found
+
+
+class TopicHistoryPointSerializer(_PointSerializer):
+    """A step; null where nothing is known, or where the topic may be among those that moved too little to be named."""
+
+    metrics: ClassVar = topics.METRICS
 
 
 class TopicHistorySerializer(HistorySerializer):
@@ -93,17 +103,10 @@ class TopicHistorySerializer(HistorySerializer):
     items = TopicHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a topic in their place
 
 
-class BrokerHistoryPointSerializer(serializers.Serializer[Any]):
+class BrokerHistoryPointSerializer(_PointSerializer):
     """A step; null where nothing is known, or, of a latency, where there was no such request."""
 
-    time = serializers.DateTimeField(help_text="when the step begins")
-
-    def get_fields(self) -> dict[str, Any]:
-        """Every metric of a broker."""
-        found = super().get_fields()
-        for metric in brokers.METRICS.values():
-            found[metric.name] = serializers.FloatField(allow_null=True, help_text=f"{metric.help}; in {metric.unit}")
-        return found
+    metrics: ClassVar = brokers.METRICS
 
 
 class BrokerHistorySerializer(HistorySerializer):

@@ -323,6 +323,8 @@ _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
 }
 
 
+AGAIN_MS = 20
+"""librdkafka's own pause where enough is fetched for now is a second; a reader would stand still so long, again and again."""
 WITHOUT_GROUP: Mapping[str, str | int | float | bool] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,

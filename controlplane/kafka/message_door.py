@@ -45,12 +45,8 @@ FEW_PARTITIONS = 24
 LARGER_AFTER_S = 0.5
 """A batch that is larger than a fetch comes for one partition of each answer alone. Of many partitions that is slow: what has not
 come in this time is asked for in larger pieces."""
-AGAIN_MS = 20
-"""librdkafka's own pause where enough is fetched for now is a second; a reader would stand still so long, again and again."""
 LARGEST_BYTES = 16 * 2**20
 """A client's own limit on a message, above any topic's: the broker is to decide."""
-FETCH_WAIT_MS = 50
-"""That a broker waits for records where there is none; librdkafka's own is ten times as long."""
 NOT_LEGIBLE = "(headers that are not UTF-8)"
 
 Stretch = tuple[int, int]
@@ -236,7 +232,7 @@ def fetching(fetch_bytes: int) -> dict[str, Any]:
         "fetch.message.max.bytes": fetch_bytes,
         "queued.max.messages.kbytes": max(1, fetch_bytes // 1024),
         "queued.min.messages": 1,
-        "fetch.queue.backoff.ms": AGAIN_MS,
+        "fetch.queue.backoff.ms": client.AGAIN_MS,
     }
 
 
@@ -260,8 +256,6 @@ _READING: dict[str, str | int | float | bool] = {
     "client.id": CLIENT_ID,
     "group.id": "sluice-messages",
     "isolation.level": "read_committed",
-    # A look is a row of short stretches, and each waits for the fetch that is under way: let that come back soon.
-    "fetch.wait.max.ms": FETCH_WAIT_MS,
     "socket.timeout.ms": int(ASK_S * 1000),
 }
 _PRODUCING: dict[str, str | int | float | bool] = {

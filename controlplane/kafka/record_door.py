@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 ROUND_S = 3.0
 AT_ONCE = 500
 FETCH_BYTES = 2**20
-AGAIN_MS = 20
-"""librdkafka's own pause where enough is fetched for now is a second: a third of ROUND_S."""
 
 Record = tuple[int, bytes]
 """An offset and a value."""
@@ -81,7 +79,7 @@ _READING: dict[str, str | int | float | bool] = {
     "isolation.level": "read_uncommitted",
     "fetch.message.max.bytes": FETCH_BYTES,
     "queued.min.messages": AT_ONCE,
-    "fetch.queue.backoff.ms": AGAIN_MS,
+    "fetch.queue.backoff.ms": client.AGAIN_MS,
 }
 
 

@@ -263,12 +263,6 @@ def _row(name: str, at: int, counts: Sequence[RequestCounts | None], brokers: st
     return RequestSample(instance=name, at=at, windows=1, counts=text, topics=topics, brokers=brokers)
 
 
-def _sum(name: str, texts: Iterable[str]) -> str | None:
-    """Over brokers. A text that nobody understands is left out; None: there is no other."""
-    known = [each for each in _legible(name, texts) if each is not None]
-    return _summed(known) if known else None
-
-
 def _summed(known: Sequence[RequestCounts]) -> str:
     found = RequestCounts()
     for counts in known:

@@ -95,17 +95,19 @@ def test_a_minute_is_known_when_its_samples_have_been_added_up_as_well(instance,
     assert produced(instance, at_noon, step_s=60, before_s=7200)[0][-1] == MIB
 
 
+def summed(instance, texts):
+    """Of a window, as its row has it."""
+    return sampling._row(instance.id, NOON, sampling._legible(instance.id, texts)).counts
+
+
 def test_sums_of_brokers_and_minutes_keep_every_byte(instance, flow_master, at_noon):
     texts = [carried(1000, 7), carried(500, 3, requests=0)]
     flow_master.windows = {
         instance.id: {NOON + 10 * step: RequestCounts.joined([texts[0].to_text()]).to_text() for step in range(6)}
     }
     move(at_noon, NOON + 20)
-    assert sampling._sum(instance.id, [each.to_text() for each in texts]) == carried(1500, 10).to_text()
-    assert (
-        RequestCounts.from_text(sampling._sum(instance.id, [texts[0].to_text(), WITHOUT.to_text()])).carried_windows
-        == 0
-    )
+    assert summed(instance, [each.to_text() for each in texts]) == carried(1500, 10).to_text()
+    assert RequestCounts.from_text(summed(instance, [texts[0].to_text(), WITHOUT.to_text()])).carried_windows == 0
     sampling.sample(clock=at_noon)
     move(at_noon, NOON + 90)
     sampling.sample(clock=at_noon)
@@ -134,7 +136,7 @@ def test_the_counters_are_left_out_while_a_broker_of_an_earlier_release_has_part
 def test_a_window_with_what_a_later_release_tells_is_taken_like_the_others(instance):
     later = json.loads(carried(500).to_text()) | {"_later": [1, {"anything": 2}]}
     texts = [carried(1000, 7).to_text(), json.dumps(later)]
-    assert sampling._sum(instance.id, texts) == carried(1500, 7, requests=2).to_text()
+    assert summed(instance, texts) == carried(1500, 7, requests=2).to_text()
 
 
 def test_what_a_control_plane_of_an_earlier_release_has_added_up_is_sampled(instance, sampled, at_noon):
