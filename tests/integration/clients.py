@@ -21,6 +21,7 @@ _FAILS_OVER = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+_NEW_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.OFFSET_NOT_AVAILABLE)
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
@@ -142,12 +143,14 @@ def read_all(tenant: Tenant, topic: str) -> dict[int, list[bytes]]:
 
 
 def _end(reader: Consumer, partition: TopicPartition) -> int:
-    """Where a partition ends. The client does not ask again by itself when the leader has just changed."""
+    """Where a partition ends. The client does not ask again by itself when the leader has just changed, nor while a new one
+    does not know yet how far its followers are."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
             return int(reader.get_watermark_offsets(partition, TIMEOUT_S)[1])
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+            if error.args[0].code() not in _NEW_LEADER or time.monotonic() > deadline:
                 raise
+            time.sleep(0.1)
             reader.list_topics(partition.topic, TIMEOUT_S)

@@ -233,6 +233,14 @@ class ProcessCluster:
             if topic.startswith(f"{tenant.key}."):
                 self.zookeeper.create(f"/admin/delete_topics/{topic}", makepath=True)
 
+    def spread_coordinators(self) -> None:
+        """Have each partition of __consumer_offsets led by its preferred replica: after kills one broker may lead them all."""
+        node, topic = "/admin/preferred_replica_election", "__consumer_offsets"
+        count = len(self.read(f"/brokers/topics/{topic}")["partitions"])
+        asked = {"version": 1, "partitions": [{"topic": topic, "partition": index} for index in range(count)]}
+        self.zookeeper.create(node, json.dumps(asked).encode(), makepath=True)
+        wait_for(lambda: not self.zookeeper.exists(node), 20, "the election of preferred leaders")
+
     def make_coordinators(self) -> None:
         """Have __consumer_offsets made, as the first client of a cluster does."""
         tenant = self.tenant()
