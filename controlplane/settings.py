@@ -188,6 +188,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "controlplane.api.schema.rate_limits_postprocess",
+        "controlplane.api.examples.making.examples_postprocess",
     ],
     "ENUM_NAME_OVERRIDES": {
         "RoleEnum": "controlplane.tenants.models.Role",

@@ -14,6 +14,7 @@ from controlplane.access import acls, selectors, trail, users
 from controlplane.access.cut_off import acls_cut_off
 from controlplane.access.passwords import password_checked
 from controlplane.access.serializers import (
+    MECHANISMS,
     AccessAnswerSerializer,
     AccessQuestionSerializer,
     AclBatchSerializer,
@@ -33,8 +34,8 @@ from controlplane.access.serializers import (
     UserWithPasswordSerializer,
 )
 from controlplane.accounts.permissions import LookingPermission, caller_of
-from controlplane.api import dry_runs, pagination
-from controlplane.api.ranges import moment_of
+from controlplane.api import dry_runs, filters, pagination, sorting
+from controlplane.api.ranges import span_of
 from controlplane.core.dry_runs import affected
 from controlplane.core.errors import Invalid, NotFound
 from quota.contracts.acls import PatternType
@@ -69,6 +70,12 @@ LEFT = [
             "whether the config of the instance still has the user among its super users",
         ),
     )
+]
+USER_PARAMETERS = [
+    filters.text_parameter("prefix", "only users whose names begin so"),
+    filters.choice_parameter("mechanism", MECHANISMS, "only users who can log in by this mechanism"),
+    sorting.parameter(["name"], "name"),
+    *pagination.PARAMETERS,
 ]
 PAGING = {parameter.name for parameter in pagination.PARAMETERS}
 SPAN = [
@@ -157,16 +164,28 @@ def _filter_of(body: Any) -> AclFilter:
     return AclFilterSerializer.wanted(_valid(AclFilterSerializer(data=body)))
 
 
+def _user_name(view: selectors.UserView) -> str:
+    return view.name
+
+
 class UsersApi(APIView):
     """/api/v1/instances/{id}/users."""
 
     deletes_by_body = True
 
-    @extend_schema(responses=UserPageSerializer, parameters=pagination.PARAMETERS, tags=USERS)
+    @extend_schema(responses=UserPageSerializer, parameters=USER_PARAMETERS, tags=USERS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Users of the instance by name; those that Kafka clients have made are among them."""
         views = selectors.user_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, views, lambda view: view.name)
+        prefix, mechanism = filters.text_of(request, "prefix"), filters.choice_of(request, "mechanism", MECHANISMS)
+        found = [
+            view for view in views if view.name.startswith(prefix) and (not mechanism or mechanism in view.mechanisms)
+        ]
+        order = sorting.order_of(request, ["name"])
+        if order is None:
+            page, following = pagination.items_page(request, found, _user_name)
+        else:
+            page, following = sorting.items_page(request, found, order, value=_user_name, key=_user_name)
         return Response(pagination.body(list(UserSerializer(page, many=True).data), following))
 
     @extend_schema(request=UserCreateSerializer, responses={201: UserWithPasswordSerializer}, tags=USERS)
@@ -325,10 +344,9 @@ class AuditApi(APIView):
         page may hold few or none and still have a `next`, which goes on where this one has stopped.
         """
         asked = {name: value for name, value in request.query_params.items() if name not in (*PAGING, "from", "to")}
+        since, until = span_of(request)
         wanted = trail.AuditFilter(
-            **AuditFilterSerializer.wanted(_valid(AuditFilterSerializer(data=asked))),
-            since=moment_of(request, "from"),
-            until=moment_of(request, "to"),
+            **AuditFilterSerializer.wanted(_valid(AuditFilterSerializer(data=asked))), since=since, until=until
         )
         before, limit = pagination.place_page(request)
         organisation = caller_of(request).organisation

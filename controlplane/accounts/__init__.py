@@ -10,6 +10,7 @@ touching                    whom a change of members, roles and keys concerns: w
 authentication permissions  who calls REST, and what the caller's role may do
 denials                     who was refused something: on record
 attempts                    how often someone may try to sign in
+listing                     which keys and members a list of REST has, and in which order
 joining                     people and organisations together: signing up, joining one by a link
 member_api member_serializers   REST of who belongs to an organisation, and of invitations
 owners                      mails to the owners of an organisation

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts import selectors, services, touching
+from controlplane.accounts.listing import ACCESS_KEYS, ACCESS_KEYS_SORTED, API_KEYS, KEYS_SORTED, keys_asked
 from controlplane.accounts.serializers import (
     AccessKeyCreateSerializer,
     AccessKeyPageSerializer,
@@ -22,7 +23,7 @@ from controlplane.accounts.serializers import (
     NewAccessKeySerializer,
     NewApiKeySerializer,
 )
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, pagination, sorting
 from controlplane.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -83,11 +84,12 @@ class CallerApi(APIView):
 class ApiKeysApi(APIView):
     """/api/v1/api-keys."""
 
-    @extend_schema(responses=ApiKeyPageSerializer, parameters=pagination.PARAMETERS, tags=["account"])
+    @extend_schema(responses=ApiKeyPageSerializer, parameters=API_KEYS, tags=["account"])
     def get(self, request: Request) -> Response:
         """API keys of the organisation, revoked ones too; never a secret."""
-        rows = selectors.api_keys_of(request.user)
-        return pagination.rows_answer(request, rows, ApiKeySerializer)
+        rows = keys_asked(request, selectors.api_keys_of(request.user))
+        page, following = sorting.rows_page(request, rows, KEYS_SORTED)
+        return Response(pagination.body(list(ApiKeySerializer(page, many=True).data), following))
 
     @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewApiKeySerializer}, tags=["account"])
     @dry_runs.rehearsed(makes=True)
@@ -147,11 +149,12 @@ def _shown_once(key: ApiKey, text: str, *, status: int) -> Response:
 class AccessKeysApi(APIView):
     """/api/v1/access-keys."""
 
-    @extend_schema(responses=AccessKeyPageSerializer, parameters=pagination.PARAMETERS, tags=["account"])
+    @extend_schema(responses=AccessKeyPageSerializer, parameters=ACCESS_KEYS, tags=["account"])
     def get(self, request: Request) -> Response:
         """Access keys of the organisation, revoked ones too; never a secret."""
-        rows = selectors.access_key_list(organisation=request.user.organisation)
-        return pagination.rows_answer(request, rows, AccessKeySerializer)
+        rows = keys_asked(request, selectors.access_key_list(organisation=request.user.organisation))
+        page, following = sorting.rows_page(request, rows, ACCESS_KEYS_SORTED)
+        return Response(pagination.body(list(AccessKeySerializer(page, many=True).data), following))
 
     @extend_schema(request=AccessKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
     @dry_runs.rehearsed(makes=True)

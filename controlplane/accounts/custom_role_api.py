@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts import custom_roles, touching
 from controlplane.accounts.permissions import OwnerPermission, caller_of, owner_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 
 if TYPE_CHECKING:
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from controlplane.tenants.models import CustomRole
+
 TAGS = ["members"]
+SORTED = {name: name for name in ("name", "created_at")}
+"""Where the database has what roles are sorted by."""
+PARAMETERS = [
+    filters.text_parameter("prefix", "only roles whose names begin so"),
+    sorting.parameter(SORTED, "created_at"),
+    *pagination.PARAMETERS,
+]
 SCOPES_HELP = "scopes of API keys, each to look or to change; of read, billing, audit and members a role may look alone"
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 
@@ -102,16 +111,23 @@ def _whoever_has_it(request: Request, ids: Mapping[str, Any], changed: Collectio
     return touching.by_changing_role(organisation=organisation, role_id=ids["role_id"], changed=changed)
 
 
+def _shown(role: CustomRole) -> dict[str, Any]:
+    return dict(CustomRoleSerializer(role).data)
+
+
 class CustomRolesApi(APIView):
     """/api/v1/roles."""
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(responses=CustomRolePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=CustomRolePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
-        """Roles of the organisation's own, in the order in which they were made."""
+        """Roles of the organisation's own, in the order in which they were made unless it is said otherwise."""
         rows = custom_roles.custom_role_list(organisation=caller_of(request).organisation)
-        return pagination.rows_answer(request, rows, CustomRoleSerializer)
+        prefix = filters.text_of(request, "prefix")
+        rows = rows.filter(name__startswith=prefix) if prefix else rows
+        page, following = sorting.rows_page(request, rows, SORTED)
+        return Response(pagination.body(list(CustomRoleSerializer(page, many=True).data), following))
 
     @extend_schema(request=CustomRoleCreateSerializer, responses={201: CustomRoleSerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True)
@@ -128,25 +144,38 @@ class CustomRoleApi(APIView):
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(responses=CustomRoleSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: CustomRoleSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, role_id: str) -> Response:
         """One role."""
         organisation = caller_of(request).organisation
         found = custom_roles.custom_role_get(organisation=organisation, role_id=role_id)
-        return Response(CustomRoleSerializer(found).data)
+        return preconditions.answer(request, _shown(found))
 
-    @extend_schema(request=CustomRoleChangeSerializer, responses=CustomRoleSerializer, tags=TAGS)
+    @extend_schema(
+        request=CustomRoleChangeSerializer,
+        responses=CustomRoleSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed(touches=_whoever_has_it)
     def patch(self, request: Request, role_id: str) -> Response:
         """Change what it opens, for all who have it, from the next request on; owners decide."""
         body = CustomRoleChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        changed = custom_roles.custom_role_change(**owner_of(request), role_id=role_id, **body.validated_data)
-        return Response(CustomRoleSerializer(changed).data)
+        check = preconditions.check_of(request, _shown)
+        changed = custom_roles.custom_role_change(
+            **owner_of(request), role_id=role_id, check=check, **body.validated_data
+        )
+        return preconditions.answer(request, _shown(changed))
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request, role_id: str) -> Response:
         """End a role that nobody has; owners decide."""
-        custom_roles.custom_role_delete(**owner_of(request), role_id=role_id)
+        check = preconditions.check_of(request, _shown)
+        custom_roles.custom_role_delete(**owner_of(request), role_id=role_id, check=check)
         return Response(status=204)

@@ -26,6 +26,8 @@ from controlplane.tenants import services as tenants
 from controlplane.tenants.models import CustomRole, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import QuerySet
 
     from controlplane.accounts.models import ApiKey, User
@@ -85,9 +87,17 @@ def custom_role_create(
 
 @transaction.atomic
 def custom_role_change(
-    *, organisation: Organisation, by: User, role_id: str, with_key: ApiKey | None = None, **changes: Any
+    *,
+    organisation: Organisation,
+    by: User,
+    role_id: str,
+    with_key: ApiKey | None = None,
+    check: Callable[[CustomRole], None] | None = None,
+    **changes: Any,
 ) -> CustomRole:
     """Another `name`, `description`, other `scopes` or `instances`, from the next request on; what is left out stays.
+
+    `check` is told the role that is to be another.
 
     Raises NotFound, Invalid, Forbidden, AlreadyExists.
     """
@@ -95,6 +105,8 @@ def custom_role_change(
     if not changes:
         raise Invalid("nothing to change: give one or more of name, description, scopes, instances")
     found = custom_role_get(organisation=organisation, role_id=role_id)
+    if check is not None:
+        check(found)
     wanted = _checked(changes)
     before = {member: getattr(found, member) for member in wanted}
     for member, value in wanted.items():
@@ -106,10 +118,19 @@ def custom_role_change(
 
 
 @transaction.atomic
-def custom_role_delete(*, organisation: Organisation, by: User, role_id: str, with_key: ApiKey | None = None) -> None:
-    """End a role that nobody has. Raises NotFound, Forbidden, Conflict."""
+def custom_role_delete(
+    *,
+    organisation: Organisation,
+    by: User,
+    role_id: str,
+    with_key: ApiKey | None = None,
+    check: Callable[[CustomRole], None] | None = None,
+) -> None:
+    """End a role that nobody has. `check` is told the role. Raises NotFound, Forbidden, Conflict."""
     services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     found = custom_role_get(organisation=organisation, role_id=role_id)
+    if check is not None:
+        check(found)
     accounts = ServiceAccount.objects.for_organisation(organisation).filter(custom_role=found)
     in_use = Conflict("somebody has this role: give them another one first", code="role_in_use")
     if found.memberships.exists() or accounts.exists():

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts import custom_roles, joining, touching
+from controlplane.accounts.listing import MEMBERS, MEMBERS_SORTED, members_asked
 from controlplane.accounts.member_serializers import (
     InvitationPageSerializer,
     InvitationSerializer,
@@ -20,7 +21,7 @@ from controlplane.accounts.member_serializers import (
     RoleSerializer,
 )
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, pagination, sorting
 from controlplane.core.errors import NotFound
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
+    from django.db.models import QuerySet
     from rest_framework.request import Request
 
     from controlplane.tenants.models import Membership
@@ -75,21 +77,22 @@ def _invited(request: Request, _ids: Mapping[str, Any], _changed: Collection[str
     return touching.by_inviting(organisation=caller_of(request).organisation, email=body.validated_data["email"])
 
 
+def _by_address(request: Request, rows: QuerySet[Membership]) -> tuple[list[Membership], str | None]:
+    def fetch(after: Any | None, limit: int) -> list[Membership]:
+        return list((rows if after is None else rows.filter(user__email__gt=after[0]))[:limit])
+
+    return pagination.fetched_page(request, fetch, key=lambda membership: (membership.user.email,), shape=(str,))
+
+
 class MembersApi(APIView):
     """/api/v1/members."""
 
-    @extend_schema(responses=OrganisationMemberPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=OrganisationMemberPageSerializer, parameters=MEMBERS, tags=TAGS)
     def get(self, request: Request) -> Response:
-        """Who belongs to the organisation, by address."""
+        """Who belongs to the organisation, by address unless it is said otherwise."""
         caller = caller_of(request)
-        rows = member_list(organisation=caller.organisation)
-
-        def fetch(after: Any | None, limit: int) -> list[Membership]:
-            return list((rows if after is None else rows.filter(user__email__gt=after[0]))[:limit])
-
-        found, following = pagination.fetched_page(
-            request, fetch, key=lambda membership: (membership.user.email,), shape=(str,)
-        )
+        rows = members_asked(request, member_list(organisation=caller.organisation))
+        found, following = sorting.rows_page(request, rows, MEMBERS_SORTED, key=int, default=_by_address)
         shown = OrganisationMemberSerializer(found, many=True, context={"may_manage": caller.may_manage}).data
         return Response(pagination.body(shown, following))
 

@@ -11,7 +11,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 
 from controlplane.accounts.scopes import PREFIX
 from controlplane.accounts.selectors import Caller
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, parameters
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import for_some_instances
 from controlplane.core.staff_views import view_note
@@ -73,7 +73,10 @@ def _place_of(request: Request) -> tuple[str, dict[str, Any]]:
 
 
 class RolePermission(BasePermission):
-    """Everyone looks; viewers change nothing. A change of which a dry run is asked for that it has not is refused here."""
+    """Everyone looks; viewers change nothing.
+
+    Refused here, too, is a change of which a dry run is asked for that it has not, and a parameter that a call has not.
+    """
 
     looks_only = False
 
@@ -89,6 +92,7 @@ class RolePermission(BasePermission):
             raise Forbidden("viewers may look, but not change anything")
         if request.method not in SAFE_METHODS:
             dry_runs.refuse_unknown(request, view)
+        parameters.refuse_undeclared(request, view)
         return True
 
 

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts import selectors, service_accounts, touching
+from controlplane.accounts.listing import KEYS_SORTED, OF_ACCOUNT, keys_asked
 from controlplane.accounts.permissions import OwnerPermission, caller_of, owner_of
 from controlplane.accounts.serializers import (
     ApiKeyCreateSerializer,
@@ -22,7 +23,7 @@ from controlplane.accounts.service_account_serializers import (
     ServiceAccountPageSerializer,
     ServiceAccountSerializer,
 )
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination, sorting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 TAGS = ["account"]
+SORTED = {name: name for name in ("name", "created_at")}
+"""Where the database has what service accounts are sorted by."""
+PARAMETERS = [
+    filters.text_parameter("prefix", "only service accounts whose names begin so"),
+    sorting.parameter(SORTED, "created_at"),
+    *pagination.PARAMETERS,
+]
 
 
 def _keys_changed(request: Request, ids: Mapping[str, Any], changed: Collection[str]) -> touching.Touched:
@@ -47,11 +55,14 @@ class ServiceAccountsApi(APIView):
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(responses=ServiceAccountPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=ServiceAccountPageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
         """Service accounts of the organisation, in the order in which they were made."""
         rows = selectors.service_account_list(organisation=caller_of(request).organisation)
-        return pagination.rows_answer(request, rows, ServiceAccountSerializer)
+        prefix = filters.text_of(request, "prefix")
+        rows = rows.filter(name__startswith=prefix) if prefix else rows
+        page, following = sorting.rows_page(request, rows, SORTED)
+        return Response(pagination.body(list(ServiceAccountSerializer(page, many=True).data), following))
 
     @extend_schema(request=ServiceAccountCreateSerializer, responses={201: ServiceAccountSerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True)
@@ -100,13 +111,14 @@ class ServiceAccountKeysApi(APIView):
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(responses=ApiKeyPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=ApiKeyPageSerializer, parameters=OF_ACCOUNT, tags=TAGS)
     def get(self, request: Request, service_account_id: str) -> Response:
         """Its API keys, revoked ones too; never a secret."""
         organisation = caller_of(request).organisation
         of = selectors.service_account_get(organisation=organisation, service_account_id=service_account_id)
-        rows = selectors.api_key_list(organisation=organisation).filter(service_account=of)
-        return pagination.rows_answer(request, rows, ApiKeySerializer)
+        rows = keys_asked(request, selectors.api_key_list(organisation=organisation).filter(service_account=of))
+        page, following = sorting.rows_page(request, rows, KEYS_SORTED)
+        return Response(pagination.body(list(ApiKeySerializer(page, many=True).data), following))
 
     @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewApiKeySerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True)

@@ -13,6 +13,8 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms import receivers, selectors, services, timeline
 from controlplane.alarms.events import MARKED
+from controlplane.alarms.machine import PHASES
+from controlplane.alarms.rules import WATCHED
 from controlplane.alarms.serializers import (
     AlarmChangeSerializer,
     AlarmCreateSerializer,
@@ -31,29 +33,56 @@ from controlplane.alarms.serializers import (
     ReceiverSecretSerializer,
     ReceiverSerializer,
 )
-from controlplane.api import dry_runs, pagination
-from controlplane.api.ranges import moment_of
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
+from controlplane.api.ranges import span_of
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from controlplane.alarms.events import Event
-    from controlplane.alarms.models import Receiver
+    from controlplane.alarms.models import Alarm, Receiver
 
 TAGS = ["alarms"]
 NOT_STORED = {"Cache-Control": "no-store"}
+MEASURED = ("state", "since", "firing_since", "value", "missing", "looked_at")
+"""What is shown of an alarm that its tenant has not set."""
+ALARMS_SORTED = {"name": "name", "watch": "watch", "state": "phase", "since": "since", "created_at": "created_at"}
+"""Where the database has what alarms are sorted by."""
+ALARM_PARAMETERS = [
+    filters.text_parameter("prefix", "only alarms whose names begin so"),
+    filters.choice_parameter("state", PHASES, "only alarms in this state"),
+    filters.choice_parameter("watch", list(WATCHED), "only alarms that watch this"),
+    filters.choice_parameter("enabled", filters.YES_NO, "only alarms that are looked at, or that are not"),
+    sorting.parameter(ALARMS_SORTED, "created_at"),
+    *pagination.PARAMETERS,
+]
 CHANGES = {"may_change": True}
 """Of a request that only those who may change something get through with."""
+
+
+def _settings(alarm: Alarm) -> dict[str, Any]:
+    return preconditions.without(AlarmSerializer(alarm).data, MEASURED)
+
+
+def _answer(request: Request, alarm: Alarm) -> Response:
+    return preconditions.answer(request, dict(AlarmSerializer(alarm).data), _settings(alarm))
 
 
 class AlarmsApi(APIView):
     """/api/v1/instances/{id}/alarms."""
 
-    @extend_schema(responses=AlarmPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=AlarmPageSerializer, parameters=ALARM_PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """The alarms of an instance with their states and last values, in the order in which they were made."""
-        rows = selectors.alarm_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.rows_page(request, rows)
+        """The alarms of an instance with their states and last values, in the order in which they were made by default."""
+        rows = selectors.alarm_list(
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            prefix=filters.text_of(request, "prefix"),
+            phase=filters.choice_of(request, "state", PHASES),
+            watch=filters.choice_of(request, "watch", list(WATCHED)),
+            enabled=filters.yes_or_no(request, "enabled"),
+        )
+        page, following = sorting.rows_page(request, rows, ALARMS_SORTED)
         return Response(pagination.body(list(AlarmSerializer(page, many=True).data), following))
 
     @extend_schema(request=AlarmCreateSerializer, responses={201: AlarmSerializer}, tags=TAGS)
@@ -69,29 +98,39 @@ class AlarmsApi(APIView):
 class AlarmApi(APIView):
     """/api/v1/instances/{id}/alarms/{alarm_id}."""
 
-    @extend_schema(responses=AlarmSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: AlarmSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """One alarm."""
         organisation = caller_of(request).organisation
         alarm = selectors.alarm_get(organisation=organisation, instance_id=instance_id, alarm_id=alarm_id)
-        return Response(AlarmSerializer(alarm).data)
+        return _answer(request, alarm)
 
-    @extend_schema(request=AlarmChangeSerializer, responses=AlarmSerializer, tags=TAGS)
+    @extend_schema(
+        request=AlarmChangeSerializer, responses=AlarmSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """Another rule. Where what is watched, the threshold, the duration or `enabled` changes, the alarm begins anew."""
         body = AlarmChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         alarm = services.alarm_update(
-            **caller_of(request).place(instance_id), alarm_id=alarm_id, changes=body.validated_data
+            **caller_of(request).place(instance_id),
+            alarm_id=alarm_id,
+            changes=body.validated_data,
+            check=preconditions.check_of(request, _settings),
         )
-        return Response(AlarmSerializer(alarm).data)
+        return _answer(request, alarm)
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, alarm_id: str) -> Response:
         """It is looked at no more. Receivers that know it as firing are told that it is over."""
-        services.alarm_delete(**caller_of(request).place(instance_id), alarm_id=alarm_id)
+        check = preconditions.check_of(request, _settings)
+        services.alarm_delete(**caller_of(request).place(instance_id), alarm_id=alarm_id, check=check)
         return Response(status=204)
 
 
@@ -142,11 +181,12 @@ class InstanceEventsApi(APIView):
     )
     def get(self, request: Request, instance_id: str) -> Response:
         """What happened to an instance in the last 90 days, or in a range of them, the newest first."""
+        start, end = span_of(request)
         wanted: dict[str, Any] = {
             "organisation": caller_of(request).organisation,
             "instance_id": instance_id,
-            "start": moment_of(request, "from"),
-            "end": moment_of(request, "to"),
+            "start": start,
+            "end": end,
             "kinds": timeline.kinds_named(request.query_params.get("kinds")),
         }
 

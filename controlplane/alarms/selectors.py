@@ -19,10 +19,22 @@ LOUDEST = (Phase.FIRING, Phase.PENDING, Phase.NO_DATA, Phase.OK)
 """The order in which a person wants to see them."""
 
 
-def alarm_list(*, organisation: Organisation, instance_id: str) -> QuerySet[Alarm]:
-    """The alarms of an instance. Raises NotFound."""
+def alarm_list(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    prefix: str = "",
+    phase: str = "",
+    watch: str = "",
+    enabled: bool | None = None,
+) -> QuerySet[Alarm]:
+    """The alarms of an instance: all, or those whose names begin so, in a phase, that watch this. Raises NotFound."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
+    rows = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
+    if enabled is not None:
+        rows = rows.filter(enabled=enabled)
+    wanted = {"name__startswith": prefix, "phase": phase, "watch": watch}
+    return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
 def alarm_get(*, organisation: Organisation, instance_id: str, alarm_id: str) -> Alarm:

@@ -24,7 +24,7 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from controlplane.tenants.models import Organisation
@@ -75,13 +75,16 @@ def alarm_update(
     instance_id: str,
     alarm_id: str,
     changes: Mapping[str, Any],
+    check: Callable[[Alarm], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Alarm:
-    """Another rule. Raises NotFound, Invalid, Conflict."""
+    """Another rule. `check` is told the alarm that is to be another. Raises NotFound, Invalid, Conflict."""
     if not changes:
         raise Invalid("nothing to change: give a member of the rule")
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     alarm = _locked(organisation, instance, alarm_id)
+    if check is not None:
+        check(alarm)
     before = _said(alarm)
     wanted = {**before, **changes}
     if "watch" in changes and wanted["watch"] not in FIGURES:
@@ -129,11 +132,22 @@ def alarm_silence(
 
 @transaction.atomic
 def alarm_delete(
-    *, organisation: Organisation, actor: str, instance_id: str, alarm_id: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    alarm_id: str,
+    check: Callable[[Alarm], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """It is looked at no more. What it said stays in the instance's events. Raises NotFound, Conflict."""
+    """It is looked at no more. What it said stays in the instance's events. `check` is told the alarm.
+
+    Raises NotFound, Conflict.
+    """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     alarm = _locked(organisation, instance, alarm_id)
+    if check is not None:
+        check(alarm)
     _begin_anew(alarm, instance, actor, clock.now())
     alarm.deleted_at = clock.now()
     alarm.save(force_update=True)

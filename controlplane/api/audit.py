@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.api import filters, pagination
-from controlplane.api.ranges import moment_of
+from controlplane.api.ranges import span_of
 from controlplane.core import selectors
 from controlplane.core.audit_file import CONTENT_TYPE, audit_file
 from controlplane.core.audit_sealing import verify
@@ -120,9 +120,10 @@ def _kept_hash(request: Request) -> str:
 
 
 def _asked(request: Request) -> QuerySet[AuditEntry]:
+    start, end = span_of(request)
     return selectors.audit_list(
         organisation=request.user.organisation,
-        start=moment_of(request, "from"),
-        end=moment_of(request, "to"),
+        start=start,
+        end=end,
         **{name: filters.text_of(request, name) for name in _WORDS},
     )

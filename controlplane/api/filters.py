@@ -26,6 +26,15 @@ def choice_parameter(name: str, choices: Sequence[str], description: str) -> Ope
     return OpenApiParameter(name, OpenApiTypes.STR, enum=list(choices), description=description)
 
 
+YES_NO = ("true", "false")
+
+
+def yes_or_no(request: Request, name: str) -> bool | None:
+    """`true` or `false`; None where it is not said. Raises Invalid."""
+    word = choice_of(request, name, YES_NO)
+    return word == "true" if word else None
+
+
 def text_of(request: Request, name: str) -> str:
     """What is to be found; empty where it is not said. Raises Invalid for what no database takes."""
     text: str = request.query_params.get(name, "")

@@ -10,7 +10,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import filters, pagination
+from controlplane.api import filters, pagination, sorting
+from controlplane.api.ranges import span_of
 from controlplane.core import selectors
 from controlplane.core.models import OperationState
 from controlplane.core.serializers import OperationPageSerializer, OperationSerializer
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
+SORTED = {name: name for name in ("kind", "target", "state", "actor", "created_at", "finished_at")}
+"""Where the database has what operations are sorted by."""
 PARAMETERS = [
     filters.choice_parameter("state", OperationState.values, "only operations in this state"),
     filters.text_parameter("target", "only operations on this, such as the id of an instance"),
+    filters.text_parameter(
+        "kind", "only operations of this kind, such as `instance.update`; `instance` is every kind of an instance"
+    ),
+    filters.text_parameter("from", "begun at this moment or later: RFC 3339 or a date, UTC"),
+    filters.text_parameter("to", "begun before this moment"),
     pagination.ORDER,
+    sorting.parameter(SORTED, "created_at", "It goes without `order`"),
     *pagination.PARAMETERS,
 ]
 
@@ -34,8 +43,12 @@ class OperationsApi(APIView):
     @extend_schema(responses=OperationPageSerializer, parameters=PARAMETERS, tags=["operations"])
     def get(self, request: Request) -> Response:
         """Operations of the organisation, oldest first unless it is said otherwise."""
+        start, end = span_of(request)
         rows = selectors.operation_list(
             organisation=request.user.organisation,
+            kind=filters.text_of(request, "kind"),
+            start=start,
+            end=end,
             only_on=request.user.limits.instances,
             state=filters.choice_of(request, "state", OperationState.values),
             target=filters.text_of(request, "target"),
@@ -43,7 +56,7 @@ class OperationsApi(APIView):
         if pagination.is_newest_first(request):
             operations, following = pagination.newest_page(request, rows, moment="created_at", key=str)
         else:
-            operations, following = pagination.rows_page(request, rows)
+            operations, following = sorting.rows_page(request, rows, SORTED)
         return Response(pagination.body(OperationSerializer(operations, many=True).data, following))
 
 

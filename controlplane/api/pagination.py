@@ -59,18 +59,18 @@ def is_newest_first(request: Request) -> bool:
 
 def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | None]:
     """One page of rows in the order of `created_at`, and the next cursor."""
-    cursor = _cursor(request)
+    cursor = cursor_of(request)
     if cursor is not None:
         try:
             created_at, key = datetime.fromisoformat(cursor[0]).astimezone(UTC), str(cursor[1])
             key.encode()  # half a surrogate pair is a string to JSON, and to no database
         except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-            raise _bad_cursor() from error
+            raise bad_cursor() from error
         rows = rows.filter(Q(created_at__gt=created_at) | Q(created_at=created_at, pk__gt=key))
-    limit = _limit(request)
+    limit = limit_of(request)
     found = list(rows.order_by("created_at", "pk")[: limit + 1])
     last = found[limit - 1] if len(found) > limit else None
-    following = None if last is None else _encode([last.created_at.isoformat(), last.pk])  # type: ignore[attr-defined]
+    following = None if last is None else encoded([last.created_at.isoformat(), last.pk])  # type: ignore[attr-defined]
     return found[:limit], following
 
 
@@ -78,40 +78,40 @@ def newest_page(
     request: Request, rows: QuerySet[Row], *, moment: str, key: type[int | str]
 ) -> tuple[list[Row], str | None]:
     """One page of rows by the field `moment`, the newest first, and the next cursor; `key` is the type of their primary keys."""
-    cursor = _cursor(request)
+    cursor = cursor_of(request)
     if cursor is not None:
         try:
             at, last_key = datetime.fromisoformat(cursor[0]).astimezone(UTC), cursor[1]
         except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-            raise _bad_cursor() from error
+            raise bad_cursor() from error
         if type(last_key) is not key:
-            raise _bad_cursor()
+            raise bad_cursor()
         if not (0 <= last_key < 2**63 if isinstance(last_key, int) else can_be_asked(last_key)):
-            raise _bad_cursor()
+            raise bad_cursor()
         rows = rows.filter(Q(**{f"{moment}__lt": at}) | Q(**{moment: at, "pk__lt": last_key}))
-    limit = _limit(request)
+    limit = limit_of(request)
     found = list(rows.order_by(f"-{moment}", "-pk")[: limit + 1])
     last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], None if last is None else _encode([getattr(last, moment).isoformat(), last.pk])
+    return found[:limit], None if last is None else encoded([getattr(last, moment).isoformat(), last.pk])
 
 
 def items_page(
     request: Request, items: Sequence[Item], key: Callable[[Item], str], *, limit: int = DEFAULT_LIMIT
 ) -> tuple[list[Item], str | None]:
     """One page of items that are already sorted by a text key, and the next cursor; `limit` where none is asked for."""
-    cursor = _cursor(request)
+    cursor = cursor_of(request)
     if cursor is not None:
         if not isinstance(cursor, list) or len(cursor) != 1 or not isinstance(cursor[0], str):
-            raise _bad_cursor()
+            raise bad_cursor()
         items = [item for item in items if key(item) > cursor[0]]
-    limit = _limit(request, limit)
+    limit = limit_of(request, limit)
     page = list(items[:limit])
-    return page, _encode([key(page[-1])]) if len(items) > limit else None
+    return page, encoded([key(page[-1])]) if len(items) > limit else None
 
 
 def cursor_after(key: str) -> str:
     """Of `items_page`, where a page has to end before its time: the cursor of what follows this key."""
-    return _encode([key])
+    return encoded([key])
 
 
 def fetched_page(
@@ -122,30 +122,30 @@ def fetched_page(
     shape: tuple[type, ...],
 ) -> tuple[list[Item], str | None]:
     """One page of what `fetch(after, limit)` reads, sorted by `key`, whose members have the types of `shape`."""
-    cursor = _cursor(request)
+    cursor = cursor_of(request)
     if cursor is not None:
         if not isinstance(cursor, list) or [type(member) for member in cursor] != list(shape):
-            raise _bad_cursor()
+            raise bad_cursor()
         if not all(can_be_asked(member) for member in cursor):
-            raise _bad_cursor()
-    limit = _limit(request)
+            raise bad_cursor()
+    limit = limit_of(request)
     found = fetch(None if cursor is None else tuple(cursor), limit + 1)
-    return found[:limit], _encode([*key(found[limit - 1])]) if len(found) > limit else None
+    return found[:limit], encoded([*key(found[limit - 1])]) if len(found) > limit else None
 
 
 def place_page(request: Request) -> tuple[int | None, int]:
     """For pages that end wherever a look did: the place that `place_cursor` wrote into the cursor (None: none), the limit."""
-    cursor = _cursor(request)
+    cursor = cursor_of(request)
     if cursor is not None:
         if not isinstance(cursor, list) or len(cursor) != 1 or type(cursor[0]) is not int or not 0 <= cursor[0] < 2**63:
-            raise _bad_cursor()
-        return cursor[0], _limit(request)
-    return None, _limit(request)
+            raise bad_cursor()
+        return cursor[0], limit_of(request)
+    return None, limit_of(request)
 
 
 def place_cursor(place: int | None) -> str | None:
     """The cursor of the page that goes on there; None: there is none."""
-    return None if place is None else _encode([place])
+    return None if place is None else encoded([place])
 
 
 def can_be_asked(member: str | int) -> bool:
@@ -166,7 +166,8 @@ def rows_answer(request: Request, rows: QuerySet[Row], serializer: type[BaseSeri
     return Response(body(serializer(page, many=True).data, following))
 
 
-def _limit(request: Request, default: int = DEFAULT_LIMIT) -> int:
+def limit_of(request: Request, default: int = DEFAULT_LIMIT) -> int:
+    """Items a page. Raises Invalid."""
     if "limit" not in request.query_params:
         return default
     text = request.query_params["limit"]
@@ -175,19 +176,22 @@ def _limit(request: Request, default: int = DEFAULT_LIMIT) -> int:
     return int(text)
 
 
-def _cursor(request: Request) -> Any | None:
+def cursor_of(request: Request) -> Any | None:
+    """What the cursor of the address holds, whoever wrote it; None: there is none. Raises Invalid."""
     text = request.query_params.get("cursor")
     if text is None:
         return None
     try:
         return json.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
     except (ValueError, RecursionError) as error:
-        raise _bad_cursor() from error
+        raise bad_cursor() from error
 
 
-def _encode(key: list[str | int]) -> str:
+def encoded(key: list[Any]) -> str:
+    """A cursor that holds this."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
-def _bad_cursor() -> Invalid:
+def bad_cursor() -> Invalid:
+    """Of a cursor that nobody was given."""
     return Invalid.field("cursor", "is not one that this service gave out")

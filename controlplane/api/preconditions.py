@@ -1,18 +1,46 @@
-"""``ETag``, ``If-Match`` and ``If-None-Match`` (RFC 9110) of what has a generation."""
+"""``ETag``, ``If-Match`` and ``If-None-Match`` (RFC 9110): of what has a generation that, of anything else what is shown of it.
+
+Of the second kind a digest stands for all that people set; what is measured is not in it. A service compares where nobody else
+can change the thing any more (`check_of` gives it the comparison), so that of two who change at once the later one is told.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
 
 from django.utils.http import parse_etags
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
+
+from controlplane.core.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from rest_framework.request import Request
 
+    Check = Callable[[Any], None]
+    """Told the thing as it is. Raises PreconditionFailed where the caller has seen it otherwise."""
+
+CHANGED = (
+    "it is not as it was when you read it: get it again, look at what has changed, and send its new ETag in If-Match if you "
+    "still want this"
+)
+KNOWN = OpenApiResponse(description="As `If-None-Match` says.")
+"""Of 304."""
+DIGITS = 32
+"""Of a digest in an ETag."""
+SETTINGS_ETAG = OpenApiParameter(
+    "ETag",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    response=[200, 304],
+    description="another one as soon as something that people set has changed; what is measured is not in it",
+)
 ETAG = OpenApiParameter(
     "ETag",
     OpenApiTypes.STR,
@@ -31,7 +59,7 @@ IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="an `ETag`: refused with 412 (`precondition_failed`) if somebody has changed the instance since. `*`, or without "
+    description="an `ETag`: refused with 412 (`precondition_failed`) if somebody has changed it since. `*`, or without "
     "the header: whatever it is now",
 )
 
@@ -55,6 +83,44 @@ def generations_of(request: Request) -> Collection[int] | None:
         return None
     numbers = (tag.strip('"').partition("-")[0] for tag in tags)
     return frozenset(int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 20)
+
+
+def content_etag(settings: Mapping[str, Any]) -> str:
+    """Of what is shown of a thing that people set."""
+    text = json.dumps(settings, cls=JSONEncoder, sort_keys=True, separators=(",", ":"))
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"'
+
+
+def without(document: Mapping[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    """What people set of what is shown."""
+    return {name: value for name, value in document.items() if name not in measured}
+
+
+def answer(request: Request, document: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Response:
+    """Of GET: the document with its ETag, or 304. Of a change: what is there now.
+
+    `settings`: what people set of it, if that is not all.
+    """
+    headers = {"ETag": content_etag(document if settings is None else settings)}
+    if request.method in ("GET", "HEAD") and "If-None-Match" in request.headers and is_known(request, headers["ETag"]):
+        return Response(status=304, headers=headers)
+    return Response(document, headers=headers)
+
+
+def check_of(request: Request, settings: Callable[[Any], Mapping[str, Any]]) -> Check | None:
+    """What a service asks of a thing once nobody else can change it; None: `If-Match` names none, or any.
+
+    `settings`: what GET makes the ETag of.
+    """
+    tags = _tags(request, "If-Match")
+    if "If-Match" not in request.headers or "*" in tags:
+        return None
+
+    def check(thing: Any) -> None:
+        if content_etag(settings(thing)) not in tags:
+            raise PreconditionFailed(CHANGED)
+
+    return check
 
 
 def _tags(request: Request, header: str) -> list[str]:

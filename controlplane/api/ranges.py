@@ -24,6 +24,14 @@ def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[da
     return start, end
 
 
+def span_of(request: Request) -> tuple[datetime | None, datetime | None]:
+    """`from` and `to` of a list that needs neither; None: it is not said. Raises Invalid."""
+    start, end = in_one_pass(lambda: moment_of(request, "from"), lambda: moment_of(request, "to"))
+    if start is not None and end is not None and start > end:
+        raise Invalid.field("from", "must not be later than to")
+    return start, end
+
+
 def moment_of(request: Request, name: str) -> datetime | None:
     """A moment that a query parameter names; None: it is not said. Raises Invalid."""
     text = request.query_params.get(name)

@@ -39,7 +39,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         unknown = {}
         if isinstance(data, Mapping):
             surplus = [name for name in data if name not in self.fields]
-            near = {name: _meant(name, self.fields) for name in surplus[:MOST_GUESSED]}
+            near = {name: meant(name, self.fields) for name in surplus[:MOST_GUESSED]}
             unknown = {name: [self.fixed.get(name) or _unknown_field(near.get(name))] for name in surplus}
         try:
             found = super().to_internal_value(data)
@@ -52,15 +52,15 @@ class StrictSerializer(serializers.Serializer[Any]):
         return found
 
 
-def _meant(name: object, known: Iterable[str]) -> str | None:
-    """The field that was probably meant; None where no name is near."""
+def meant(name: object, known: Iterable[str]) -> str | None:
+    """The field or parameter that was probably meant; None where no name is near."""
     if not isinstance(name, str) or len(name) > LONGEST_GUESSED:
         return None
     return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
-def _unknown_field(meant: str | None) -> str:
-    return f"unknown field, did you mean `{meant}`?" if meant else "unknown field"
+def _unknown_field(near: str | None) -> str:
+    return f"unknown field, did you mean `{near}`?" if near else "unknown field"
 
 
 class StrictIntegerField(serializers.IntegerField):

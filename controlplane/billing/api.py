@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of, organisation_asked
-from controlplane.api import dry_runs, filters, idempotency_keys, pagination
+from controlplane.api import dry_runs, filters, idempotency_keys, pagination, sorting
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.crediting import credit_note_write
@@ -62,6 +62,7 @@ from controlplane.metering.serializers import BrokerWaiverRequestSerializer, Bro
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from django.db.models import QuerySet
     from django.http import HttpResponse
     from rest_framework.request import Request
 
@@ -191,19 +192,42 @@ class InstanceCostsApi(APIView):
         return Response(pagination.body(list(MonthCostSerializer(page, many=True).data), following))
 
 
+INVOICES_SORTED = {name: name for name in ("number", "month", "total", "created_at")}
+"""Where the database has what invoices are sorted by."""
+INVOICE_PARAMETERS = [
+    OpenApiParameter(
+        "month",
+        {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"},
+        description="only invoices of this month: YYYY-MM",
+    ),
+    filters.text_parameter("instance_id", "only invoices of this instance"),
+    sorting.parameter(INVOICES_SORTED, "number"),
+    *pagination.PARAMETERS,
+]
+
+
+def _by_number(request: Request, invoices: QuerySet[Invoice]) -> tuple[list[Invoice], str | None]:
+    def fetch(after: Any, limit: int) -> list[Invoice]:
+        rows = invoices.order_by("number")
+        return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
+
+    return pagination.fetched_page(request, fetch, key=lambda invoice: (invoice.number,), shape=(int,))
+
+
 class InvoicesApi(APIView):
     """/api/v1/invoices."""
 
-    @extend_schema(responses=InvoicePageSerializer, parameters=pagination.PARAMETERS, tags=["invoices"])
+    @extend_schema(responses=InvoicePageSerializer, parameters=INVOICE_PARAMETERS, tags=["invoices"])
     def get(self, request: Request) -> Response:
-        """The organisation's invoices, by number."""
-        invoices = selectors.invoice_list(organisation=caller_of(request).organisation)
-
-        def fetch(after: Any, limit: int) -> list[Invoice]:
-            rows = invoices.defer("inputs", "lines").order_by("number")
-            return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
-
-        page, following = pagination.fetched_page(request, fetch, key=lambda invoice: (invoice.number,), shape=(int,))
+        """The organisation's invoices, by number unless it is said otherwise."""
+        month = str(month_asked(request)) if "month" in request.query_params else ""
+        rows = selectors.invoice_list(
+            organisation=caller_of(request).organisation,
+            month=month,
+            instance_id=filters.text_of(request, "instance_id"),
+        )
+        rows = rows.defer("inputs", "lines")
+        page, following = sorting.rows_page(request, rows, INVOICES_SORTED, key=int, default=_by_number)
         notes = selectors.credit_notes_of(page)
         return Response(pagination.body([_invoice(invoice, notes[invoice.pk]) for invoice in page], following))
 

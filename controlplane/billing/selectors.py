@@ -434,9 +434,11 @@ def waivers() -> QuerySet[MeteringWaiver]:
     return MeteringWaiver.objects.select_related("instance").order_by("-at", "-pk")
 
 
-def invoice_list(*, organisation: Organisation) -> QuerySet[Invoice]:
-    """All invoices of an organisation."""
-    return Invoice.objects.for_organisation(organisation)
+def invoice_list(*, organisation: Organisation, month: str = "", instance_id: str = "") -> QuerySet[Invoice]:
+    """Invoices of an organisation: all, or those of a month (`2026-11`), or of an instance."""
+    wanted = {"month": month, "instance_id": instance_id}
+    rows = Invoice.objects.for_organisation(organisation)
+    return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
 def invoice_get(*, organisation: Organisation, number: str) -> Invoice:

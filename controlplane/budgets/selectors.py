@@ -58,9 +58,11 @@ class BudgetNow:
         return None if self.stand is None else percent_of(self.stand.forecast, self.budget.amount)
 
 
-def budget_list(*, organisation: Organisation) -> QuerySet[Budget]:
-    """An organisation's budgets, with their instances."""
-    return Budget.objects.for_organisation(organisation).select_related("instance")
+def budget_list(*, organisation: Organisation, prefix: str = "", instance_id: str = "") -> QuerySet[Budget]:
+    """An organisation's budgets, with their instances: all, or those whose names begin so, or of one instance."""
+    rows = Budget.objects.for_organisation(organisation).select_related("instance")
+    wanted = {"name__startswith": prefix, "instance_id": instance_id}
+    return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
 def budget_get(*, organisation: Organisation, budget_id: str) -> Budget:

@@ -28,7 +28,7 @@ from controlplane.instances.selectors import instance_get
 from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.tenants.models import Organisation
 
@@ -88,12 +88,18 @@ def budget_update(
     actor: str,
     budget_id: str,
     changes: Mapping[str, Any],
+    check: Callable[[Budget], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Budget:
-    """Another name, amount, thresholds or receivers. With another amount, thresholds count anew. Raises NotFound, Invalid."""
+    """Another name, amount, thresholds or receivers. With another amount, thresholds count anew.
+
+    `check` is told the budget that is to be another. Raises NotFound, Invalid.
+    """
     if not changes:
         raise Invalid("nothing to change: give a member of the budget")
     budget = _locked(organisation, budget_id)
+    if check is not None:
+        check(budget)
     checked = _checked(organisation, changes)
     told = checked.pop("receivers", None)
     before = {name: getattr(budget, name) for name in checked}
@@ -114,9 +120,18 @@ def budget_update(
 
 
 @transaction.atomic
-def budget_delete(*, organisation: Organisation, actor: str, budget_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """It goes with its history; messages that were written are sent. Raises NotFound."""
+def budget_delete(
+    *,
+    organisation: Organisation,
+    actor: str,
+    budget_id: str,
+    check: Callable[[Budget], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """It goes with its history; messages that were written are sent. `check` is told the budget. Raises NotFound."""
     budget = _locked(organisation, budget_id)
+    if check is not None:
+        check(budget)
     members = {name: getattr(budget, name) for name in ("name", "amount", *PERCENTS)}
     _audit(budget, actor, "delete", _said(members) | {"receivers": _told(budget)}, clock)
     Budget.objects.for_organisation(organisation).filter(pk=budget.pk).delete()

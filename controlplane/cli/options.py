@@ -25,6 +25,9 @@ Route = Annotated[str, typer.Argument(metavar="ROUTE", help="Its id, such as def
 Rule = Annotated[str, typer.Argument(metavar="RULE", help="Its id.")]
 
 Limit = Annotated[int | None, typer.Option(min=1, help="So many at most; by default all, page after page.")]
+Sort = Annotated[
+    str | None, typer.Option(help="By this member, such as name; with a - before it the largest first: --sort=-name.")
+]
 Prefix = Annotated[str | None, typer.Option(help="Only those whose names begin so.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the operation has ended.")]

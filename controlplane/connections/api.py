@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
@@ -9,32 +10,67 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.api import sorting
 from controlplane.connections import selectors
 from controlplane.connections.serializers import (
+    ConnectionQuerySerializer,
     ConnectionsSerializer,
     MostSerializer,
     RefusedConnectionsSerializer,
+    RefusedQuerySerializer,
     TalkerQuerySerializer,
     TalkersSerializer,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rest_framework.request import Request
 
+    from controlplane.api.sorting import Order
+    from controlplane.connections.selectors import ConnectionView, RefusedView
+
 TAGS = ["connections"]
+SORTED: dict[str, Callable[[ConnectionView], str | float | None]] = {
+    "client_id": lambda row: row.client_id,
+    "address": lambda row: row.address,
+    "principal": lambda row: row.principal,
+    "broker": lambda row: row.broker,
+    "connected_at": lambda row: row.connected_at.timestamp(),
+    "in_bytes_per_s": lambda row: row.in_bytes_per_s,
+    "out_bytes_per_s": lambda row: row.out_bytes_per_s,
+    "requests_per_s": lambda row: row.requests_per_s,
+}
+REFUSED_SORTED: dict[str, Callable[[RefusedView], str | float | None]] = {
+    "address": lambda row: row.address,
+    "reason": lambda row: row.reason,
+    "count": lambda row: row.count,
+    "last_at": lambda row: row.last_at.timestamp(),
+}
+"""What both lists are sorted by."""
+SORT = sorting.parameter(SORTED, "the busiest first")
+REFUSED_SORT = sorting.parameter(REFUSED_SORTED, "-last_at")
 
 
 class ConnectionsApi(APIView):
     """/api/v1/instances/{id}/connections."""
 
-    @extend_schema(responses=ConnectionsSerializer, parameters=[MostSerializer], tags=TAGS)
+    @extend_schema(responses=ConnectionsSerializer, parameters=[ConnectionQuerySerializer, SORT], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """Who is connected at this moment, the busiest first."""
-        limit = _query(MostSerializer, request)["limit"]
+        """Who is connected at this moment, the busiest first unless it is said otherwise.
+
+        Brokers tell 1,000 each one by one, those that move most: filters and orders are of these. `others` counts whoever fits
+        and is beyond `limit`; without a filter also those that brokers do not tell.
+        """
+        order, query = sorting.order_of(request, SORTED), _query(ConnectionQuerySerializer, request)
+        limit, wanted = query.pop("limit"), query
         found = selectors.connections_read(
-            organisation=caller_of(request).organisation, instance_id=instance_id, most=limit
+            organisation=caller_of(request).organisation,
+            instance_id=instance_id,
+            most=limit,
+            wanted=wanted,
+            in_order=None if order is None else partial(_sorted, order),
         )
         body = {"items": found.connections, "others": found.others, "missing_brokers": found.missing_brokers}
         return Response(ConnectionsSerializer(body).data)
@@ -43,17 +79,24 @@ class ConnectionsApi(APIView):
 class RefusedConnectionsApi(APIView):
     """/api/v1/instances/{id}/refused-connections."""
 
-    @extend_schema(responses=RefusedConnectionsSerializer, parameters=[MostSerializer], tags=TAGS)
+    @extend_schema(responses=RefusedConnectionsSerializer, parameters=[RefusedQuerySerializer, REFUSED_SORT], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """Connections that were not taken, or ended before anything could be done on them, and why; the latest first."""
-        limit = _query(MostSerializer, request)["limit"]
+        """Connections that were not taken, or ended before anything could be done on them, and why.
+
+        The latest come first unless it is said otherwise.
+        """
+        order, query = sorting.order_of(request, REFUSED_SORTED), _query(RefusedQuerySerializer, request)
+        limit = query.pop("limit")
         found = selectors.connections_read(
             organisation=caller_of(request).organisation, instance_id=instance_id, most=1
         )
-        left_out = sum(row.count for row in found.refused[limit:])
+        rows = [row for row in found.refused if selectors.fits(row, query)]
+        if order is not None:
+            rows = sorting.in_order(rows, order, value=REFUSED_SORTED[order.field], key=_refused_key)
+        left_out = sum(row.count for row in rows[limit:])
         body = {
-            "items": found.refused[:limit],
-            "other_count": found.other_refused + left_out,
+            "items": rows[:limit],
+            "other_count": left_out + (0 if query else found.other_refused),
             "missing_brokers": found.missing_brokers,
         }
         return Response(RefusedConnectionsSerializer(body).data)
@@ -82,8 +125,21 @@ class TalkersApi(APIView):
         return Response(TalkersSerializer(body).data)
 
 
+def _sorted(order: Order, rows: list[ConnectionView]) -> list[ConnectionView]:
+    return sorting.in_order(rows, order, value=SORTED[order.field], key=_connection_key)
+
+
+def _connection_key(row: ConnectionView) -> str:
+    return "\0".join((row.client_id, row.address, row.connected_at.isoformat(), str(row.broker)))
+
+
+def _refused_key(row: RefusedView) -> str:
+    return f"{row.address}\0{row.route_id}\0{row.reason}"
+
+
 def _query(serializer: type[MostSerializer], request: Request) -> dict[str, Any]:
-    query = serializer(data=request.query_params.dict())
+    said = {name: value for name, value in request.query_params.items() if name in serializer().fields}
+    query = serializer(data=said)
     query.is_valid(raise_exception=True)
     found: dict[str, Any] = query.validated_data
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from controlplane.instances.models import Route
@@ -16,7 +17,7 @@ from controlplane.instances.selectors import instance_get
 from controlplane.kafka import connections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.connection_bytes import ConnectionRow, Rest
@@ -117,11 +118,28 @@ class Talking:
         return round(sum(row.consumed_bytes_per_s for row in self.talkers) + self.others.out_bytes_per_s, 3)
 
 
-def connections_read(*, organisation: Organisation, instance_id: str, most: int = MOST) -> Connected:
-    """The busiest first; the latest refused first. Raises NotFound, ClusterUnavailable."""
+def connections_read(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    most: int = MOST,
+    wanted: Mapping[str, str] = MappingProxyType({}),
+    in_order: Callable[[list[ConnectionView]], list[ConnectionView]] | None = None,
+) -> Connected:
+    """The busiest first; the latest refused first. Raises NotFound, ClusterUnavailable.
+
+    `wanted`: members that connections must have; `in_order` sorts them otherwise. Either is asked of all that brokers tell one
+    by one, not of the busiest `most` alone; with a filter, who is not told is in no count.
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    told = connections.read(instance.cluster.address, instance.id, most_connections=most)
-    return _connected(instance, told, most)
+    is_all = bool(wanted) or in_order is not None
+    told = connections.read(instance.cluster.address, instance.id, most_connections=MOST if is_all else most)
+    return _connected(instance, told, most, wanted, in_order)
+
+
+def fits(row: ConnectionView | RefusedView, wanted: Mapping[str, str]) -> bool:
+    """Whether it has these members."""
+    return all(getattr(row, name) == value for name, value in wanted.items())
 
 
 def talkers_read(
@@ -140,7 +158,13 @@ def overview_read(*, organisation: Organisation, instance_id: str, most_talkers:
     return _connected(instance, told, MOST), _talking(told, most_talkers)
 
 
-def _connected(instance: Instance, told: Told, most: int) -> Connected:
+def _connected(
+    instance: Instance,
+    told: Told,
+    most: int,
+    wanted: Mapping[str, str] = MappingProxyType({}),
+    in_order: Callable[[list[ConnectionView]], list[ConnectionView]] | None = None,
+) -> Connected:
     rows = Route.objects.for_organisation(instance.organisation).filter(instance=instance)
     security = dict(rows.values_list("key", "security"))
     found = [
@@ -148,11 +172,14 @@ def _connected(instance: Instance, told: Told, most: int) -> Connected:
         for broker, answer in told.answers.items()
         for row in answer.connections
     ]
+    found = [row for row in found if fits(row, wanted)]
     found.sort(key=lambda row: (-row.bytes_per_s, -row.requests_per_s, row.connected_at, row.broker))
+    found = in_order(found) if in_order is not None else found
+    untold = [] if wanted else [answer.other_connections for answer in told.answers.values()]
     left_out = [(1, row.in_bytes_per_s, row.out_bytes_per_s) for row in found[most:]]
     return Connected(
         found[:most],
-        _others([answer.other_connections for answer in told.answers.values()], left_out),
+        _others(untold, left_out),
         _refused(told),
         sum(answer.other_refused for answer in told.answers.values()),
         told.missing,

@@ -11,6 +11,8 @@ from controlplane.connections.selectors import MOST
 from quota.contracts.refused import Refused
 
 DEFAULT_LIMIT = 100
+LONGEST = 1_000
+"""Letters of a filter."""
 
 
 class MostSerializer(StrictSerializer):
@@ -19,6 +21,29 @@ class MostSerializer(StrictSerializer):
     limit = QueryIntegerField(
         default=DEFAULT_LIMIT, min_value=1, max_value=MOST, help_text="rows that are told one by one"
     )
+
+
+class ConnectionQuerySerializer(MostSerializer):
+    """Which connections."""
+
+    client_id = serializers.CharField(
+        required=False, max_length=LONGEST, help_text="only those with this client id, whole"
+    )
+    address = serializers.CharField(required=False, max_length=LONGEST, help_text="only those from this address")
+    principal = serializers.CharField(
+        required=False, max_length=LONGEST, help_text="only those that have logged in as this, such as `User:ann`"
+    )
+    route_id = serializers.CharField(required=False, max_length=LONGEST, help_text="only those by this route")
+
+
+class RefusedQuerySerializer(MostSerializer):
+    """Which connections that were refused."""
+
+    address = serializers.CharField(required=False, max_length=LONGEST, help_text="only those from this address")
+    reason = serializers.CharField(
+        required=False, max_length=LONGEST, help_text="only those that were refused for this"
+    )
+    route_id = serializers.CharField(required=False, max_length=LONGEST, help_text="only those by this route")
 
 
 class TalkerQuerySerializer(MostSerializer):

@@ -1,4 +1,4 @@
-"""Lists: a page of rows, and the text they were searched with."""
+"""Lists: a page of rows, the text they were searched with, and the column that they are sorted by."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.core.paginator import Page, Paginator
+from django.db.models import F
+
+from controlplane.api.sorting import NAME, Order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -33,6 +36,24 @@ class Listing:
 def searched(request: HttpRequest) -> str:
     """The text in the search box."""
     return request.GET.get("q", "").strip().replace("\x00", "")[:LONGEST_SEARCH]
+
+
+def order_asked(request: HttpRequest, fields: Collection[str]) -> Order | None:
+    """By which column, in the words of REST; None: as the page has it by itself. What is no column of it is passed over."""
+    word = request.GET.get(NAME, "")
+    field = word.removeprefix("-")
+    return Order(field, word.startswith("-")) if field in fields else None
+
+
+def ordered(rows: QuerySet[Any], order: Order, columns: Mapping[str, str]) -> QuerySet[Any]:
+    """Rows by one of the columns, those without a value last."""
+    by = F(columns[order.field])
+    return rows.order_by(by.desc(nulls_last=True) if order.is_descending else by.asc(nulls_last=True), "pk")
+
+
+def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
+    """What a search keeps of the address: parts/search.html sends it on."""
+    return [(name, request.GET[name]) for name in names if request.GET.get(name)]
 
 
 def listing(

@@ -16,10 +16,26 @@ if TYPE_CHECKING:
 
 
 def operation_list(
-    *, organisation: Tenant, state: str = "", target: str = "", only_on: frozenset[str] | None = None
+    *,
+    organisation: Tenant,
+    state: str = "",
+    target: str = "",
+    kind: str = "",
+    start: datetime | None = None,
+    end: datetime | None = None,
+    only_on: frozenset[str] | None = None,
 ) -> QuerySet[Operation]:
-    """Operations of an organisation: all, or those in a state, or on a target. `only_on`: of these targets alone."""
-    wanted = {"state": state, "target": target}
+    """Operations of an organisation: all, or those in a state, or on a target. `only_on`: of these targets alone.
+
+    A kind is asked for whole or by its beginning, as an action of the audit trail is. They were begun in [start, end).
+    """
+    wanted = {
+        "state": state,
+        "target": target,
+        "kind__startswith": kind,
+        "created_at__gte": start,
+        "created_at__lt": end,
+    }
     rows = Operation.objects.for_organisation(organisation)
     if only_on is not None:
         rows = rows.filter(target__in=only_on)

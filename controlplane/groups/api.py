@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, names, pagination
+from controlplane.api import dry_runs, filters, names, pagination, sorting
 from controlplane.groups import judging, outlook, selectors, services
 from controlplane.groups.serializers import (
     GROUP_EXAMPLE,
@@ -21,15 +21,26 @@ from controlplane.groups.serializers import (
     OffsetsResetSerializer,
     ResetSerializer,
 )
+from controlplane.kafka import group_door
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from rest_framework.request import Request
 
+    from controlplane.api.sorting import Order
+    from controlplane.groups.earlier import Earlier
     from controlplane.groups.outlook import Foretold
     from controlplane.groups.selectors import GroupView
+    from controlplane.kafka.group_door import ListedGroup
 
 TAGS = ["groups"]
+STATES = [*group_door.STATES.values(), group_door.UNKNOWN]
+"""Of groups that are listed."""
 PREFIX = filters.text_parameter("prefix", "only groups whose names begin so")
+STATE = filters.choice_parameter("state", STATES, "only groups in this state")
+SORTED = ("name", "state", "lag_messages", "lag_seconds")
+SORT = sorting.parameter(SORTED, "name", "Lag is as it was in the newest minute of the history")
 
 
 def _asked(request: Request, instance_id: str, **members: Any) -> dict[str, Any]:
@@ -56,29 +67,54 @@ def _shown(view: GroupView | None) -> dict[str, Any]:
     return {} if view is None else dict(GroupSerializer(view).data)
 
 
+def _name(group: ListedGroup) -> str:
+    return group.name
+
+
+def _value_by(order: Order | None, at: Mapping[str, Any]) -> Callable[[ListedGroup], str | int | float | None]:
+    """By what a list of groups is sorted. Raises NotFound."""
+    if order is None or order.field == "name":
+        return _name
+    if order.field == "state":
+        return lambda group: group.state
+    lags: Mapping[str, Earlier] = selectors.group_lags(**at)
+    member = order.field.removeprefix("lag_")
+    return lambda group: getattr(lags.get(group.name), member, None)
+
+
 class GroupsApi(APIView):
     """/api/v1/instances/{id}/groups."""
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=GroupPageSerializer, parameters=[PREFIX, *pagination.PARAMETERS], tags=TAGS)
+    @extend_schema(responses=GroupPageSerializer, parameters=[PREFIX, STATE, SORT, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """Consumer groups by name, with members and lag by partition, as their coordinators have them at this moment.
+        """Consumer groups with members and lag by partition, as their coordinators have them at this moment; by default by name.
 
         Lag in seconds is as it was in the newest minute of the history. A broker that does not answer hides nothing of the
         others: `missing_brokers` names it, and groups that it coordinates are `known: false`, with null for all that is not
         known. A page ends early where it would show more than 10,000 partitions.
         """
-        organisation = caller_of(request).organisation
+        organisation, order = caller_of(request).organisation, sorting.order_of(request, SORTED)
+        state = filters.choice_of(request, "state", STATES)
         seen = selectors.groups_seen(
             organisation=organisation, instance_id=instance_id, prefix=filters.text_of(request, "prefix")
         )
-        page, following = pagination.items_page(request, seen.groups, lambda group: group.name)
-        names = [group.name for group in page]
-        views = selectors.group_summaries_known(organisation=organisation, instance_id=instance_id, names=names)
+        found = [group for group in seen.groups if not state or group.state == state]
+        value = _value_by(order, _asked(request, instance_id))
+        if order is None:
+            page, following = pagination.items_page(request, found, _name)
+        else:
+            page, following = sorting.items_page(request, found, order, value=value, key=_name)
+        views = selectors.group_summaries_known(
+            organisation=organisation, instance_id=instance_id, names=[group.name for group in page]
+        )
         shown = selectors.first_of(views)
         if len(shown) < len(views):
-            following = pagination.cursor_after(shown[-1].name)
+            last = next(group for group in page if group.name == shown[-1].name)
+            following = (
+                pagination.cursor_after(last.name) if order is None else sorting.cursor(order, value(last), last.name)
+            )
         body = pagination.body(list(GroupSummarySerializer(shown, many=True).data), following)
         return Response({**body, "missing_brokers": seen.missing})
 

@@ -207,6 +207,11 @@ def group_order(
     return sorted(names, key=lambda name: (-known[name].messages if name in known else 1, name))
 
 
+def group_lags(*, organisation: Organisation, instance_id: str, clock: Clock = SYSTEM_CLOCK) -> Mapping[str, Earlier]:
+    """How far behind each group was a minute ago, by name; of which that is not known are not in it. Raises NotFound."""
+    return _earlier(instance_get(organisation=organisation, instance_id=instance_id), clock)
+
+
 def _unknown(name: str) -> GroupSummary:
     return GroupSummary(name, UNKNOWN, "", (), None, 0, None, None, (), is_known=False)
 

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import endings, purchases
-from controlplane.api import dry_runs, filters, pagination, preconditions
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
 from controlplane.instance_rest.serializers import (
@@ -47,9 +47,13 @@ TAGS = ["instances"]
 STATES = [state.value for state in InstanceState if state != InstanceState.DELETED]
 """Of instances that are shown."""
 MEASURED = ("health", "storage_used_bytes")
+SORTED = {name: name for name in ("name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "created_at")}
+"""Where the database has what instances are sorted by."""
 PARAMETERS = [
     filters.choice_parameter("state", STATES, "only instances in this state"),
     filters.text_parameter("name", "only instances that are called so, whole"),
+    filters.text_parameter("prefix", "only instances whose names begin so"),
+    sorting.parameter(SORTED, "created_at"),
     *pagination.PARAMETERS,
 ]
 
@@ -111,14 +115,15 @@ class InstancesApi(APIView):
 
     @extend_schema(responses=InstancePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
-        """Instances of the organisation, oldest first."""
+        """Instances of the organisation, oldest first unless it is said otherwise."""
         rows = selectors.instance_list(
             organisation=caller_of(request).organisation,
             only=caller_of(request).limits.instances,
             state=filters.choice_of(request, "state", STATES),
             name=filters.text_of(request, "name"),
+            prefix=filters.text_of(request, "prefix"),
         )
-        instances, following = pagination.rows_page(request, rows)
+        instances, following = sorting.rows_page(request, rows, SORTED)
         return Response(pagination.body(shown(instances), following))
 
     @extend_schema(
@@ -231,9 +236,11 @@ def _asked(request: Request, instance_id: str) -> dict[str, Any]:
 
 
 class InstanceWhitelistApi(APIView):
-    """/api/v1/instances/{id}/whitelist."""
+    """/api/v1/instances/{id}/whitelist. Its ETag is the instance's."""
 
-    @extend_schema(request=WhitelistSerializer, responses=InstanceSerializer, tags=TAGS)
+    @extend_schema(
+        request=WhitelistSerializer, responses=InstanceSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
     @dry_runs.rehearsed(of=_settings_shown)
     def put(self, request: Request, instance_id: str) -> Response:
         """Who may connect; in force within 2 s, for open connections too."""
@@ -243,11 +250,14 @@ class InstanceWhitelistApi(APIView):
             organisation=caller_of(request).organisation,
             actor=caller_of(request).actor,
             instance_id=instance_id,
+            at_generations=preconditions.generations_of(request),
             **body.validated_data,
         )
-        return Response(shown([instance])[0])
+        return Response(shown([instance])[0], headers={"ETag": etag_of(instance)})
 
-    @extend_schema(request=WhitelistChangeSerializer, responses=InstanceSerializer, tags=TAGS)
+    @extend_schema(
+        request=WhitelistChangeSerializer, responses=InstanceSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
     @dry_runs.rehearsed(of=_settings_shown)
     def patch(self, request: Request, instance_id: str) -> Response:
         """Some more and some fewer who may connect. The others stay, those that somebody else adds meanwhile too."""
@@ -257,9 +267,10 @@ class InstanceWhitelistApi(APIView):
             organisation=caller_of(request).organisation,
             actor=caller_of(request).actor,
             instance_id=instance_id,
+            at_generations=preconditions.generations_of(request),
             **body.validated_data,
         )
-        return Response(shown([instance])[0])
+        return Response(shown([instance])[0], headers={"ETag": etag_of(instance)})
 
 
 class InstanceLimitsApi(APIView):

@@ -209,11 +209,17 @@ def _limits_told(limits: Mapping[str, int | None]) -> dict[str, int | str | None
 
 
 def instance_whitelist_set(
-    *, organisation: Organisation, actor: str, instance_id: str, cidrs: Sequence[object], clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    cidrs: Sequence[object],
+    at_generations: Collection[int] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Instance:
-    """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
+    """Who may connect, from now on. Raises Invalid, NotFound, Conflict, PreconditionFailed, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
-    return _whitelist_decided(organisation, actor, instance_id, lambda _before: blocks, clock)
+    return _whitelist_decided(organisation, actor, instance_id, lambda _before: blocks, at_generations, clock)
 
 
 def instance_whitelist_change(
@@ -223,6 +229,7 @@ def instance_whitelist_change(
     instance_id: str,
     add: Sequence[object] = (),
     remove: Sequence[object] = (),
+    at_generations: Collection[int] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Instance:
     """Some more and some fewer who may connect, from now on; the others stay, those that somebody else adds meanwhile too.
@@ -241,7 +248,7 @@ def instance_whitelist_change(
         after = [each for each in dict.fromkeys([*before, *more]) if each not in fewer]
         return whitelist_parse(after, field="add")  # together they may be too many
 
-    return _whitelist_decided(organisation, actor, instance_id, decide, clock)
+    return _whitelist_decided(organisation, actor, instance_id, decide, at_generations, clock)
 
 
 def _whitelist_decided(
@@ -249,11 +256,14 @@ def _whitelist_decided(
     actor: str,
     instance_id: str,
     decide: Callable[[Sequence[str]], list[str]],
+    at_generations: Collection[int] | None,
     clock: Clock,
 ) -> Instance:
     """`decide` is told the list as it is, which nobody else changes until it is another one."""
     with transaction.atomic():
-        before = instance_locked(organisation, instance_id).whitelist
+        present = instance_locked(organisation, instance_id)
+        check_generation(present, at_generations)
+        before = present.whitelist
         blocks = decide(before)
         instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(

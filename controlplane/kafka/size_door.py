@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
     from controlplane.clusters.identification import Identification
     from controlplane.kafka.flexible import Place
+    from controlplane.kafka.topics import Topic
 
 BROKER_S, ROUND_S = 1.0, 3.0
 
@@ -59,6 +60,16 @@ class KafkaSizes:
 def door(cluster: ClusterAddress) -> SizeDoor:
     """With the proof that this process has now."""
     return KafkaSizes(cluster, to_brokers())
+
+
+def stored(topic: Topic, sizes: Mapping[int, Mapping[Place, int] | None]) -> int | None:
+    """Of what `read` has found, what all replicas of a topic come to; None where one is on a broker that has not said."""
+    known = [
+        None if (of_broker := sizes.get(broker)) is None else of_broker.get((topic.name, each.partition))
+        for each in topic.layout
+        for broker in each.replicas
+    ]
+    return None if None in known else sum(size for size in known if size is not None)
 
 
 def read(cluster: ClusterAddress, instance_id: str, places: Collection[Place]) -> dict[int, dict[Place, int] | None]:

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination
 from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
+    KINDS,
     KeptTablePageSerializer,
     KeptTableSerializer,
     LoadBegunSerializer,
@@ -32,16 +33,29 @@ if TYPE_CHECKING:
     from controlplane.loads.models import Load
 
 TAGS = ["lake loads"]
+PARAMETERS = [
+    filters.text_parameter("topic", "only loads of this topic"),
+    filters.choice_parameter("kind", KINDS, "only loads into the service's folder, or into a bucket"),
+    filters.choice_parameter("enabled", filters.YES_NO, "only loads whose schedule is on, or off"),
+    *pagination.PARAMETERS,
+]
 
 
 class LoadsApi(APIView):
     """/api/v1/instances/{id}/lake-loads."""
 
-    @extend_schema(responses=LoadPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=LoadPageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Loads of topics into Delta Lake tables, each with its last run."""
         rows = selectors.load_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, rows, lambda load: load.pk)
+        topic, enabled = filters.text_of(request, "topic"), filters.yes_or_no(request, "enabled")
+        kind = filters.choice_of(request, "kind", KINDS)
+        found = [
+            load
+            for load in rows
+            if topic in ("", load.topic) and kind in ("", load.kind) and enabled in (None, load.enabled)
+        ]
+        page, following = pagination.items_page(request, found, lambda load: load.pk)
         return Response(pagination.body(_shown(page), following))
 
     @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer, 202: LoadBegunSerializer}, tags=TAGS)

@@ -27,6 +27,8 @@ from controlplane.policies.models import DiskPolicy, ShortenedTopic
 from controlplane.policies.rules import EXPANSION, RETENTION, Act, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.admission.rules import Amounts
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
@@ -45,9 +47,10 @@ def policy_set(
     instance_id: str,
     wanted: Rule,
     confirm_price: bool = False,
+    check_rule: Callable[[Rule], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DiskPolicy:
-    """What an instance does when its disk fills up. Said again, nothing happens.
+    """What an instance does when its disk fills up. Said again, nothing happens. `check_rule` is told the rule of before.
 
     Where retention is shortened and the new policy does not shorten, or not so far, it is put back as it was. Raises NotFound,
     Conflict, Invalid, PriceUnconfirmed.
@@ -65,6 +68,8 @@ def policy_set(
         rows.get_or_create(instance=instance, defaults={"organisation": organisation})
         policy = rows.select_for_update(of=("self",)).get(pk=instance.pk)
         before = policy.rule
+        if check_rule is not None:
+            check_rule(before)
         if before == wanted and policy.confirm_price == confirm_price:
             return policy
         for name, value in asdict(wanted).items():

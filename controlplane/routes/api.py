@@ -9,9 +9,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.routes import selectors, services
+from controlplane.routes.selectors import SHOWN_STATES
 from controlplane.routes.serializers import (
+    SECURITIES,
     RouteAcceptedSerializer,
     RouteChangeSerializer,
     RouteCreateSerializer,
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from controlplane.instances.models import Route
+
 TAGS = ["routes"]
+MEASURED = ("state", "bootstrap")
+"""What is shown of a route that its tenant has not set."""
+PARAMETERS = [
+    filters.choice_parameter("state", SHOWN_STATES, "only routes in this state"),
+    filters.choice_parameter("security", SECURITIES, "only routes with this security"),
+    *pagination.PARAMETERS,
+]
 
 
 def _every_route(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,14 +43,25 @@ def _every_route(_view: APIView, request: Request, ids: Mapping[str, Any]) -> di
     return {route.key: dict(RouteSerializer(route).data) for route in routes}
 
 
+def _settings(route: Route) -> dict[str, Any]:
+    return preconditions.without(RouteSerializer(route).data, MEASURED)
+
+
 class RoutesApi(APIView):
     """/api/v1/instances/{id}/routes."""
 
-    @extend_schema(responses=RoutePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=RoutePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Routes of the instance with their addresses, the oldest first."""
         routes = selectors.route_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, routes, lambda route: f"{route.number:09}")
+        wanted = {
+            "shown_state": filters.choice_of(request, "state", SHOWN_STATES),
+            "security": filters.choice_of(request, "security", SECURITIES),
+        }
+        found = [
+            route for route in routes if all(value in ("", getattr(route, name)) for name, value in wanted.items())
+        ]
+        page, following = pagination.items_page(request, found, lambda route: f"{route.number:09}")
         return Response(pagination.body(list(RouteSerializer(page, many=True).data), following))
 
     @extend_schema(request=RouteCreateSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
@@ -60,15 +82,24 @@ class RoutesApi(APIView):
 class RouteApi(APIView):
     """/api/v1/instances/{id}/routes/{route}."""
 
-    @extend_schema(responses=RouteSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: RouteSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, route_id: str) -> Response:
         """One route."""
         route = selectors.route_get(
             organisation=caller_of(request).organisation, instance_id=instance_id, route_id=route_id
         )
-        return Response(RouteSerializer(route).data)
+        return preconditions.answer(request, dict(RouteSerializer(route).data), _settings(route))
 
-    @extend_schema(request=RouteChangeSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    @extend_schema(
+        request=RouteChangeSerializer,
+        responses={202: RouteAcceptedSerializer},
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Other members. Connections that it would not let in any more are closed; its ports stay."""
@@ -80,10 +111,11 @@ class RouteApi(APIView):
             instance_id=instance_id,
             route_id=route_id,
             changes=body.validated_data,
+            check=preconditions.check_of(request, _settings),
         )
         return Response({"id": route.key, "operation_id": operation.id}, status=202)
 
-    @extend_schema(responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    @extend_schema(responses={202: RouteAcceptedSerializer}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Close it, with its connections. Its ports are nobody's for a week."""
@@ -92,5 +124,6 @@ class RouteApi(APIView):
             actor=caller_of(request).actor,
             instance_id=instance_id,
             route_id=route_id,
+            check=preconditions.check_of(request, _settings),
         )
         return Response({"id": route_id, "operation_id": operation.id}, status=202)

@@ -26,9 +26,11 @@ from controlplane.routes.selectors import route_get
 from controlplane.routes.validation import DEFAULTS, MOST_ROUTES, route_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from controlplane.tenants.models import Organisation
+
+    Check = Callable[[Route], None]
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = "route.create", "route.update", "route.delete"
@@ -75,10 +77,14 @@ def route_update(
     instance_id: str,
     route_id: str,
     changes: Mapping[str, Any],
+    check: Check | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Route, Operation]:
-    """Other members; one that failed to open is tried again. Raises Invalid, NotFound, Conflict, LimitReached."""
-    route, operation = _update(organisation, actor, instance_id, route_id, changes, clock)
+    """Other members; one that failed to open is tried again. `check` is told the route that is to be another.
+
+    Raises Invalid, NotFound, Conflict, LimitReached.
+    """
+    route, operation = _update(organisation, actor, instance_id, route_id, changes, check, clock)
     # Whom a whitelist does not hold any more is cut off within 2 s, as by the instance's: the operation might come later.
     try:
         publish(zookeeper.tree(route.instance.cluster.address), route.instance_id)
@@ -89,12 +95,20 @@ def route_update(
 
 @transaction.atomic
 def _update(
-    organisation: Organisation, actor: str, instance_id: str, route_id: str, changes: Mapping[str, Any], clock: Clock
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    route_id: str,
+    changes: Mapping[str, Any],
+    check: Check | None,
+    clock: Clock,
 ) -> tuple[Route, Operation]:
     if not changes:
         raise Invalid(f"nothing to change: give one or more of {', '.join(DEFAULTS)}")
     instance = _changed(organisation, instance_id)
     route = _to_be_used(route_get(organisation=organisation, instance_id=instance.id, route_id=route_id))
+    if check is not None:
+        check(route)
     after = _checked({name: getattr(route, name) for name in DEFAULTS} | dict(changes), changes, clock)
     _check_room([each for each in routes_of_any_state(instance.id) if each.pk != route.pk], after)
     before = _said(route)
@@ -110,9 +124,15 @@ def _update(
 
 @transaction.atomic
 def route_delete(
-    *, organisation: Organisation, actor: str, instance_id: str, route_id: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    route_id: str,
+    check: Check | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Operation:
-    """Nobody gets in by it any more. Asked again meanwhile, it answers the operation that is at it.
+    """Nobody gets in by it any more. Asked again meanwhile, it answers the operation that is at it. `check` is told the route.
 
     Raises NotFound, and Conflict where the instance would have no other that is open.
     """
@@ -123,6 +143,8 @@ def route_delete(
             return begun
     instance = _changed(organisation, instance_id)
     route = route_get(organisation=organisation, instance_id=instance_id, route_id=route_id)
+    if check is not None:
+        check(route)
     others = routes_of_any_state(instance.id).exclude(pk=route.pk).filter(state=RouteState.RUNNING)
     others = others.filter(Q(closes_at=None) | Q(closes_at__gt=clock.now()))
     if route.state != RouteState.FAILED and not others.exists():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.throttle_rules import selectors, services
 from controlplane.throttle_rules.serializers import (
+    KINDS,
     ThrottleRuleChangeSerializer,
     ThrottleRuleCreateSerializer,
     ThrottleRulePageSerializer,
@@ -20,17 +21,38 @@ from controlplane.throttle_rules.serializers import (
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from quota.contracts.rules import ThrottleRule
+
 TAGS = ["throttle rules"]
+NAMED = {"topic": "topics", "user": "users", "client": "clients", "group": "groups"}
+"""By the parameter that asks for it: which names of a rule are looked through."""
+PARAMETERS = [
+    filters.choice_parameter("kind", KINDS, "only rules of this kind"),
+    *(filters.text_parameter(name, f"only rules that name this {name}, whole") for name in NAMED),
+    *pagination.PARAMETERS,
+]
+
+
+def _shown(rule: ThrottleRule) -> dict[str, Any]:
+    return dict(ThrottleRuleSerializer(rule).data)
 
 
 class ThrottleRulesApi(APIView):
     """/api/v1/instances/{id}/throttle-rules."""
 
-    @extend_schema(responses=ThrottleRulePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=ThrottleRulePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Rules of the instance by id; quotas that Kafka clients have set are among them."""
         rules = selectors.throttle_rule_list(organisation=request.user.organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, rules, lambda rule: rule.id)
+        kind = filters.choice_of(request, "kind", KINDS)
+        named = {names: filters.text_of(request, name) for name, names in NAMED.items()}
+        found = [
+            rule
+            for rule in rules
+            if kind in ("", rule.kind)
+            and all(not name or name in getattr(rule, names) for names, name in named.items())
+        ]
+        page, following = pagination.items_page(request, found, lambda rule: rule.id)
         return Response(pagination.body(ThrottleRuleSerializer(page, many=True).data, following))
 
     @extend_schema(request=ThrottleRuleCreateSerializer, responses={201: ThrottleRuleSerializer}, tags=TAGS)
@@ -51,15 +73,24 @@ class ThrottleRulesApi(APIView):
 class ThrottleRuleApi(APIView):
     """/api/v1/instances/{id}/throttle-rules/{rule}."""
 
-    @extend_schema(responses=ThrottleRuleSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: ThrottleRuleSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, rule_id: str) -> Response:
         """One rule."""
         rule = selectors.throttle_rule_get(
             organisation=request.user.organisation, instance_id=instance_id, rule_id=rule_id
         )
-        return Response(ThrottleRuleSerializer(rule).data)
+        return preconditions.answer(request, _shown(rule))
 
-    @extend_schema(request=ThrottleRuleChangeSerializer, responses=ThrottleRuleSerializer, tags=TAGS)
+    @extend_schema(
+        request=ThrottleRuleChangeSerializer,
+        responses=ThrottleRuleSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, rule_id: str) -> Response:
         """Other limits or names; what was owed stays owed."""
@@ -71,10 +102,11 @@ class ThrottleRuleApi(APIView):
             instance_id=instance_id,
             rule_id=rule_id,
             changes=body.validated_data,
+            check=preconditions.check_of(request, _shown),
         )
-        return Response(ThrottleRuleSerializer(rule).data)
+        return preconditions.answer(request, _shown(rule))
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, rule_id: str) -> Response:
         """The rule holds nobody any more."""
@@ -83,5 +115,6 @@ class ThrottleRuleApi(APIView):
             actor=request.user.actor,
             instance_id=instance_id,
             rule_id=rule_id,
+            check=preconditions.check_of(request, _shown),
         )
         return Response(status=204)

@@ -41,9 +41,18 @@ def throttle_rule_create(
 
 
 def throttle_rule_update(
-    *, organisation: Organisation, actor: str, instance_id: str, rule_id: str, changes: Mapping[str, Any]
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    rule_id: str,
+    changes: Mapping[str, Any],
+    check: Callable[[ThrottleRule], None] | None = None,
 ) -> ThrottleRule:
-    """Other limits or names. Raises NotFound, Invalid, Conflict, ClusterUnavailable."""
+    """Other limits or names. `check` is told the rule that is to be another.
+
+    Raises NotFound, Invalid, Conflict, ClusterUnavailable.
+    """
     if not changes:
         raise Invalid("nothing to change: give a limit, or names")
     checked = _checked(changes)
@@ -51,6 +60,8 @@ def throttle_rule_update(
 
     def decide(rules: Sequence[ThrottleRule]) -> Sequence[ThrottleRule]:
         before[:] = [present := rule_of(rules, rule_id)]
+        if check is not None:
+            check(present)
         return tuple(replace(rule, **checked) if rule is present else rule for rule in rules)
 
     rule = rule_of(_write(organisation, instance_id, decide), rule_id)
@@ -58,12 +69,21 @@ def throttle_rule_update(
     return rule
 
 
-def throttle_rule_delete(*, organisation: Organisation, actor: str, instance_id: str, rule_id: str) -> None:
-    """It holds nobody any more. Raises NotFound, Conflict, ClusterUnavailable."""
+def throttle_rule_delete(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    rule_id: str,
+    check: Callable[[ThrottleRule], None] | None = None,
+) -> None:
+    """It holds nobody any more. `check` is told the rule that is to go. Raises NotFound, Conflict, ClusterUnavailable."""
     gone: list[ThrottleRule] = []
 
     def decide(rules: Sequence[ThrottleRule]) -> Sequence[ThrottleRule]:
         gone[:] = [rule_of(rules, rule_id)]
+        if check is not None:
+            check(gone[0])
         return tuple(rule for rule in rules if rule.id != rule_id)
 
     _write(organisation, instance_id, decide)

@@ -142,7 +142,7 @@ def topic_figures(
         topic,
         partitions,
         _whole(held_bytes),
-        _stored(topic, sizes),
+        None if sizes is None else size_door.stored(topic, sizes),
         _whole(held_records),
         max((each.last_write_at for each in partitions if each.last_write_at is not None), default=None),
         None if usage is None else usage.flow,
@@ -188,18 +188,6 @@ def _whole(amounts: Sequence[int | None]) -> int | None:
     """The sum, where all of them are known."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None
-
-
-def _stored(topic: Topic, sizes: Mapping[int, Mapping[Place, int] | None] | None) -> int | None:
-    """Of all replicas; None where one is on a broker that has not said."""
-    if sizes is None:
-        return None
-    found = [
-        of_broker.get((topic.name, each.partition)) if (of_broker := sizes.get(broker)) is not None else None
-        for each in topic.layout
-        for broker in each.replicas
-    ]
-    return _whole(found)
 
 
 def _readers(

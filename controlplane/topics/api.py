@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import dry_runs, filters, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.topics import batches, configs, selectors, services
 from controlplane.topics.serializers import (
     TopicChangeSerializer,
@@ -16,21 +16,33 @@ from controlplane.topics.serializers import (
     TopicConfigsChangeSerializer,
     TopicConfigsSerializer,
     TopicCreateSerializer,
+    TopicListedSerializer,
     TopicNoteSerializer,
     TopicPageSerializer,
     TopicSerializer,
-    TopicSummarySerializer,
     TopicWhitelistSerializer,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rest_framework.request import Request
 
     from controlplane.api.serializers import StrictSerializer
 
 TAGS = ["topics"]
+MEASURED = ("partition_details",)
+"""What is shown of a topic that its tenant has not set."""
 PREFIX = filters.text_parameter("prefix", "only topics whose names begin so")
 TAG = filters.text_parameter("tag", "only topics that have this tag")
+SORTED: dict[str, Callable[[selectors.TopicView], str | int | None]] = {
+    "name": lambda view: view.topic.name,
+    "partitions": lambda view: view.topic.partitions,
+    "replication_factor": lambda view: view.topic.replication_factor,
+    "stored_bytes": lambda view: view.stored_bytes,
+}
+"""What topics are sorted by."""
+SORT = sorting.parameter(SORTED, "name", "By `stored_bytes` the brokers are asked for the size of every topic")
 
 
 def _asked(request: Request, instance_id: str, topic: str, serializer: type[StrictSerializer]) -> dict[str, Any]:
@@ -40,22 +52,42 @@ def _asked(request: Request, instance_id: str, topic: str, serializer: type[Stri
     return {"organisation": request.user.organisation, "instance_id": instance_id, "name": topic, **body.validated_data}
 
 
+def _settings(view: selectors.TopicView) -> dict[str, Any]:
+    return preconditions.without(TopicSerializer(view).data, MEASURED)
+
+
+def _compare(request: Request, instance_id: str, topic: str) -> None:
+    """Raises PreconditionFailed where `If-Match` is of another topic than there is now; NotFound, ClusterUnavailable."""
+    check = preconditions.check_of(request, _settings)
+    if check is not None:
+        check(selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic))
+
+
+def _name(view: selectors.TopicView) -> str:
+    return view.topic.name
+
+
 class TopicsApi(APIView):
     """/api/v1/instances/{id}/topics."""
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=TopicPageSerializer, parameters=[PREFIX, TAG, *pagination.PARAMETERS], tags=TAGS)
+    @extend_schema(responses=TopicPageSerializer, parameters=[PREFIX, TAG, SORT, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """Topics of the instance by name, as the cluster has them at this moment."""
+        """Topics of the instance by name unless it is said otherwise, as the cluster has them at this moment."""
+        order = sorting.order_of(request, SORTED)
         views = selectors.topic_list(
             organisation=request.user.organisation,
             instance_id=instance_id,
             prefix=filters.text_of(request, "prefix"),
             tag=filters.text_of(request, "tag"),
+            with_sizes=order is not None and order.field == "stored_bytes",
         )
-        page, following = pagination.items_page(request, views, lambda view: view.topic.name)
-        return Response(pagination.body(TopicSummarySerializer(page, many=True).data, following))
+        if order is None:
+            page, following = pagination.items_page(request, views, _name)
+        else:
+            page, following = sorting.items_page(request, views, order, value=SORTED[order.field], key=_name)
+        return Response(pagination.body(TopicListedSerializer(page, many=True).data, following))
 
     @extend_schema(request=TopicCreateSerializer, responses={200: dry_runs.ANSWER, 201: TopicSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
@@ -74,31 +106,39 @@ class TopicApi(APIView):
 
     dry_run_methods: ClassVar = ("PATCH", "DELETE")
 
-    @extend_schema(responses=TopicSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: TopicSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, topic: str) -> Response:
         """A topic with each partition's leader, replicas and in-sync replicas.
 
-        It has no ETag: brokers keep no version of a topic that a change could be compared with.
+        Its ETag is of its configuration, partitions, whitelist, note and tags. Brokers keep no version of a topic: a change with
+        `If-Match` compares right before it changes, and what somebody changes between the two is not seen.
         """
         view = selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic)
-        return Response(TopicSerializer(view).data)
+        return preconditions.answer(request, dict(TopicSerializer(view).data), _settings(view))
 
     @extend_schema(
         request=TopicChangeSerializer,
         responses=dry_runs.done_or("TopicChanged", TopicSerializer),
+        parameters=[preconditions.IF_MATCH],
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """More partitions, other config (null takes a member back to its default)."""
         asked = _asked(request, instance_id, topic, TopicChangeSerializer)
+        _compare(request, instance_id, topic)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_update_check(**asked))
         view = services.topic_update(actor=request.user.actor, **asked)
         return Response(TopicSerializer(view).data)
 
-    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, tags=TAGS)
+    @extend_schema(responses={200: dry_runs.ANSWER, 204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     def delete(self, request: Request, instance_id: str, topic: str) -> Response:
         """Delete a topic and its data."""
+        _compare(request, instance_id, topic)
         asked = {"organisation": request.user.organisation, "instance_id": instance_id, "name": topic}
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_delete_check(**asked))
@@ -109,12 +149,15 @@ class TopicApi(APIView):
 class TopicWhitelistApi(APIView):
     """/api/v1/instances/{id}/topics/{topic}/whitelist."""
 
-    @extend_schema(request=TopicWhitelistSerializer, responses=TopicSerializer, tags=TAGS)
+    @extend_schema(
+        request=TopicWhitelistSerializer, responses=TopicSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
     @dry_runs.rehearsed(of=dry_runs.item(TopicApi))
     def put(self, request: Request, instance_id: str, topic: str) -> Response:
         """Who may use this topic, among those who may connect; in force within 2 s."""
         body = TopicWhitelistSerializer(data=request.data)
         body.is_valid(raise_exception=True)
+        _compare(request, instance_id, topic)
         view = services.topic_whitelist_set(
             organisation=request.user.organisation,
             actor=request.user.actor,
@@ -133,11 +176,13 @@ class TopicNoteApi(APIView):
     @extend_schema(
         request=TopicNoteSerializer,
         responses=dry_runs.done_or("TopicNoted", TopicSerializer),
+        parameters=[preconditions.IF_MATCH],
         tags=TAGS,
     )
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """Write a note about the topic, or give it tags. They stay with this topic, and end with it."""
         asked = _asked(request, instance_id, topic, TopicNoteSerializer)
+        _compare(request, instance_id, topic)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_note_check(**asked))
         return Response(TopicSerializer(services.topic_note_set(actor=request.user.actor, **asked)).data)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from controlplane.core.errors import Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get, instance_list
-from controlplane.kafka import topics
+from controlplane.kafka import size_door, topics
 from controlplane.topics.notes import NOTHING, Note, note_of, notes_of
 
 if TYPE_CHECKING:
@@ -24,14 +25,30 @@ class TopicView:
     whitelist: list[str] | None  # None: as the instance
     config: dict[str, str] | None = None  # None: not asked for
     note: Note = NOTHING
+    stored_bytes: int | None = None  # all replicas; None: not asked for, or not known
 
 
-def topic_list(*, organisation: Organisation, instance_id: str, prefix: str = "", tag: str = "") -> list[TopicView]:
-    """Topics whose names begin so, and that have the tag if one is said, by name. Raises NotFound, ClusterUnavailable."""
+def topic_list(
+    *, organisation: Organisation, instance_id: str, prefix: str = "", tag: str = "", with_sizes: bool = False
+) -> list[TopicView]:
+    """Topics whose names begin so, and that have the tag if one is said, by name. Raises NotFound, ClusterUnavailable.
+
+    `with_sizes`: each broker is asked how much it stores of them.
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     found, notes = topics.list_all(instance.cluster.address, instance.id), notes_of(instance)
     views = [_view(instance, topic, notes.get(topic.id, NOTHING)) for topic in found if topic.name.startswith(prefix)]
-    return [view for view in views if not tag or tag in view.note.tags]
+    fitting = [view for view in views if not tag or tag in view.note.tags]
+    return _with_sizes(instance, fitting) if with_sizes else fitting
+
+
+def _with_sizes(instance: Instance, views: list[TopicView]) -> list[TopicView]:
+    places = [(view.topic.name, each.partition) for view in views for each in view.topic.layout]
+    try:
+        sizes = size_door.read(instance.cluster.address, instance.id, places) if places else {}
+    except Unavailable:  # the rest of the list is known
+        sizes = {}
+    return [replace(view, stored_bytes=size_door.stored(view.topic, sizes)) for view in views]
 
 
 def topic_names(*, organisation: Organisation) -> list[tuple[Instance, str]]:

@@ -148,7 +148,7 @@ class PartitionSerializer(serializers.Serializer[Any]):
 
 
 class TopicSummarySerializer(serializers.Serializer[Any]):
-    """A topic in a list."""
+    """A topic as every answer has it."""
 
     name = serializers.CharField(source="topic.name")
     partitions = serializers.IntegerField(source="topic.partitions")
@@ -156,6 +156,15 @@ class TopicSummarySerializer(serializers.Serializer[Any]):
     whitelist = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text="null: as the instance")
     note = serializers.CharField(source="note.text", help_text="what people wrote about it; empty: nothing")
     tags = serializers.ListField(source="note.tags", child=serializers.CharField())
+
+
+class TopicListedSerializer(TopicSummarySerializer):
+    """A topic in a list, which may have been sorted by size."""
+
+    stored_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="all replicas together; null: not asked for (only a list that is sorted by it has it), or not known",
+    )
 
 
 class TopicSerializer(TopicSummarySerializer):
@@ -192,5 +201,5 @@ class TopicConfigsSerializer(serializers.Serializer[Any]):
 class TopicPageSerializer(serializers.Serializer[Any]):
     """An instance's topics, a page at a time."""
 
-    items = TopicSummarySerializer(many=True)
+    items = TopicListedSerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -88,7 +88,7 @@ ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000
 LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 VARIANTS = {  # what a page shows more of when it is asked
-    "instances": ["?q=instance&page=2"],
+    "instances": ["?q=instance&page=2", "?sort=-storage_gib&page=2"],
     "instance_names": ["?page=2"],
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
@@ -100,13 +100,22 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
-    "groups": ["?by=lag"],
+    "groups": ["?by=lag", "?sort=-lag_messages"],
+    "topics": ["?sort=-partitions"],
     "group": ["?range=15d", "?range=400d"],
     "topic": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_what_if": ["?ask=1&bandwidth_mib_per_s=5&plan="],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
+SORTED = {
+    "instances": ["-storage_gib"],
+    "topics": ["-partitions", "-stored_bytes"],
+    "groups": ["-lag_messages", "state"],
+    "operations": ["kind"],
+    "api-keys": ["-last_used_at"],
+}
+"""Orders of lists by REST, by the end of their addresses."""
 ASKED = {"prepaid-price": "?bandwidth_mib_per_s=20&storage_gib=100&partitions=300"}
 """Without these REST answers nothing."""
 READERS = "topic-007-readers"
@@ -247,6 +256,8 @@ def lists(alice, first, rule_id):
         yield alice.api, f"/{PREFIX}{text}{ASKED.get(text, '')}"
         if b'"next"' in alice.api.get(f"/{PREFIX}{text}").getvalue():
             yield alice.api, f"/{PREFIX}{text}?limit=200"
+        for order in SORTED.get(text.rpartition("/")[2], ()):
+            yield alice.api, f"/{PREFIX}{text}?limit=200&sort={order}"
 
 
 def history(first, *, everything):

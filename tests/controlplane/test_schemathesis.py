@@ -159,6 +159,14 @@ RULED = {
     "offsets": "ranges that have a length, one a partition",
     "after": "an entry that there is",
     "hash": "goes with `after`",
+    "sort": "without `order`",
+    "prefix": "no null character",
+    "name_prefix": "the same",
+    "owner": "the same",
+    "route_id": "the same",
+    "user": "the same",
+    "client": "the same",
+    "last_used_before": "a moment",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers

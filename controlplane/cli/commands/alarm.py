@@ -10,7 +10,7 @@ from controlplane.cli import operations as ops
 from controlplane.cli.bodies import nullable, said, whole_or_null
 from controlplane.cli.commands import receiver
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Prefix, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -46,9 +46,19 @@ Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Whet
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    prefix: Prefix = None,
+    state: Annotated[Literal["ok", "pending", "firing", "no_data"] | None, typer.Option(help="By default all.")] = None,
+    watch: Annotated[Watch | None, typer.Option(help="Only those that watch this.")] = None,
+    enabled: Annotated[Literal["true", "false"] | None, typer.Option(help="Whether they are looked at.")] = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Alarms with their states and last values."""
-    of(ctx).listed(ops.ALARMS, LISTED, limit=limit, instance_id=instance)
+    query = said(prefix=prefix, state=state, watch=watch, enabled=enabled, sort=sort)
+    of(ctx).listed(ops.ALARMS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

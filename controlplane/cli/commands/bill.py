@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.errors import Refused
-from controlplane.cli.options import Commands, Instance, Limit
+from controlplane.cli.options import Commands, Instance, Limit, Sort
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -51,9 +51,15 @@ def choose_plan(
 
 
 @app.add("invoices")
-def invoices(ctx: typer.Context, limit: Limit = None) -> None:
+def invoices(
+    ctx: typer.Context,
+    month: Annotated[str | None, typer.Option(help="Only those of this month: YYYY-MM.")] = None,
+    instance: Annotated[str | None, typer.Option(help="Only those of this instance, by its id.")] = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """The organisation's invoices, by number."""
-    of(ctx).listed(ops.INVOICES, INVOICES, limit=limit)
+    of(ctx).listed(ops.INVOICES, INVOICES, limit=limit, query=said(month=month, instance_id=instance, sort=sort))
 
 
 @app.add("invoice")

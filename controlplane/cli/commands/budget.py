@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.options import Commands, Limit, Prefix, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -23,9 +23,15 @@ Receivers = Annotated[list[str] | None, typer.Option("--receiver", help="The id 
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    prefix: Prefix = None,
+    instance: Annotated[str | None, typer.Option(help="Only those of this instance, by its id.")] = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Budgets and how they stand this month."""
-    of(ctx).listed(ops.BUDGETS, LISTED, limit=limit)
+    of(ctx).listed(ops.BUDGETS, LISTED, limit=limit, query=said(prefix=prefix, instance_id=instance, sort=sort))
 
 
 @app.add("show")

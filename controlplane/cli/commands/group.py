@@ -9,7 +9,8 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Since, Until, Yes
+from controlplane.cli.errors import Misused
+from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Since, Sort, Until, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -26,14 +27,20 @@ def listed(
     ctx: typer.Context,
     instance: Instance,
     prefix: Prefix = None,
-    by: Annotated[Literal["name", "lag"], typer.Option(help="lag: the furthest behind first.")] = "name",
+    state: Annotated[str | None, typer.Option(help="Only those in this state, such as Stable or Empty.")] = None,
+    by: Annotated[
+        Literal["name", "lag"],
+        typer.Option(help="lag: the furthest behind first; all of them are asked for their lag now."),
+    ] = "name",
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Groups with members and lag in records, bytes and seconds. Seconds are those of a minute ago."""
+    """Groups with members and lag in records, bytes and seconds. Seconds, and the order by lag of --sort, are a minute old."""
+    if sort is not None and by == "lag":
+        raise Misused("--by=lag and --sort are two orders: say one of them")
     order = _furthest_first if by == "lag" else None
-    found = of(ctx).listed(
-        ops.GROUPS, LISTED, limit=limit, query=said(prefix=prefix), order=order, instance_id=instance
-    )
+    query = said(prefix=prefix, state=state, sort=sort)
+    found = of(ctx).listed(ops.GROUPS, LISTED, limit=limit, query=query, order=order, instance_id=instance)
     if found["missing_brokers"]:
         named = ", ".join(map(str, found["missing_brokers"]))
         of(ctx).output.note(f"Not all groups are here, or with all figures: brokers that do not answer are {named}.")

@@ -10,7 +10,19 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, whole_or_null
 from controlplane.cli.errors import Missing, Misused
-from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, Instance, Limit, Since, Until, Wait, Yes
+from controlplane.cli.options import (
+    Cidrs,
+    Commands,
+    ConfirmPrice,
+    Instance,
+    Limit,
+    Prefix,
+    Since,
+    Sort,
+    Until,
+    Wait,
+    Yes,
+)
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -38,10 +50,12 @@ def listed(
         typer.Option(help="By default all."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Only those that are called so, whole.")] = None,
+    prefix: Prefix = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Instances of the organisation, oldest first."""
-    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=said(state=state, name=name))
+    """Instances of the organisation, oldest first unless --sort says otherwise."""
+    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=said(state=state, name=name, prefix=prefix, sort=sort))
 
 
 @app.add("names")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from controlplane.cli import completion
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.options import Commands, Limit, Sort, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 
@@ -68,11 +68,27 @@ Expires = Annotated[
     str | None, typer.Option("--expires", help="RFC 3339, or a date: its beginning, in UTC. By default never.")
 ]
 
+NamePrefix = Annotated[str | None, typer.Option(help="Only those whose names begin so.")]
+KeyState = Annotated[Literal["active", "asleep", "expired", "revoked"] | None, typer.Option(help="By default all.")]
+Owner = Annotated[str | None, typer.Option(help="Only those of the person with this address.")]
+UnusedSince = Annotated[
+    str | None, typer.Option("--last-used-before", help="Only those not used since: a date or RFC 3339, in UTC.")
+]
+
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    name_prefix: NamePrefix = None,
+    owner: Owner = None,
+    state: KeyState = None,
+    last_used_before: UnusedSince = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """API keys of the organisation, revoked ones too; never a secret."""
-    of(ctx).listed(ops.API_KEYS, LISTED, limit=limit)
+    query = said(name_prefix=name_prefix, owner=owner, state=state, last_used_before=last_used_before, sort=sort)
+    of(ctx).listed(ops.API_KEYS, LISTED, limit=limit, query=query)
 
 
 @app.add("create", rehearses=True)
@@ -136,9 +152,18 @@ def revoke(ctx: typer.Context, key: Id, yes: Yes = False) -> None:
 
 
 @access_app.add("list")
-def access_listed(ctx: typer.Context, limit: Limit = None) -> None:
+def access_listed(
+    ctx: typer.Context,
+    name_prefix: NamePrefix = None,
+    owner: Owner = None,
+    state: Annotated[Literal["active", "asleep", "revoked"] | None, typer.Option(help="By default all.")] = None,
+    last_used_before: UnusedSince = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Access keys of the organisation, revoked ones too; never a secret."""
-    of(ctx).listed(ops.ACCESS_KEYS, ACCESS_LISTED, limit=limit)
+    query = said(name_prefix=name_prefix, owner=owner, state=state, last_used_before=last_used_before, sort=sort)
+    of(ctx).listed(ops.ACCESS_KEYS, ACCESS_LISTED, limit=limit, query=query)
 
 
 @access_app.add("create", rehearses=True)

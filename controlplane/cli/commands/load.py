@@ -39,9 +39,17 @@ SkipExpired = Annotated[
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Annotated[str | None, typer.Option(help="Only those of this topic.")] = None,
+    kind: Annotated[Kind | None, typer.Option(help="By default both.")] = None,
+    enabled: Annotated[Literal["true", "false"] | None, typer.Option(help="Whether the schedule is on.")] = None,
+    limit: Limit = None,
+) -> None:
     """Loads, each with its last run."""
-    of(ctx).listed(ops.LOADS, LISTED, limit=limit, instance_id=instance)
+    query = said(topic=topic, kind=kind, enabled=enabled)
+    of(ctx).listed(ops.LOADS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.errors import Missing
-from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.options import Commands, Limit, Sort, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import plain
@@ -26,9 +26,19 @@ RoleArgument = Annotated[
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    prefix: Annotated[str | None, typer.Option(help="Only those whose addresses begin so.")] = None,
+    role: Annotated[Role | None, typer.Option(help="Only those who have this role.")] = None,
+    custom_role: Annotated[
+        str | None, typer.Option(help="Only those who have this role of your own, by its id.")
+    ] = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Members and their roles."""
-    of(ctx).listed(ops.MEMBERS, LISTED, limit=limit)
+    query = said(prefix=prefix, role=role, custom_role=custom_role, sort=sort)
+    of(ctx).listed(ops.MEMBERS, LISTED, limit=limit, query=query)
 
 
 @app.add("role", rehearses=True)

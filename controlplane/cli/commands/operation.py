@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Limit
+from controlplane.cli.options import Commands, From, Limit, Sort, To
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.waiting import DEFAULT_TIMEOUT_S, awaited
@@ -23,10 +23,18 @@ def listed(
     ctx: typer.Context,
     state: Annotated[Literal["running", "succeeded", "failed"] | None, typer.Option(help="By default all.")] = None,
     target: Annotated[str | None, typer.Option(help="Only those on this, such as the id of an instance.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Only those of this kind, whole or by its beginning, such as instance.")
+    ] = None,
+    start: From = None,
+    end: To = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Operations of the organisation, the newest first."""
-    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit, query=said(state=state, target=target, order="newest"))
+    query = said(state=state, target=target, kind=kind, **{"from": start, "to": end})
+    query |= {"sort": sort} if sort else {"order": "newest"}
+    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit, query=query)
 
 
 @app.add("show")

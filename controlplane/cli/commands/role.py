@@ -11,7 +11,7 @@ from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.commands.key import Scope
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.options import Commands, Limit, Prefix, Sort, Yes
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 
@@ -32,9 +32,9 @@ Description = Annotated[str | None, typer.Option(help="What it is for.")]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, prefix: Prefix = None, sort: Sort = None, limit: Limit = None) -> None:
     """Roles of the organisation's own."""
-    of(ctx).listed(ops.ROLES, LISTED, limit=limit)
+    of(ctx).listed(ops.ROLES, LISTED, limit=limit, query=said(prefix=prefix, sort=sort))
 
 
 @app.add("show")

@@ -44,9 +44,17 @@ ClosesAt = Annotated[str | None, typer.Option(help="RFC 3339: closed from then o
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    state: Annotated[
+        Literal["creating", "running", "failed", "deleting", "closed"] | None, typer.Option(help="By default all.")
+    ] = None,
+    security: Annotated[Security | None, typer.Option(help="Only those with this security.")] = None,
+    limit: Limit = None,
+) -> None:
     """Routes of the instance with their addresses, the oldest first."""
-    of(ctx).listed(ops.ROUTES, LISTED, limit=limit, instance_id=instance)
+    of(ctx).listed(ops.ROUTES, LISTED, limit=limit, query=said(state=state, security=security), instance_id=instance)
 
 
 @app.add("show")

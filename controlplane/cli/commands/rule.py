@@ -25,9 +25,19 @@ Groups = Annotated[list[str] | None, typer.Option("--group", help="Of a group ru
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    kind: Annotated[Literal["topic", "client", "group"] | None, typer.Option(help="By default all.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only those that name this topic.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only those that name this user.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only those that name this client id.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only those that name this group.")] = None,
+    limit: Limit = None,
+) -> None:
     """Rules of the instance by id; quotas that Kafka clients have set are among them."""
-    of(ctx).listed(ops.RULES, LISTED, limit=limit, instance_id=instance)
+    query = said(kind=kind, topic=topic, user=user, client=client, group=group)
+    of(ctx).listed(ops.RULES, LISTED, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

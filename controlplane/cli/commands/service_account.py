@@ -9,8 +9,18 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import role_typed, said
 from controlplane.cli.commands.key import LISTED as KEYS_LISTED
-from controlplane.cli.commands.key import ONCE, Addresses, Expires, Instances, Scopes, limits_of
-from controlplane.cli.options import Commands, Limit, Yes
+from controlplane.cli.commands.key import (
+    ONCE,
+    Addresses,
+    Expires,
+    Instances,
+    KeyState,
+    NamePrefix,
+    Scopes,
+    UnusedSince,
+    limits_of,
+)
+from controlplane.cli.options import Commands, Limit, Prefix, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -27,9 +37,9 @@ Description = Annotated[str | None, typer.Option(help="What it is for.")]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, prefix: Prefix = None, sort: Sort = None, limit: Limit = None) -> None:
     """Service accounts of the organisation."""
-    of(ctx).listed(ops.SERVICE_ACCOUNTS, LISTED, limit=limit)
+    of(ctx).listed(ops.SERVICE_ACCOUNTS, LISTED, limit=limit, query=said(prefix=prefix, sort=sort))
 
 
 @app.add("show")
@@ -87,9 +97,18 @@ def delete(ctx: typer.Context, service_account: Id, yes: Yes = False) -> None:
 
 
 @app.add("keys")
-def keys(ctx: typer.Context, service_account: Id, limit: Limit = None) -> None:
+def keys(
+    ctx: typer.Context,
+    service_account: Id,
+    name_prefix: NamePrefix = None,
+    state: KeyState = None,
+    last_used_before: UnusedSince = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Its API keys, revoked ones too; never a secret."""
-    of(ctx).listed(ops.SERVICE_ACCOUNT_KEYS, KEYS_LISTED, limit=limit, service_account_id=service_account)
+    query = said(name_prefix=name_prefix, state=state, last_used_before=last_used_before, sort=sort)
+    of(ctx).listed(ops.SERVICE_ACCOUNT_KEYS, KEYS_LISTED, limit=limit, query=query, service_account_id=service_account)
 
 
 @app.add("key", rehearses=True)

@@ -10,13 +10,27 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said, settings
 from controlplane.cli.errors import Misused, Refused
-from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Prefix, Settings, Since, Topic, Until, Wait, Yes
+from controlplane.cli.options import (
+    Cidrs,
+    Commands,
+    Instance,
+    Limit,
+    Prefix,
+    Settings,
+    Since,
+    Sort,
+    Topic,
+    Until,
+    Wait,
+    Yes,
+)
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
 
 app = Commands("Topics of an instance.")
 LISTED = columns("name", "partitions", "replication_factor", "whitelist", "tags", "note")
+SIZED = columns("name", "stored_bytes", "partitions", "replication_factor", "whitelist", "tags", "note")
 CONFIGS = columns("name", "value", "source", "default", "read_only", "documentation")
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", help="A tag; again for more. They replace those that there are.")
@@ -29,10 +43,13 @@ def listed(
     instance: Instance,
     prefix: Prefix = None,
     tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Topics of the instance by name, with their tags and notes."""
-    of(ctx).listed(ops.TOPICS, LISTED, limit=limit, query=said(prefix=prefix, tag=tag), instance_id=instance)
+    columns_ = SIZED if (sort or "").removeprefix("-") == "stored_bytes" else LISTED
+    query = said(prefix=prefix, tag=tag, sort=sort)
+    of(ctx).listed(ops.TOPICS, columns_, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

@@ -10,7 +10,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, User, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Prefix, Sort, User, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -24,9 +24,19 @@ LEFT, DELETED, SUPER = "Sluice-Acls-Left", "Sluice-Acls-Deleted", "Sluice-Super-
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    prefix: Prefix = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Only those who can log in by it, such as SCRAM-SHA-256.")
+    ] = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
     """Users by name; those that Kafka clients have made are among them."""
-    of(ctx).listed(ops.USERS, LISTED, limit=limit, instance_id=instance)
+    query = said(prefix=prefix, mechanism=mechanism, sort=sort)
+    of(ctx).listed(ops.USERS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

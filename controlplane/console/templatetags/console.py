@@ -430,6 +430,29 @@ def stamp_s(value: datetime) -> SafeString:
     return format_html('<time datetime="{}">{} UTC</time>', value.isoformat(), f"{value:%Y-%m-%d %H:%M:%S}")
 
 
+@register.simple_tag(takes_context=True)
+def heading(context: Context, field: str, title: str, kind: str = "") -> SafeString:
+    """The head of a column that the table can be sorted by: a link that sorts by it, and once more the other way round.
+
+    `kind`: a class of the cell. The page's `order` says by what it is sorted now.
+    """
+    request, order = context["request"], context.get("order")
+    is_by_it = order is not None and order.field == field
+    query = request.GET.copy()
+    for name in ("page", "by"):
+        query.pop(name, None)
+    query["sort"] = f"-{field}" if is_by_it and not order.is_descending else field
+    now = ("descending" if order.is_descending else "ascending") if is_by_it else "none"
+    return format_html(
+        '<th scope="col" class="{}" aria-sort="{}"><a class="sort" href="{}?{}">{}</a></th>',
+        kind,
+        now,
+        request.path,
+        query.urlencode(),
+        title,
+    )
+
+
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """One of icons.py; decoration, the text beside it says what it means."""

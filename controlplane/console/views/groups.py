@@ -9,9 +9,10 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.api.sorting import in_order
 from controlplane.console.forms.groups import GroupForm, OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.over_time import LAG_RANGES, is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.views.history import drawn, range_chosen
@@ -23,15 +24,32 @@ from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.api.sorting import Order
     from controlplane.instances.models import Instance
 
+SORTED = ("name", "state", "lag_messages", "lag_seconds")
+"""Columns that the list can be sorted by."""
 PARTITION_ROWS = 100
 PREVIEW_ROWS = 200
 EVERY_S = 5
 """Between two looks of a page that stays open; the first two make a rate."""
+
+
+def _in_order(names: list[str], order: Order, states: Mapping[str, str], at: dict[str, Any]) -> list[str]:
+    """By a column of the list; lag is that of a minute ago."""
+    lags = selectors.group_lags(**at) if order.field.startswith("lag_") else {}
+    values: dict[str, Callable[[str], Any]] = {
+        "name": lambda name: name,
+        "state": states.get,
+        "lag_messages": lambda name: getattr(lags.get(name), "messages", None),
+        "lag_seconds": lambda name: getattr(lags.get(name), "seconds", None),
+    }
+    return in_order(names, order, value=values[order.field], key=lambda name: name)
 
 
 @require_safe
@@ -41,13 +59,16 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     search, names, views, away = searched(request), [], [], None
     at = {"organisation": caller.organisation, "instance_id": instance_id}
-    by_lag = request.GET.get("by") == "lag"
+    by_lag, order = request.GET.get("by") == "lag", order_asked(request, SORTED)
     found, missing = None, ()
     try:
         seen = selectors.groups_seen(**at)
         names, missing = [group.name for group in seen.groups], seen.missing
         wanted = [name for name in names if search.lower() in name.lower()]
-        wanted = selectors.group_order(**at, names=wanted) if by_lag else wanted
+        if order is not None:
+            wanted = _in_order(wanted, order, {group.name: group.state for group in seen.groups}, at)
+        elif by_lag:
+            wanted = selectors.group_order(**at, names=wanted)
         found = listing(request, wanted, search=search)
         views = selectors.group_summaries_known(**at, names=list(found.page.object_list))
     except Unavailable as error:
@@ -62,7 +83,8 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "none_at_all": not names and not missing and away is None,
         "missing": missing,
         "by_lag": by_lag,
-        "keeps": [("by", "lag")] if by_lag else [],
+        "order": order,
+        "keeps": [*([("by", "lag")] if by_lag else []), *kept(request, "sort")],
     }
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/group_rows.html" if part else "console/groups.html"

@@ -31,7 +31,7 @@ from controlplane.console.forms.instances import (
     InstanceDeletionForm,
     InstanceSettingsForm,
 )
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, ordered, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
+SORTED = {name: name for name in ("name", "state", "bandwidth_mib_per_s", "storage_gib", "created_at")}
+"""Columns that the list can be sorted by, and where the database has them."""
 MOST_OTHERS = 50
 PROPOSED = ("bandwidth_mib_per_s", "storage_gib")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
@@ -73,7 +75,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
-    shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
+    order = order_asked(request, SORTED)
+    rows = rows.order_by("-created_at", "pk") if order is None else ordered(rows, order, SORTED)
+    shown = listing(request, rows, search=search)
     instances: list[Instance] = list(shown.page.object_list)
     names = [instance.id for instance in instances]
     routes, ports = selectors.routes_by_instance(names), ports_by_owner(names)
@@ -91,6 +95,8 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             )
             for instance in instances
         ],
+        "order": order,
+        "keeps": kept(request, "sort"),
         "figures": figures,
         "changing": any(instance.state in CHANGING for instance in instances),
     }

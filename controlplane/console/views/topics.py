@@ -9,12 +9,13 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.api.sorting import in_order
 from controlplane.console.flow import bar
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.forms.topic_batches import TopicNoteForm
 from controlplane.console.forms.topic_settings import TopicSettingsForm
 from controlplane.console.forms.topics import TopicForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.over_time import RANGES, is_empty, topic_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.views.history import drawn, range_chosen
@@ -30,12 +31,20 @@ from controlplane.topics import selectors, services
 from controlplane.topics.notes import LONGEST_TAG
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
 
 PARTITION_ROWS = 100
+SORTED: dict[str, Callable[[selectors.TopicView], Any]] = {
+    "name": lambda view: view.topic.name,
+    "partitions": lambda view: view.topic.partitions,
+    "replication_factor": lambda view: view.topic.replication_factor,
+}
+"""Columns that the list can be sorted by."""
 
 
 @require_safe
@@ -49,13 +58,17 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     except Unavailable as error:
         away = error
     found = [view for view in views if fits(view, search, tag)]
+    order = order_asked(request, SORTED)
+    if order is not None:
+        found = in_order(found, order, value=SORTED[order.field], key=SORTED["name"])
     context = {
         "instance": instance,
         "tab": "topics",
         "listing": listing(request, found, search=search, size=50),
         "tag": tag,
         "tags": tags_of(views),
-        "keeps": [("tag", tag)] if tag else [],
+        "order": order,
+        "keeps": [*([("tag", tag)] if tag else []), *kept(request, "sort")],
         "partitions": bar(sum(view.topic.replicas for view in views), instance.partitions),
         "away": away,
         "running": instance.state == InstanceState.RUNNING,

@@ -1,0 +1,93 @@
+"""Tables of the console in the order of a column: heads are links, and say by what the table is sorted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from controlplane.groups import earlier
+from controlplane.groups.earlier import Earlier
+from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.rows import instance_row
+
+
+@pytest.fixture
+def page(alice, instance, client):
+    client.force_login(alice.user)
+
+    def get(path, **query):
+        answer = client.get(f"/{alice.organisation.id}{path}", query)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return get
+
+
+def names(text):
+    return re.findall(r'<a class="row-link[^>]*>([^<]+)</a>', text)
+
+
+def head(text, title):
+    """How a column is sorted, and where its link leads."""
+    found = re.search(rf'<th[^>]*aria-sort="(\w+)"><a class="sort" href="([^"]+)">{title}</a></th>', text)
+    return found.groups()
+
+
+@pytest.fixture
+def topics(alice, instance):
+    for name, partitions in (("b", 3), ("a", 1), ("c", 2)):
+        made = {"name": name, "partitions": partitions}
+        assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", made).status_code == 201
+    return f"/instances/{instance.id}/topics"
+
+
+def test_a_click_sorts_and_another_one_turns_it_round(page, topics):
+    text = page(topics)
+    assert names(text) == ["a", "b", "c"]
+    state, link = head(text, "Partitions")
+    assert state == "none"
+    assert link.endswith("?sort=partitions")
+    text = page(topics, sort="partitions")
+    assert names(text) == ["a", "c", "b"]
+    assert head(text, "Partitions") == ("ascending", link.replace("=", "=-"))
+    assert head(text, "Name")[0] == "none"
+    text = page(topics, sort="-partitions")
+    assert names(text) == ["b", "c", "a"]
+    assert head(text, "Partitions")[0] == "descending"
+
+
+def test_the_order_is_kept_by_a_search_and_a_search_by_the_order(page, topics):
+    text = page(topics, sort="-name", q="")
+    assert '<input type="hidden" name="sort" value="-name">' in text
+    assert "q=b" in head(page(topics, q="b", page="2"), "Name")[1]
+    assert "page=" not in head(page(topics, q="b", page="2"), "Name")[1], "another order begins at its beginning"
+
+
+@pytest.mark.parametrize("word", ["colour", "-", "--name", "<script>", "topic.name", "name "])
+def test_what_is_no_column_is_passed_over(page, topics, word):
+    assert names(page(topics, sort=word)) == ["a", "b", "c"]
+
+
+def test_instances(page, alice, instance):
+    for number, gib in ((1, 700), (2, 5)):
+        row = instance_row(alice.organisation, f"ins-00000000000{number}")
+        row.name, row.storage_gib = f"n{number}", gib
+        row.save()
+    assert names(page("/instances", sort="-storage_gib"))[0] == "n1"
+    assert names(page("/instances", sort="storage_gib"))[0] == "n2"
+    assert head(page("/instances", sort="name"), "Name")[0] == "ascending"
+
+
+def test_groups_by_lag(page, instance, admin, monkeypatch):
+    key = instance.id.removeprefix("ins-")
+    for name in ("audit", "billing", "quiet"):
+        admin.groups.found[f"{key}.{name}"] = FakeGroup()
+    known = {"audit": Earlier(5, 60.0, 0), "billing": Earlier(900, 2.5, 0)}
+    monkeypatch.setattr(earlier, "_TELLS", [lambda *_asked: known])
+    url = f"/instances/{instance.id}/groups"
+    assert names(page(url, sort="-lag_messages")) == ["billing", "audit", "quiet"]
+    assert names(page(url, sort="-lag_seconds")) == ["audit", "billing", "quiet"]
+    assert names(page(url, sort="-name")) == ["quiet", "billing", "audit"]
+    assert names(page(url, by="lag"))[0] == "billing", "the address of before leads where it did"
+    assert "by=" not in head(page(url, by="lag"), "Name")[1]

@@ -1,0 +1,152 @@
+"""Two who change a thing within an instance or an organisation at once: by ``ETag`` and ``If-Match`` the later one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.alarms.models import Alarm
+from controlplane.core.models import AuditEntry
+from controlplane.instances.models import Route
+
+from .alarms.rows import alarm_row
+from .budgets.rows import budget_row
+from .rows import custom_role_row
+from .test_instances_api import URL, problem
+
+RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
+
+
+@pytest.fixture(params=["throttle rule", "route", "alarm", "budget", "role", "topic"])
+def thing(request, alice, instance):
+    """Its address, and two changes of it."""
+    at = f"{URL}/{instance.id}"
+    if request.param == "throttle rule":
+        made = alice.api.post(f"{at}/throttle-rules", RULE).json()["id"]
+        return f"{at}/throttle-rules/{made}", {"produce_mib_per_s": 2}, {"produce_mib_per_s": 3}
+    if request.param == "route":
+        alice.api.post(f"{at}/routes", {"security": "ssl"})
+        return f"{at}/routes/r2", {"connections": 5}, {"connections": 6}
+    if request.param == "alarm":
+        return f"{at}/alarms/{alarm_row(instance).id}", {"threshold": 70}, {"threshold": 60}
+    if request.param == "budget":
+        return f"/api/v1/budgets/{budget_row(alice.organisation).id}", {"name": "hers"}, {"name": "his"}
+    if request.param == "role":
+        return f"/api/v1/roles/{custom_role_row(alice.organisation).id}", {"name": "hers"}, {"name": "his"}
+    alice.api.post(f"{at}/topics", {"name": "orders", "partitions": 1})
+    return f"{at}/topics/orders", {"config": {"retention.ms": "1000"}}, {"config": {"retention.ms": "2000"}}
+
+
+def audited():
+    return AuditEntry.objects.unscoped("a test").count()
+
+
+def test_of_two_who_change_at_once_the_later_is_told(alice, thing):
+    url, hers, his = thing
+    seen = alice.api.get(url)["ETag"]
+    assert alice.api.patch(url, hers, HTTP_IF_MATCH=seen).status_code in (200, 202)
+    after, before = alice.api.get(url), audited()
+    assert after["ETag"] != seen
+    refused = problem(alice.api.patch(url, his, HTTP_IF_MATCH=seen), 412, "precondition_failed")
+    assert "get it again" in refused["detail"]
+    assert refused["retriable"] is False
+    problem(alice.api.delete(url, HTTP_IF_MATCH=seen), 412, "precondition_failed")
+    assert (alice.api.get(url).json(), audited()) == (after.json(), before)
+    assert alice.api.patch(url, his, HTTP_IF_MATCH=f'"0", {after["ETag"]}').status_code in (200, 202)
+
+
+def test_it_is_deleted_by_its_present_etag(alice, thing):
+    url, *_ = thing
+    assert alice.api.delete(url, HTTP_IF_MATCH=alice.api.get(url)["ETag"]).status_code in (202, 204)
+
+
+def test_a_dry_run_is_refused_alike(alice, thing):
+    url, hers, _ = thing
+    tried = alice.api.patch(f"{url}?dry_run=true", hers, HTTP_IF_MATCH='"0"')
+    problem(tried, 412, "precondition_failed")
+    assert tried.content == alice.api.patch(url, hers, HTTP_IF_MATCH='"0"').content
+    foretold = alice.api.patch(f"{url}?dry_run=true", hers, HTTP_IF_NONE_MATCH=alice.api.get(url)["ETag"])
+    assert foretold.status_code == 200, "of a change that header says nothing"
+    assert foretold.json()["changes"]
+
+
+@pytest.mark.parametrize("tag", ["", "x", '"x"', "7", "W/{}"])
+def test_what_is_no_strong_etag_of_it_matches_nothing(alice, thing, tag):
+    url, hers, _ = thing
+    header = tag.format(alice.api.get(url)["ETag"])
+    problem(alice.api.patch(url, hers, HTTP_IF_MATCH=header), 412, "precondition_failed")
+
+
+def test_who_names_none_or_any_changes_what_is_there(alice, thing):
+    url, hers, his = thing
+    assert alice.api.patch(url, hers).status_code in (200, 202)
+    assert alice.api.patch(url, his, HTTP_IF_MATCH="*").status_code in (200, 202)
+
+
+def test_what_is_known_is_not_told_again(alice, thing):
+    url, hers, _ = thing
+    tag = alice.api.get(url)["ETag"]
+    for header in (tag, f"W/{tag}", "*"):
+        answer = alice.api.get(url, HTTP_IF_NONE_MATCH=header)
+        assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", tag)
+    alice.api.patch(url, hers)
+    assert alice.api.get(url, HTTP_IF_NONE_MATCH=tag).status_code == 200
+
+
+def test_others_things_are_missing_whatever_is_matched(charlie, alice, thing):
+    url, hers, _ = thing
+    tag = alice.api.get(url)["ETag"]
+    for header in ("*", tag, '"0"'):
+        problem(charlie.api.patch(url, hers, HTTP_IF_MATCH=header), 404, "not_found")
+    problem(charlie.api.get(url, HTTP_IF_NONE_MATCH=tag), 404, "not_found")
+
+
+def test_what_is_measured_is_in_no_etag(alice, instance):
+    alarm, at = alarm_row(instance), f"{URL}/{instance.id}"
+    alice.api.post(f"{at}/routes", {"security": "ssl"})
+    urls = [f"{at}/alarms/{alarm.id}", f"{at}/routes/r2"]
+    tags = [alice.api.get(url)["ETag"] for url in urls]
+    Alarm.objects.unscoped("a test").update(phase="firing", value=99.0)
+    Route.objects.unscoped("a test").filter(key="r2").update(state="running")
+    assert [alice.api.get(url)["ETag"] for url in urls] == tags
+
+
+class TestWhitelists:
+    def test_the_instances_etag_is_theirs(self, alice, bob, instance):
+        url = f"{URL}/{instance.id}"
+        seen = alice.api.get(url)["ETag"]
+        answer = alice.api.put(f"{url}/whitelist", {"cidrs": ["10.0.0.0/8"]}, HTTP_IF_MATCH=seen)
+        assert (answer.status_code, answer["ETag"]) == (200, alice.api.get(url)["ETag"])
+        for method, body in (("put", {"cidrs": []}), ("patch", {"add": ["192.0.2.1/32"]})):
+            refused = getattr(bob.api, method)(f"{url}/whitelist", body, HTTP_IF_MATCH=seen)
+            problem(refused, 412, "precondition_failed")
+        assert alice.api.get(url).json()["whitelist"] == ["10.0.0.0/8"]
+        assert (
+            bob.api.patch(f"{url}/whitelist", {"add": ["192.0.2.1/32"]}, HTTP_IF_MATCH=answer["ETag"]).status_code
+            == 200
+        )
+
+    def test_a_topics(self, alice, instance):
+        url = f"{URL}/{instance.id}/topics"
+        alice.api.post(url, {"name": "orders", "partitions": 1})
+        seen = alice.api.get(f"{url}/orders")["ETag"]
+        for path, method, body in (
+            ("whitelist", "put", {"cidrs": ["10.0.0.0/8"]}),
+            ("note", "patch", {"note": "hers"}),
+        ):
+            assert getattr(alice.api, method)(f"{url}/orders/{path}", body, HTTP_IF_MATCH=seen).status_code == 200
+            problem(
+                getattr(alice.api, method)(f"{url}/orders/{path}", body, HTTP_IF_MATCH=seen), 412, "precondition_failed"
+            )
+            seen = alice.api.get(f"{url}/orders")["ETag"]
+
+
+def test_policies(alice, instance):
+    url = f"{URL}/{instance.id}/policies"
+    seen = alice.api.get(url)["ETag"]
+    hers = {"policy": "retention", "level_percent": 80}
+    assert alice.api.put(f"{url}/disk", hers, HTTP_IF_MATCH=seen).status_code == 200
+    for query in ("", "?dry_run=true"):
+        his = alice.api.put(f"{url}/disk{query}", {"policy": "none"}, HTTP_IF_MATCH=seen)
+        problem(his, 412, "precondition_failed")
+    assert alice.api.get(url).json()["disk"]["policy"] == "retention"
+    assert alice.api.put(f"{url}/disk", {"policy": "none"}, HTTP_IF_MATCH=alice.api.get(url)["ETag"]).status_code == 200
