@@ -53,7 +53,8 @@ class OperationsApi(APIView):
             state=filters.choice_of(request, "state", OperationState.values),
             target=filters.text_of(request, "target"),
         )
-        if pagination.is_newest_first(request):
+        order = sorting.order_of(request, SORTED)  # refuses both
+        if order is None and pagination.is_newest_first(request):
             operations, following = pagination.newest_page(request, rows, moment="created_at", key=str)
         else:
             operations, following = sorting.rows_page(request, rows, SORTED)

@@ -445,6 +445,7 @@ MESSAGES_EXAMPLE = OpenApiExample(
                 }
             ],
             "unavailable": [],
+            "waiting": 0,
         },
         "masked": False,
     },
