@@ -15,6 +15,7 @@ from controlplane.tenants.models import Role
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from drf_spectacular.utils import OpenApiParameter
     from rest_framework.request import Request
 
     from controlplane.tenants.models import Membership
@@ -30,7 +31,7 @@ STATES = ("active", "asleep", "expired", "revoked")
 ACCESS_STATES = ("active", "asleep", "revoked")
 
 
-def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[object]:
+def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[OpenApiParameter]:
     return [
         filters.text_parameter("name_prefix", "only keys whose names begin so"),
         filters.text_parameter("owner", "only keys of the person with this address"),
@@ -49,7 +50,7 @@ def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[
 
 
 API_KEYS = _key_parameters(STATES, KEYS_SORTED)
-OF_ACCOUNT = [parameter for parameter in API_KEYS if getattr(parameter, "name", "") != "owner"]
+OF_ACCOUNT = [parameter for parameter in API_KEYS if parameter.name != "owner"]
 """Of a service account's keys, which have no person."""
 ACCESS_KEYS = _key_parameters(ACCESS_STATES, ACCESS_KEYS_SORTED)
 MEMBERS = [
