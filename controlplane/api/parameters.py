@@ -39,8 +39,8 @@ def refuse_undeclared(request: Request, view: APIView) -> None:
 
 
 @cache
-def declared(kind: type[APIView], method: str) -> frozenset[str] | None:
-    """Names of the parameters that a method of a view takes in its address; None: the schema has no such call."""
+def declared(kind: Any, method: str) -> frozenset[str] | None:
+    """Names of the parameters that a method of a view's class takes in its address; None: the schema has no such call."""
     schema_class = getattr(getattr(kind, method.lower(), None), "kwargs", {}).get("schema")
     if schema_class is None:
         return None

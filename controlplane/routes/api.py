@@ -13,13 +13,13 @@ from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.routes import selectors, services
 from controlplane.routes.selectors import SHOWN_STATES
 from controlplane.routes.serializers import (
-    SECURITIES,
     RouteAcceptedSerializer,
     RouteChangeSerializer,
     RouteCreateSerializer,
     RoutePageSerializer,
     RouteSerializer,
 )
+from controlplane.routes.validation import SECURITIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
