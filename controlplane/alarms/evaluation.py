@@ -7,7 +7,12 @@ alarms that were looked at after its own reading, which it leaves as they are: n
 twice. An alarm that was looked at later than it is now was looked at by a clock that was ahead: it is taken up where it is.
 
 An alarm that flaps is told a few times an hour. What is more is held back as by a silence (`delivery/limits.py`): receivers are
-told how it is when there is room again, and other alarms are told meanwhile.
+told how it is when there is room again, and other alarms are told meanwhile. A receiver that gets too many messages is held back
+alone: the others are told, the alarm remembers what that one was told last (`Alarm.owed`), and it is told how it is when it has
+room again.
+
+Alarms of an instance that was isolated or deleted end (`end_of_gone`), and receivers that know one as firing are told that it is
+over, and why: otherwise an incident that a program opened for it would never be closed.
 
 What is wrong with one alarm keeps no other from being looked at: where a hundred cannot be written, they are tried by halves.
 """
@@ -16,18 +21,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import OperationalError, transaction
+from django.db.models import Q
 
 from controlplane.alarms.delivery import outbox, words
-from controlplane.alarms.delivery.limits import held_back
-from controlplane.alarms.machine import EventKind, Look, Telling, looked, set_back
+from controlplane.alarms.delivery.limits import with_room
+from controlplane.alarms.machine import EventKind, Happened, Look, Phase, Telling, looked, reset, set_back
 from controlplane.alarms.models import STATE, Alarm, AlarmEvent
-from controlplane.alarms.readings import NOTHING, readings_get
-from controlplane.alarms.rules import Missing
+from controlplane.alarms.readings import NOTHING, Watches, readings_get
+from controlplane.alarms.rules import MISSING, Missing
 from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.portions import portions
@@ -44,23 +50,36 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 AT_ONCE = 100
 WRITTEN_AT_ONCE = 500
+ENDED_AT_ONCE = 500
 AHEAD = timedelta(minutes=1)
 """So far clocks of workers may be apart."""
+GONE = {
+    InstanceState.ISOLATED.value: "isolated",
+    InstanceState.DELETING.value: "deleted",
+    InstanceState.DELETED.value: "deleted",
+}
+"""States in which alarms of an instance end, and what messages say has become of it: `delivery.words.ENDED`."""
 _REASON = "everyone's alarms are looked at"
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """An alarm, already as the step says. `detail`: what health says of the reason that it watches."""
+    """An alarm, already as the step says. `detail`: what health says of the reason that it watches, or why there is no value.
+
+    `receivers`: their ids, who are told of it; `ended`: of an instance that is gone one of GONE's values.
+    """
 
     alarm: Alarm
     step: Step
+    receivers: Sequence[str]
     detail: str = ""
     has_new_value: bool = False
+    ended: str = ""
 
 
 def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
-    """Look at every alarm of every instance that runs; how many there were, by phase."""
+    """Look at every alarm of every instance that runs; how many there were, by phase. Those of instances that are gone end."""
+    end_of_gone(clock=clock)
     alarms = Alarm.objects.unscoped(_REASON).filter(enabled=True, deleted_at=None)
     running = Instance.objects.unscoped(_REASON).filter(state=InstanceState.RUNNING)
     names = sorted(set(alarms.filter(instance__in=running.values("pk")).values_list("instance_id", flat=True)))
@@ -73,9 +92,8 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
                 observed[instance.cluster_id] = cluster_observe(instance.cluster)
         at = clock.now()
         ours = alarms.filter(instance__in=[each.pk for each in part])
-        of_groups = ours.exclude(group=None).values_list("instance_id", "group")
-        groups = {(instance, group) for instance, group in of_groups if group is not None}
-        readings = readings_get(part, groups=sorted(groups), observed=observed, clock=clock)
+        watched = Watches.of(ours.values_list("instance_id", "watch", "group", "topic"))
+        readings = readings_get(part, watched=watched, observed=observed, clock=clock)
         wanted = list(ours.values_list("pk", flat=True))
         found += _looked_at(wanted, {each.pk: each for each in part}, readings, at, clock)
     return found
@@ -124,29 +142,122 @@ def _written(
     return Counter(alarm.phase for alarm in alarms)
 
 
+def end_of_gone(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """End what fires, or was told, of instances that are isolated or deleted; how many alarms that were.
+
+    What a silence holds back is told when it ends. One that cannot be ended is logged, and keeps no other from it.
+    """
+    is_over = Q(phase=Phase.OK, firing_since=None, told=False, told_no_data=False, owed={})
+    rows = Alarm.objects.unscoped(_REASON).filter(deleted_at=None, instance__state__in=list(GONE)).exclude(is_over)
+    at = clock.now()
+    loud = rows.exclude(silenced_until__gt=at, phase=Phase.OK, firing_since=None)  # the others have nothing to say yet
+    count = 0
+    for name in list(loud.order_by("pk").values_list("pk", flat=True)[:ENDED_AT_ONCE]):
+        try:
+            count += _end(name, at)
+        except OperationalError:
+            raise
+        except Exception:
+            LOG.exception("alarm %s cannot be ended", name)
+    return count
+
+
+@transaction.atomic
+def _end(name: str, at: datetime) -> bool:
+    """Whether it has ended now: another worker, or a person who restored the instance, may have been faster."""
+    row = Alarm.objects.unscoped(_REASON).select_for_update(of=("self",)).filter(pk=name, deleted_at=None)
+    alarm = row.select_related("instance__organisation").first()
+    if alarm is None or alarm.instance.state not in GONE:
+        return False
+    done = ended(alarm, at, because=GONE[alarm.instance.state])
+    alarm.save(force_update=True, update_fields=STATE)
+    happened([done], {alarm.instance_id: alarm.instance}, at)
+    return True
+
+
+def ended(alarm: Alarm, at: datetime, *, because: str = "") -> Looked:
+    """Over, whatever it watched: with whoever has to be told. It is the caller's to save, and to hand on to `happened`."""
+    knew = alarm.condition.last_told
+    quiet = is_silenced(alarm, at)
+    step = reset(alarm.condition, at, is_silenced=quiet)
+    receivers = [name for name in alarm.receivers if alarm.owed.get(name, knew.value) != Telling.RESOLVED.value]
+    if not quiet:
+        if receivers and not any(one.tells for one in step.happened):  # these alone have not heard yet that it is over
+            step = replace(step, happened=(*step.happened, Happened(EventKind.TOLD, Telling.RESOLVED)))
+        alarm.owed = {}
+    alarm.take(step.condition)
+    alarm.value, alarm.value_of, alarm.missing = None, "", ""
+    return Looked(alarm, step, receivers, ended=because)
+
+
 def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetime) -> list[Looked]:
     steps = [_step(alarm, readings, at, is_silenced=is_silenced(alarm, at)) for alarm in alarms]
-    telling = [
-        alarm for alarm, step in zip(alarms, steps, strict=True) if any(one.tells is not None for one in step.happened)
-    ]
-    held = held_back([(alarm.pk, alarm.receivers) for alarm in telling], at=at)
+    wanted = [(alarm.pk, _to_be_told(alarm, step, at)) for alarm, step in zip(alarms, steps, strict=True)]
+    room = with_room(wanted, at=at)
     done = []
-    for alarm, loud in zip(alarms, steps, strict=True):
-        step = _step(alarm, readings, at, is_silenced=True) if alarm.pk in held else loud
+    for alarm, loud, (_, receivers) in zip(alarms, steps, wanted, strict=True):
+        now = room.get(alarm.pk, [])
+        if receivers and not now and _tells(loud) is not None:  # as a silence would
+            step, told = _step(alarm, readings, at, is_silenced=True), []
+        else:
+            step, told = _paid(alarm, loud, now), now
+        owed = _owed(alarm, step, receivers, told)
         reading = readings.get(alarm.instance_id, NOTHING)
+        before, found = (alarm.value, alarm.value_of, alarm.missing, alarm.owed), reading.of(alarm.rule)
         alarm.take(step.condition)
-        before, found = (alarm.value, alarm.missing), reading.of(alarm.rule)
         alarm.value, alarm.missing = (None, found.value) if isinstance(found, Missing) else (found, "")
-        has_new_value = before != (alarm.value, alarm.missing)
-        done.append(Looked(alarm, step, reading.details.get(alarm.watch, ""), has_new_value))
+        alarm.value_of = reading.whose.get(alarm.watch, "") if alarm.value is not None else ""
+        alarm.owed = owed
+        detail = reading.details.get(alarm.watch, "")
+        if isinstance(found, Missing):
+            detail = MISSING[found]
+        has_new_value = before != (alarm.value, alarm.value_of, alarm.missing, alarm.owed)
+        done.append(Looked(alarm, step, told, detail, has_new_value))
     return done
+
+
+def _tells(step: Step) -> Telling | None:
+    return next((one.tells for one in step.happened if one.tells is not None), None)
+
+
+def _to_be_told(alarm: Alarm, step: Step, at: datetime) -> list[str]:
+    """Who has to hear of it now: all, of a change; of what was held back, those alone who do not know yet how it is."""
+    tells, knew = _tells(step), alarm.condition.last_told
+    if tells is not None:
+        # Who never heard that it fires has nothing to hear of its end.
+        return [
+            name for name in alarm.receivers if tells.value != alarm.owed.get(name) or tells is not Telling.RESOLVED
+        ]
+    if is_silenced(alarm, at):
+        return []
+    return [name for name in alarm.receivers if alarm.owed.get(name, knew.value) != knew.value]
+
+
+def _paid(alarm: Alarm, step: Step, receivers: Sequence[str]) -> Step:
+    """With a message to those who were held back, if they have room again and nothing else is told."""
+    if not receivers or _tells(step) is not None:
+        return step
+    return replace(step, happened=(*step.happened, Happened(EventKind.TOLD, alarm.condition.last_told)))
+
+
+def _owed(alarm: Alarm, step: Step, wanted: Sequence[str], told: Sequence[str]) -> dict[str, str]:
+    """Who does not know how it is after a step, with what each was told last; those who are told in it do."""
+    knew, knows = alarm.condition.last_told.value, step.condition.last_told.value
+    last = {name: alarm.owed.get(name, knew) for name in {*wanted, *alarm.owed} if name in alarm.receivers}
+    return {name: text for name, text in last.items() if name not in told and text != knows}
 
 
 def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_silenced: bool) -> Step:
     rule = alarm.rule
     found = readings.get(alarm.instance_id, NOTHING).of(rule)
     look = Look(at, None if isinstance(found, Missing) else rule.holds(found), is_silenced=is_silenced)
-    return looked(alarm.condition, look, duration_s=rule.duration_s, repeat_s=rule.repeat_s)
+    return looked(
+        alarm.condition,
+        look,
+        duration_s=rule.duration_s,
+        repeat_s=rule.repeat_s,
+        tells_no_data=rule.tells_no_data,
+    )
 
 
 def _keep(done: Sequence[Looked], at: datetime) -> None:
@@ -158,7 +269,9 @@ def _keep(done: Sequence[Looked], at: datetime) -> None:
     rows.filter(pk__in=[each.alarm.pk for each in same]).update(looked_at=at)
     rows.filter(pk__in=[each.alarm.pk for each in same if each.alarm.seen_at == at]).update(seen_at=at)
     rows.bulk_update(
-        [each.alarm for each in same if each.has_new_value], ["value", "missing"], batch_size=WRITTEN_AT_ONCE
+        [each.alarm for each in same if each.has_new_value],
+        ["value", "value_of", "missing", "owed"],
+        batch_size=WRITTEN_AT_ONCE,
     )
 
 
@@ -185,18 +298,12 @@ def happened(done: Sequence[Looked], instances: Mapping[str, Instance], at: date
                 actor=actor,
             )
             events.append(event)
-            if one.tells is not None and alarm.receivers:
+            if one.tells is not None and each.receivers:
                 document = _document(each, instances[alarm.instance_id], one.tells, one.kind, at)
-                told.append((event, alarm.receivers, document))
+                told.append((event, each.receivers, document))
     if events:
         AlarmEvent.objects.unscoped(_REASON).bulk_create(events, batch_size=WRITTEN_AT_ONCE)
         outbox.write(told, at=at)
-
-
-def stepped(alarm: Alarm, step: Step) -> Looked:
-    """For `happened`: an alarm whose rule was changed by a person."""
-    alarm.take(step.condition)
-    return Looked(alarm, step)
 
 
 def _document(each: Looked, instance: Instance, telling: Telling, kind: EventKind, at: datetime) -> dict[str, object]:
@@ -209,9 +316,11 @@ def _document(each: Looked, instance: Instance, telling: Telling, kind: EventKin
         name=alarm.name,
         rule=alarm.rule,
         value=alarm.value,
+        value_of=alarm.value_of,
         since=alarm.firing_since,
         is_repeated=kind is EventKind.TOLD,
         detail=each.detail,
+        ended=each.ended,
     )
 
 

@@ -18,6 +18,9 @@ What receivers are told stands beside what is: they are told when what they were
 the repeat interval while it fires. A *silence* holds that back and changes no state; when it ends, what differs is told. So an
 alarm that fired and was resolved in a silence is never told, and one that still fires is.
 
+That there are no values is told where the rule wants it (`tells_no_data`), and is then one more thing that receivers may have
+been told last: with the next value they are told how the alarm is, firing or over.
+
 A look that is not later than the one before is for nothing: two workers may look at once, and the slower one comes too late.
 Where the clock was ahead and is set right, moments that are still to come are taken to be now (`set_back`).
 """
@@ -63,11 +66,15 @@ class Telling(StrEnum):
 
     FIRING = "firing"
     RESOLVED = "resolved"
+    NO_DATA = "no_data"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An alarm between two looks. `since` is of the phase; `told_at` of the last message that it fires."""
+    """An alarm between two looks. `since` is of the phase; `told_at` of the last message that it fires, or has no data.
+
+    `told`: that it fires; `told_no_data`: and since then, or instead, that there are no values.
+    """
 
     since: datetime
     seen_at: datetime  # the last value, or the beginning
@@ -76,6 +83,14 @@ class Condition:
     firing_since: datetime | None = None
     told: bool = False
     told_at: datetime | None = None
+    told_no_data: bool = False
+
+    @property
+    def last_told(self) -> Telling:
+        """What receivers know. Who was never told anything knows as much as one who was told that it is over."""
+        if self.told_no_data:
+            return Telling.NO_DATA
+        return Telling.FIRING if self.told else Telling.RESOLVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +118,15 @@ class Step:
     happened: tuple[Happened, ...] = ()
 
 
-def looked(before: Condition, look: Look, *, duration_s: int, repeat_s: int | None) -> Step:
+def looked(
+    before: Condition, look: Look, *, duration_s: int, repeat_s: int | None, tells_no_data: bool = False
+) -> Step:
     """One look at an alarm."""
     if before.looked_at is not None and look.at <= before.looked_at:
         return Step(before)
     after, kind = _changed(before, look, timedelta(seconds=duration_s))
     after = replace(after, looked_at=look.at, seen_at=before.seen_at if look.holds is None else look.at)
-    return _told(after, kind, look, repeat_s)
+    return _told(after, kind, look, repeat_s, tells_no_data=tells_no_data)
 
 
 def reset(before: Condition, at: datetime, *, is_silenced: bool) -> Step:
@@ -164,24 +181,35 @@ def _holding(before: Condition, at: datetime, duration: timedelta) -> tuple[Cond
     return replace(before, phase=Phase.PENDING, since=at), EventKind.PENDING
 
 
-def _told(after: Condition, kind: EventKind | None, look: Look, repeat_s: int | None) -> Step:
+def _told(
+    after: Condition, kind: EventKind | None, look: Look, repeat_s: int | None, *, tells_no_data: bool = False
+) -> Step:
     """With what receivers are told, if anything."""
-    tells = None if look.is_silenced else _telling(after, look.at, repeat_s)
+    tells = None if look.is_silenced else _telling(after, look.at, repeat_s, tells_no_data=tells_no_data)
     if tells is Telling.FIRING:
-        after = replace(after, told=True, told_at=look.at)
+        after = replace(after, told=True, told_at=look.at, told_no_data=False)
     elif tells is Telling.RESOLVED:
-        after = replace(after, told=False, told_at=None)
-    own = {Telling.FIRING: EventKind.FIRED, Telling.RESOLVED: EventKind.RESOLVED}
+        after = replace(after, told=False, told_at=None, told_no_data=False)
+    elif tells is Telling.NO_DATA:
+        after = replace(after, told_at=look.at, told_no_data=True)
+    own = {
+        Telling.FIRING: EventKind.FIRED,
+        Telling.RESOLVED: EventKind.RESOLVED,
+        Telling.NO_DATA: EventKind.NO_DATA,
+    }
     if tells is not None and kind is own[tells]:
         return Step(after, (Happened(kind, tells),))
     happened = () if kind is None else (Happened(kind),)
     return Step(after, happened if tells is None else (*happened, Happened(EventKind.TOLD, tells)))
 
 
-def _telling(after: Condition, at: datetime, repeat_s: int | None) -> Telling | None:
+def _telling(after: Condition, at: datetime, repeat_s: int | None, *, tells_no_data: bool) -> Telling | None:
+    is_due = repeat_s is not None and after.told_at is not None and at - after.told_at >= timedelta(seconds=repeat_s)
+    if after.phase is Phase.NO_DATA and (tells_no_data or after.told_no_data):
+        if not tells_no_data:
+            return None  # the rule was another one when it was told: the next value says more
+        return Telling.NO_DATA if is_due or not after.told_no_data else None
     is_firing = after.firing_since is not None
-    if is_firing != after.told:
+    if after.told_no_data or is_firing != after.told:
         return Telling.FIRING if is_firing else Telling.RESOLVED
-    if not is_firing or repeat_s is None or after.told_at is None:
-        return None
-    return Telling.FIRING if at - after.told_at >= timedelta(seconds=repeat_s) else None
+    return Telling.FIRING if is_firing and is_due else None

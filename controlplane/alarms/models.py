@@ -71,10 +71,12 @@ class Alarm(models.Model):
     name = models.CharField(max_length=128)
     watch = models.CharField(max_length=40)  # one of rules.WATCHED
     group = models.CharField(max_length=1000, null=True)  # noqa: DJ001  # of one of OF_GROUPS; null: it is the instance's
+    topic = models.CharField(max_length=249, null=True)  # noqa: DJ001  # of one of OF_TOPICS, likewise
     comparison = models.CharField(max_length=8, null=True)  # noqa: DJ001  # null is no text: a reason is not compared
     threshold = models.FloatField(null=True)
     duration_s = models.PositiveIntegerField(default=0)
     repeat_s = models.PositiveIntegerField(null=True)  # null: told once
+    tell_no_data = models.BooleanField(default=False, db_default=False)  # receivers are told that there are no values
     receivers = models.JSONField(default=list)  # their ids
     enabled = models.BooleanField(default=True)
     silenced_until = models.DateTimeField(null=True)
@@ -88,7 +90,11 @@ class Alarm(models.Model):
     firing_since = models.DateTimeField(null=True)
     told = models.BooleanField(default=False)
     told_at = models.DateTimeField(null=True)
+    told_no_data = models.BooleanField(default=False, db_default=False)
+    # Receivers that were held back alone while others were told, with the last of machine.Telling that each was told.
+    owed = models.JSONField(default=dict, db_default={})
     value = models.FloatField(null=True)  # the last one; null: there was none, or there is none now
+    value_of = models.CharField(max_length=1000, blank=True, default="", db_default="")  # of any group: whose it is
     missing = models.CharField(
         max_length=16, blank=True, default=""
     )  # rules.Missing: why there is none; empty: there is
@@ -107,13 +113,29 @@ class Alarm(models.Model):
     def rule(self) -> Rule:
         """What its tenant has said."""
         comparison = None if self.comparison is None else Comparison(self.comparison)
-        return Rule(self.watch, comparison, self.threshold, self.duration_s, self.repeat_s, self.group)
+        return Rule(
+            self.watch,
+            comparison,
+            self.threshold,
+            self.duration_s,
+            self.repeat_s,
+            self.group,
+            tells_no_data=self.tell_no_data,
+            topic=self.topic,
+        )
 
     @property
     def condition(self) -> Condition:
         """What the machine goes on from."""
         return Condition(
-            self.since, self.seen_at, self.looked_at, Phase(self.phase), self.firing_since, self.told, self.told_at
+            self.since,
+            self.seen_at,
+            self.looked_at,
+            Phase(self.phase),
+            self.firing_since,
+            self.told,
+            self.told_at,
+            self.told_no_data,
         )
 
     def take(self, condition: Condition) -> None:
@@ -121,9 +143,13 @@ class Alarm(models.Model):
         self.phase, self.since, self.firing_since = condition.phase.value, condition.since, condition.firing_since
         self.seen_at, self.looked_at = condition.seen_at, condition.looked_at
         self.told, self.told_at = condition.told, condition.told_at
+        self.told_no_data = condition.told_no_data
 
 
-STATE = ("phase", "since", "seen_at", "looked_at", "firing_since", "told", "told_at", "value", "missing")
+STATE = (
+    "phase", "since", "seen_at", "looked_at", "firing_since", "told", "told_at", "told_no_data", "owed", "value", "value_of",
+    "missing",
+)  # fmt: skip
 """What `evaluation` writes of an alarm."""
 
 

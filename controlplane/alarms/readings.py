@@ -11,22 +11,25 @@ is there), where ZooKeeper does not, routes are not; that they are not is a heal
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from controlplane.alarms.rules import OF_GROUPS, Missing
+from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, OF_TOPICS, UNREAD, Missing
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
-from controlplane.history.latest import Latest, LatestLag, lags_get, latest_get
+from controlplane.history.lag.expiry import unread_lately
+from controlplane.history.latest import FRESH_S, Latest, LatestLag, lags_get, latest_get, worst_get
 from controlplane.history.metrics import COUNTED, METRICS
+from controlplane.history.requests.topics import moved_lately
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from controlplane.alarms.rules import Rule
     from controlplane.clusters.coordination import ObservedCluster
@@ -61,20 +64,48 @@ SAMPLE_FRESH_S = 30
 """Three samples. What is older says nothing of now."""
 WAITED_S = 60
 """Alarms are looked at every 30 s: of a shorter time, waiting between two looks would not be seen."""
+_UNKNOWN = {"group_lag_bytes": Missing.NO_SIZE, "group_lag_seconds": Missing.NO_AGE}
+"""Why no group has a figure, where there are groups."""
 Watched = tuple[str, str | None]
-"""What is watched, and the group whose it is; None: the instance's."""
+"""What is watched, and the group or topic whose it is; None: the instance's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """What alarms want of instances beside the figures of each: by instance and name, or by instance."""
+
+    groups: Sequence[tuple[str, str]] = ()
+    topics: Sequence[tuple[str, str]] = ()
+    any_group: Sequence[str] = ()
+    unread: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, rules: Iterable[tuple[str, str, str | None, str | None]]) -> Self:
+        """Of rules: instance, what is watched, group, topic. Each once, in their order."""
+        rows = list(rules)
+        return cls(
+            groups=sorted({(instance, group) for instance, _, group, _ in rows if group is not None}),
+            topics=sorted({(instance, topic) for instance, _, _, topic in rows if topic is not None}),
+            any_group=sorted({instance for instance, watch, _, _ in rows if watch in OF_ANY_GROUP}),
+            unread=sorted({instance for instance, watch, _, _ in rows if watch == UNREAD}),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason."""
+    """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason.
+
+    `whose`: of what is the largest of all groups, the group whose it is, by what is watched.
+    """
 
     values: Mapping[Watched, float | Missing] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
+    whose: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, rule: Rule) -> float | Missing:
         """What a rule watches."""
-        return self.values.get((rule.watch, rule.group), Missing.NOT_READ)
+        name = rule.topic if rule.group is None else rule.group
+        return self.values.get((rule.watch, name), Missing.NOT_READ)
 
 
 NOTHING = Reading()
@@ -83,32 +114,32 @@ NOTHING = Reading()
 def readings_get(
     instances: Sequence[Instance],
     *,
-    groups: Iterable[tuple[str, str]] = (),
+    watched: Watches | None = None,
     observed: Mapping[int, ObservedCluster | None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Reading]:
-    """By id; `groups` are the consumer groups that are watched, by instance and name.
+    """By id; `watched` says which groups and topics are.
 
     What goes wrong with one instance is logged, leaves it without values, and keeps no other from being read.
     """
     if not instances:
         return {}
-    groups = list(groups)
+    watched = watched or Watches()
     try:
-        return _read(instances, groups, observed, clock)
+        return _read(instances, watched, observed, clock)
     except Exception:
         if len(instances) == 1:
             LOG.exception("instance %s cannot be read", instances[0].pk)
             return {instances[0].pk: NOTHING}
     half = len(instances) // 2
-    return readings_get(instances[:half], groups=groups, observed=observed, clock=clock) | readings_get(
-        instances[half:], groups=groups, observed=observed, clock=clock
+    return readings_get(instances[:half], watched=watched, observed=observed, clock=clock) | readings_get(
+        instances[half:], watched=watched, observed=observed, clock=clock
     )
 
 
 def _read(
     instances: Sequence[Instance],
-    groups: Sequence[tuple[str, str]],
+    watched: Watches,
     observed: Mapping[int, ObservedCluster | None] | None,
     clock: Clock,
 ) -> dict[str, Reading]:
@@ -118,13 +149,48 @@ def _read(
     )
     now_s, names = int(clock.now().timestamp()), [instance.pk for instance in instances]
     latest = latest_get(names, now_s, fresh_s=SAMPLE_FRESH_S, waited_s=WAITED_S, with_requests=True)
-    ours = [each for each in groups if each[0] in latest]
-    lags = lags_get(ours, now_s)
     found = {name: reading_of(healths.get(name), figures.fresh.get(name), latest[name]) for name in names}
-    for instance, group in ours:
-        if found[instance] is not NOTHING:
-            found[instance] = _with_group(found[instance], group, lags.get((instance, group)))
+    known = {name for name, reading in found.items() if reading is not NOTHING}
+    more = _more(watched, known, now_s)
+    for name, (values, whose) in more.items():
+        found[name] = Reading({**found[name].values, **values}, found[name].details, whose)
     return found
+
+
+More = tuple[dict[Watched, "float | Missing"], dict[str, str]]
+"""Values of one instance that its figures have not, and whose they are."""
+
+
+def _more(watched: Watches, known: Collection[str], now_s: int) -> dict[str, More]:
+    """Of the instances in `known`, what alarms want of their groups and topics: a few statements for each kind."""
+    found: defaultdict[str, More] = defaultdict(lambda: ({}, {}))
+    groups = [each for each in watched.groups if each[0] in known]
+    lags = lags_get(groups, now_s)
+    for instance, group in groups:
+        found[instance][0].update(_of_group(group, lags.get((instance, group))))
+    of_any = [name for name in watched.any_group if name in known]
+    unread = [name for name in watched.unread if name in known]
+    worst = worst_get(sorted({*of_any, *unread}), now_s)
+    for name in of_any:
+        for watch, of in OF_ANY_GROUP.items():
+            largest = None if name not in worst else worst[name].get(of.removeprefix("group_"))
+            if largest is None:
+                found[name][0][watch, None] = Missing.NO_GROUP if name not in worst else _UNKNOWN[of]
+            else:
+                found[name][0][watch, None], found[name][1][watch] = largest
+    expiring = unread_lately([name for name in unread if name in worst], now_s)
+    for name in worst:
+        if name in unread:
+            messages, group = expiring.get(name, (0, ""))
+            found[name][0][UNREAD, None] = float(messages)
+            found[name][1][UNREAD] = group
+    topics = [each for each in watched.topics if each[0] in known]
+    moved = moved_lately(topics, now_s, seconds=WAITED_S, fresh_s=FRESH_S)
+    for instance, topic in topics:
+        rates = moved.get((instance, topic))
+        for place, watch in enumerate(OF_TOPICS):
+            found[instance][0][watch, topic] = Missing.NO_TOPIC if rates is None else rates[place] / WAITED_S
+    return dict(found)
 
 
 def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest: Latest) -> Reading:
@@ -147,17 +213,20 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
         values[name] = _counted((document or {}).get(called))
     values |= {name: _sampled(latest, name) for name in METRICS}
     values |= {name: _percent(values[part], values[whole]) for name, (part, whole) in SHARES.items()}
+    values |= dict.fromkeys((*OF_ANY_GROUP, UNREAD), Missing.NO_GROUP)  # until somebody has asked
+    values |= dict.fromkeys(OF_TOPICS, Missing.NO_TOPIC)
     known: dict[Watched, float | Missing] = {(name, None): value for name, value in values.items()}
     return Reading(known, {code: reason.detail for code, reason in there.items()})
 
 
-def _with_group(reading: Reading, group: str, lag: LatestLag | None) -> Reading:
-    of_group: dict[Watched, float | Missing] = dict.fromkeys(((name, group) for name in OF_GROUPS), Missing.NO_GROUP)
-    if lag is not None:
-        of_group["group_lag_messages", group] = float(lag.messages)
-        of_group["group_lag_bytes", group] = Missing.NO_SIZE if lag.size is None else float(lag.size)
-        of_group["group_lag_seconds", group] = Missing.NO_AGE if lag.seconds is None else lag.seconds
-    return Reading({**reading.values, **of_group}, reading.details)
+def _of_group(group: str, lag: LatestLag | None) -> dict[Watched, float | Missing]:
+    if lag is None:
+        return dict.fromkeys(((name, group) for name in OF_GROUPS), Missing.NO_GROUP)
+    return {
+        ("group_lag_messages", group): float(lag.messages),
+        ("group_lag_bytes", group): Missing.NO_SIZE if lag.size is None else float(lag.size),
+        ("group_lag_seconds", group): Missing.NO_AGE if lag.seconds is None else lag.seconds,
+    }
 
 
 def _sampled(latest: Latest, name: str) -> float | Missing:

@@ -18,8 +18,11 @@ health_level                       0 healthy, 1 degraded, 2 critical
 
 Requests, errors and latencies are those of the last minute that is known, which ended half a minute ago.
 
-A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group. Throttled time is
-that of the last minute that is known.
+A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group; `any_group_` and the
+metric is that of whichever group of the instance has most, and a message names that one. `expiring_unread_messages` are records
+that groups have not read and that are about to expire (`history.lag.expiry`), of all groups together. A figure of a topic is called
+`topic_` and the metric of its history, and its rule names the topic: record bytes of the last minute that is known, 0 of a topic
+that moved nothing, or that is not there. Throttled time is that of the last minute that is known.
 
 A value of None is no data, and `Missing` says why there is none. It is never taken for good, nor for bad.
 """
@@ -34,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.core.errors import FieldProblem
 from controlplane.core.text import name_problem
 from controlplane.health.rules import CODES
+from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -75,6 +79,7 @@ class Missing(StrEnum):
     NO_ROUTES = "no_routes"  # ZooKeeper does not answer
     NO_GROUP = "no_group"  # the history has no fresh minute of the group
     NO_SIZE = "no_size"  # a leader did not say how many bytes are unread, or was not asked
+    NO_TOPIC = "no_topic"  # what the topic moved is not known: it is among those that moved least, or nothing is known
     NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
     NOT_READ = "not_read"  # the instance could not be read
 
@@ -86,6 +91,7 @@ MISSING: Mapping[Missing, str] = {
     Missing.NO_MASTER: "No flow master knows the instance now",
     Missing.NO_ROUTES: "Routes are not known now",
     Missing.NO_GROUP: "The group was not seen in the last three minutes",
+    Missing.NO_TOPIC: "What the topic moved is not known now",
     Missing.NO_SIZE: "How many bytes are unread is not known now",
     Missing.NO_AGE: "The oldest unread record has no known time",
     Missing.NOT_READ: "The instance could not be read",
@@ -122,7 +128,9 @@ class Figure:
     most: float
     verb: str = "is"
     scale: Scale | None = None
-    of_group: bool = False
+    of_group: bool = False  # its rule names a group
+    of_topic: bool = False  # a topic
+    any_of: str = ""  # it is the largest of all groups' figures of this name
 
     @property
     def typed(self) -> Scale:
@@ -165,8 +173,24 @@ FIGURES = {
     "group_lag_messages": Figure("Lag", "records", MOST_BYTES, of_group=True),
     "group_lag_bytes": Figure("Lag in bytes", "bytes", MOST_BYTES, scale=GIB, of_group=True),
     "group_lag_seconds": Figure("Age of the oldest unread record", "s", MANY, of_group=True),
+    "any_group_lag_messages": Figure("Lag of any group", "records", MOST_BYTES, any_of="group_lag_messages"),
+    "any_group_lag_bytes": Figure(
+        "Lag in bytes of any group", "bytes", MOST_BYTES, scale=GIB, any_of="group_lag_bytes"
+    ),
+    "any_group_lag_seconds": Figure(
+        "Age of the oldest unread record of any group", "s", MANY, any_of="group_lag_seconds"
+    ),
+    "expiring_unread_messages": Figure("Unread records that are about to expire", "records", MOST_BYTES, "are"),
+    "topic_produce_bytes_per_s": Figure("Produce flow", "bytes/s", MOST_BYTES, scale=MIB_PER_S, of_topic=True),
+    "topic_consume_bytes_per_s": Figure("Consume flow", "bytes/s", MOST_BYTES, scale=MIB_PER_S, of_topic=True),
 }
 OF_GROUPS = tuple(name for name, figure in FIGURES.items() if figure.of_group)
+OF_TOPICS = tuple(name for name, figure in FIGURES.items() if figure.of_topic)
+OF_ANY_GROUP = {name: figure.any_of for name, figure in FIGURES.items() if figure.any_of}
+"""By their names, what each is the largest of."""
+UNREAD = "expiring_unread_messages"
+UPWARDS = (Comparison.ABOVE, Comparison.AT_LEAST)
+"""How the largest of many is compared: that one of them is small says nothing."""
 REASONS = {
     "storage_full": "Storage is full",
     "partitions_without_leader": "Partitions without a leader",
@@ -193,6 +217,8 @@ class Rule:
     duration_s: int = 0  # for so long it must hold
     repeat_s: int | None = None  # None: it is said once
     group: str | None = None  # whose figure it is; None: the instance's
+    tells_no_data: bool = False  # receivers are told when there has been no value for a while
+    topic: str | None = None  # as `group`, of a figure of a topic
 
     @property
     def unit(self) -> str:
@@ -214,6 +240,7 @@ def rule_problems(members: Mapping[str, Any], *, receivers: Iterable[str] = ()) 
         *_named(members),
         *_watched(members),
         *_of_group(members),
+        *_of_topic(members),
         *_whole("duration_s", members["duration_s"], 0, LONGEST_DURATION_S),
         *_receivers(members["receivers"], set(receivers)),
     ]
@@ -241,6 +268,8 @@ def _watched(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
             yield FieldProblem("comparison", f"{watch} is compared: say how")
         elif comparison not in COMPARISONS:
             yield FieldProblem("comparison", f"must be one of {', '.join(COMPARISONS)}")
+        elif watch in OF_ANY_GROUP and comparison not in UPWARDS:
+            yield FieldProblem("comparison", f"must be one of {', '.join(UPWARDS)}: it is the largest of all groups")
         most = FIGURES[watch].most
         if threshold is None:
             yield FieldProblem("threshold", f"{watch} is compared: say with what")
@@ -257,6 +286,19 @@ def _of_group(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
             yield FieldProblem("group", "is no name that a consumer group can have")
     elif group is not None and watch in WATCHED:
         yield FieldProblem("group", f"{watch} is of the instance: leave it out")
+
+
+def _of_topic(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
+    watch, topic = members["watch"], members.get("topic")
+    if watch in OF_TOPICS:
+        if not topic:
+            yield FieldProblem("topic", f"{watch} is of a topic: say of which")
+        else:
+            problem = topic_name_problem(topic)
+            if problem is not None:
+                yield FieldProblem("topic", problem)
+    elif topic is not None and watch in WATCHED:
+        yield FieldProblem("topic", f"{watch} is not of a topic: leave it out")
 
 
 def _whole(name: str, value: int, least: int, most: int) -> Iterable[FieldProblem]:

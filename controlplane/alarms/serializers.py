@@ -21,6 +21,7 @@ from controlplane.alarms.rules import (
     MOST_RECEIVERS,
     MOST_REPEAT_S,
     OF_GROUPS,
+    OF_TOPICS,
     WATCHED,
 )
 from controlplane.api.serializers import (
@@ -34,10 +35,13 @@ from controlplane.core import sums
 from controlplane.core.text import LONGEST_NAME
 
 LONGEST_CODE = 64
+LONGEST_TOPIC = 249
 _OF_A_FIGURE = "of a figure; a health reason is there or not"
 _MOST = f"0 to {max(figure.most for figure in FIGURES.values())}, of a percentage, a level or a share of time less"
 _THRESHOLD = f"{_OF_A_FIGURE}; in the figure's unit; {_MOST}"
 _GROUP = f"the consumer group whose figure it is, of {' and '.join(OF_GROUPS)}; of the others null"
+
+_TOPIC = f"the topic whose figure it is, of {' and '.join(OF_TOPICS)}; of the others null"
 
 
 class AlarmChangeSerializer(StrictSerializer):
@@ -52,6 +56,7 @@ class AlarmChangeSerializer(StrictSerializer):
     group = StrictCharField(
         max_length=LONGEST_GROUP, required=False, allow_null=True, trim_whitespace=False, help_text=_GROUP
     )
+    topic = StrictCharField(max_length=LONGEST_TOPIC, required=False, allow_null=True, help_text=_TOPIC)
     duration_s = StrictIntegerField(
         min_value=0, max_value=LONGEST_DURATION_S, required=False, help_text="for so long it must hold; by default 0"
     )
@@ -61,6 +66,11 @@ class AlarmChangeSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         help_text="while it fires, receivers are told again after so long; null: once",
+    )
+    tell_no_data = StrictBooleanField(
+        required=False,
+        help_text="whether receivers are told when there has been no value for 90 s, and when there is one again; by default "
+        "false",
     )
     receivers = serializers.ListField(
         child=StrictCharField(max_length=20), max_length=MOST_RECEIVERS, required=False, help_text="ids"
@@ -92,8 +102,10 @@ class AlarmSerializer(serializers.Serializer[Any]):
     comparison = serializers.ChoiceField(choices=COMPARISONS, allow_null=True)
     threshold = NumberField(allow_null=True)
     group = serializers.CharField(allow_null=True, help_text=_GROUP)
+    topic = serializers.CharField(allow_null=True, help_text=_TOPIC)
     duration_s = serializers.IntegerField()
     repeat_s = serializers.IntegerField(allow_null=True)
+    tell_no_data = serializers.BooleanField(help_text="whether receivers are told that there are no values")
     receivers = serializers.ListField(child=serializers.CharField())
     enabled = serializers.BooleanField()
     silenced_until = serializers.DateTimeField(allow_null=True)
@@ -103,12 +115,18 @@ class AlarmSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="null: it does not fire. One that fires when its values go missing goes on firing"
     )
     value = NumberField(allow_null=True, help_text="the last one; of a health reason 1 or 0; null: there is none")
+    value_of = serializers.SerializerMethodField(
+        help_text="the group whose value it is, of a figure of any group; else null"
+    )
     missing = serializers.SerializerMethodField(
         help_text="why there is no value; null: there is one, or nobody has looked"
     )
     unit = serializers.CharField(source="rule.unit")
     looked_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
+
+    def get_value_of(self, row: Any) -> str | None:
+        return row.value_of or None
 
     @extend_schema_field(serializers.ChoiceField(choices=MISSINGS, allow_null=True))
     def get_missing(self, row: Any) -> str | None:

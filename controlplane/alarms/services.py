@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from controlplane.alarms.evaluation import happened, is_silenced, stepped
-from controlplane.alarms.machine import reset
+from controlplane.alarms.evaluation import ended, happened
 from controlplane.alarms.models import Alarm, Receiver
-from controlplane.alarms.rules import FIGURES, LONGEST_SILENCE_S, MOST_RULES, OF_GROUPS, rule_problems
+from controlplane.alarms.rules import FIGURES, LONGEST_SILENCE_S, MOST_RULES, OF_GROUPS, OF_TOPICS, rule_problems
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound
@@ -27,19 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
+    from controlplane.alarms.rules import Figure
     from controlplane.tenants.models import Organisation
 
 DEFAULTS: Mapping[str, Any] = {
     "comparison": None,
     "threshold": None,
     "group": None,
+    "topic": None,
     "duration_s": 0,
     "repeat_s": None,
+    "tell_no_data": False,
     "receivers": (),
     "enabled": True,
 }
 RULE = ("name", "watch", *DEFAULTS)
-BEGINS_ANEW = ("watch", "comparison", "threshold", "group", "duration_s", "enabled")
+BEGINS_ANEW = ("watch", "comparison", "threshold", "group", "topic", "duration_s", "enabled")
 """Members of a rule by which another one it becomes another alarm."""
 
 
@@ -95,6 +97,8 @@ def alarm_update(
         wanted["threshold"] = changes.get("threshold")
     if "watch" in changes and wanted["watch"] not in OF_GROUPS:
         wanted["group"] = changes.get("group")
+    if "watch" in changes and wanted["watch"] not in OF_TOPICS:
+        wanted["topic"] = changes.get("topic")
     after = _checked(instance, wanted)
     if after == before:
         return alarm
@@ -178,15 +182,16 @@ def _locked(organisation: Organisation, instance: Instance, alarm_id: str) -> Al
 def _is_measured_otherwise(before: str, after: str) -> bool:
     """Whether a threshold of the one figure means nothing, or something else, for the other."""
     one, other = FIGURES.get(before), FIGURES.get(after)
-    return one is not None and other is not None and (one.unit, one.of_group) != (other.unit, other.of_group)
+    return one is not None and other is not None and _kind(one) != _kind(other)
+
+
+def _kind(figure: Figure) -> tuple[str, bool, bool, bool]:
+    return figure.unit, figure.of_group, figure.of_topic, bool(figure.any_of)
 
 
 def _begin_anew(alarm: Alarm, instance: Instance, actor: str, at: datetime) -> None:
     """With the rule that it had so far: messages speak of that one. It is the caller's to save."""
-    step = reset(alarm.condition, at, is_silenced=is_silenced(alarm, at))
-    looked = stepped(alarm, step)
-    alarm.value, alarm.missing = None, ""
-    happened([looked], {instance.pk: instance}, at, actor=actor)
+    happened([ended(alarm, at)], {instance.pk: instance}, at, actor=actor)
 
 
 def _checked(instance: Instance, members: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def sources_of(instance: Instance, span: Span, now: datetime) -> list[Source]:
         *_of_brokers(instance),
         Few("rebalance.ended", ended),
         Few("rebalance.began", begun),
-        *_of_unread(instance),
+        *_of_unread(instance, now),
     ]
 
 
@@ -158,12 +158,18 @@ def _of_brokers(instance: Instance) -> list[Source]:
     ]
 
 
-def _of_unread(instance: Instance) -> list[Source]:
+def _of_unread(instance: Instance, now: datetime) -> list[Source]:
     rows = ExpiringUnread.objects.filter(instance=instance.pk)
 
     def expiring(row: ExpiringUnread) -> Told:
         number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
         said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
+        left = row.expires_at - now
+        if row.ended_at is None and left >= timedelta(
+            minutes=1
+        ):  # what is over, or was to be by now, is in no time from now
+            time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
+            said = f"{number} records of topic {topic} may expire unread from {moment} UTC on, in {time}"
         return Told("unread.expiring", row.group, topic, detail=said)
 
     def over(row: ExpiringUnread) -> Told:

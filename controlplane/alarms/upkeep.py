@@ -1,6 +1,7 @@
 """What is older than 90 days goes, a bounded number of rows at a time.
 
-Alarms of instances that are gone end.
+Alarms of instances that are gone have ended, and go when whoever knew one as firing has been told so; receivers go when nothing
+waits for them any more.
 """
 
 from __future__ import annotations
@@ -8,7 +9,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, DeliveryState, Receiver, ThrottledSpell
+from controlplane.alarms.evaluation import end_of_gone
+from controlplane.alarms.models import (
+    Alarm,
+    AlarmEvent,
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    Receiver,
+    ThrottledSpell,
+)
 from controlplane.clusters.services import absences_purge
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health import services as health
@@ -49,12 +59,17 @@ def purged(rows: QuerySet[Any]) -> int:
 
 
 def _of_gone_instances(clock: Clock) -> int:
-    """Their alarms fire no more, and nobody is told: there is nothing left to tell about."""
+    """Their alarms end, and messages that say so are sent; what else waits is for nothing.
+
+    A message is tried for a day (`delivery.outbox`), so a receiver that never answers stays no longer than that.
+    """
+    end_of_gone(clock=clock)
     now, gone = clock.now(), {"instance__state": InstanceState.DELETED}
     alarms = Alarm.objects.unscoped(_REASON).filter(deleted_at=None, **gone)
     names = list(alarms.values_list("pk", flat=True)[:PORTION])
     alarms.filter(pk__in=names).update(deleted_at=now, firing_since=None)
     waiting = Delivery.objects.unscoped(_REASON).filter(state=DeliveryState.WAITING, **gone)
-    keys = list(waiting.values_list("pk", flat=True)[:PORTION])
+    keys = list(waiting.exclude(kind=DeliveryKind.ALARM).values_list("pk", flat=True)[:PORTION])
     waiting.filter(pk__in=keys).update(state=DeliveryState.FAILED, error="the instance was deleted", ended_at=now)
-    return purged(Receiver.objects.unscoped(_REASON).filter(**gone))
+    awaited = waiting.filter(receiver__isnull=False).values("receiver")
+    return purged(Receiver.objects.unscoped(_REASON).filter(**gone).exclude(pk__in=awaited))

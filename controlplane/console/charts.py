@@ -33,11 +33,15 @@ NOT_OURS = ("defs", "title", "desc", "style", "script")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: how it is drawn, what it is called, and a value for each step. None: a gap."""
+    """One line: how it is drawn, what it is called, and a value for each step. None: a gap.
+
+    `words`: what is said of a step, by its number, instead of its value: that there is none may mean something.
+    """
 
     kind: str  # a class of console.css: flow, most, limit, allocation, other
     title: str
     values: Sequence[float | None]
+    words: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Chart:
 
     def texts(self, step: int) -> list[str]:
         """Of one step, the value of each line."""
-        return [self.value_text(line.values[step]) for line in self.lines]
+        return [line.words.get(step) or self.value_text(line.values[step]) for line in self.lines]
 
     def is_told(self, step: int) -> bool:
         """Whether anything is known of a step, or happened in it."""

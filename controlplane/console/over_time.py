@@ -156,8 +156,7 @@ def _charts(history: History, chosen: Range) -> list[Chart]:
             title,
             BYTES_PER_S,
             [
-                Line("limit", "limit", series[f"{prefix}limit_bytes_per_s"].values),
-                Line("allocation", "allocated", series[f"{prefix}allocated_bytes_per_s"].values),
+                *_limits(history, series[f"{prefix}limit_bytes_per_s"], series[f"{prefix}allocated_bytes_per_s"]),
                 *_measured(series[f"{prefix}bytes_per_s"], "average"),
             ],
         )
@@ -178,6 +177,21 @@ def _charts(history: History, chosen: Range) -> list[Chart]:
         _chart(history, chosen, "throttled", "Throttled, share of the time", PERCENT, waited),
         _chart(history, chosen, "storage", "Storage", BYTES, storage),
         _chart(history, chosen, "connections", "Connections", COUNT, _measured(series["connections"], "average")),
+    ]
+
+
+def _limits(history: History, limit: Series, allocated: Series) -> list[Line]:
+    """Of a step in which something was sampled no limit is unlimited; what is allocated then is, too."""
+    free = [step for step, time in enumerate(history.times) if limit.values[step] is None and history.is_sampled(time)]
+    words = dict.fromkeys(free, str(worded("unlimited")))
+    return [
+        Line("limit", "limit", limit.values, words),
+        Line(
+            "allocation",
+            "allocated",
+            allocated.values,
+            {step: text for step, text in words.items() if allocated.values[step] is None},
+        ),
     ]
 
 
@@ -298,7 +312,7 @@ def _measured(series: Series, title: str) -> list[Line]:
 
 def _chart(history: Over, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
     title = str(worded(title))
-    lines = [Line(line.kind, str(worded(line.title)), line.values) for line in lines]
+    lines = [replace(line, title=str(worded(line.title))) for line in lines]
     moments = [int(time.timestamp()) for time in history.times]
     top = max((value for line in lines for value in line.values if value is not None), default=0)
     return Chart(

@@ -14,7 +14,8 @@ limit_used_up                 degraded  clients waited for a quarter of the last
 change_not_in_force           degraded  what was changed last cannot be brought to the brokers
 flow_unknown                  degraded  no flow master answers: the first, fourth and fifth cannot be known
 cluster_unknown               degraded  ZooKeeper does not answer: whether routes are served cannot be known
-metering_behind               degraded  usage is counted and does not arrive; nothing is lost
+metering_behind               degraded  usage is counted and does not arrive: the meter fails, is silent, hangs, is ten minutes
+                                        behind, or has never come up; nothing is lost
 work_waits                    degraded  no worker is there: what is asked for is not begun
 ============================  ========  ==============================================================================
 

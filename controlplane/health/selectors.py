@@ -1,14 +1,15 @@
-"""Observing instances: a question to each cluster's master, a look at its ZooKeeper, and four at the database.
+"""Observing instances: a question to each cluster's master, a look at its ZooKeeper, and few at the database.
 
-That is so however many instances there are. The caller has the rows from a selector within an organisation, or is an
-operator. Only instances that run have a health: of the others, their state says what there is to say.
+These are four, and two for each cluster, of its meter. That is so however many instances there are. The caller has the rows from
+a selector within an organisation, or is an operator. Only instances that run have a health: of the others, their state says what
+there is to say.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.clusters.services import cluster_observe
@@ -37,6 +38,7 @@ from quota.contracts.instance import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from controlplane.clusters.coordination import ObservedCluster
     from controlplane.clusters.models import PortAllocation
@@ -45,7 +47,11 @@ if TYPE_CHECKING:
     from quota.contracts.applied import AppliedInstance
 
 LATELY = timedelta(minutes=2)
-FAILING = ("failing", "silent")
+MINUTE = timedelta(minutes=1)
+COMES_UP_WITHIN = timedelta(minutes=10)
+"""A meter takes a minute or two, with all that Spark loads."""
+NEVER_CAME_UP = "the meter has never come up"
+FAILING = ("failing", "silent", "stalled")
 
 
 def health_get(
@@ -74,9 +80,7 @@ def health_get(
     names = [instance.id for instance in running]
     throttled = throttled_lately(instances=names, start=now - LATELY, end=now)
     listeners = _listeners(running, {} if observed is None else observed)
-    metering_problems = {
-        cluster.pk: _metering_problem(cluster.name, silent_after_s) for cluster, _ in instances_by_cluster(running)
-    }
+    meters = {cluster.pk: _Meter.of(cluster.name, silent_after_s, now) for cluster, _ in instances_by_cluster(running)}
     away_since = None if by_worker else (heard or pulse.heard(clock=clock)).away_since
     stored: dict[str, list[HealthReason]] = {name: [] for name in names}
     for row in HealthReason.objects.filter(instance__in=names):
@@ -94,7 +98,7 @@ def health_get(
             throttled_under_limit_ms=throttled.get(instance.id, Throttled()).under_limit_ms,
             throttled_at_limit_ms=throttled.get(instance.id, Throttled()).at_limit_ms,
             change_problem=instance.problem.rstrip("."),
-            metering_problem=metering_problems[instance.cluster_id],
+            metering_problem=meters[instance.cluster_id].problem_for(instance, now),
             workers_are_away=away_since is not None,
         )
         health, before = health_of(facts), stored[instance.id]
@@ -134,9 +138,30 @@ def _flow(document: Mapping[str, Any] | None) -> Flow | None:
     )
 
 
-def _metering_problem(cluster: str, silent_after_s: float) -> str:
-    state, reason = metering.state_of(cluster, silent_after_s=silent_after_s)
-    return reason.rstrip(".") if state in FAILING else ""
+@dataclass(frozen=True, slots=True)
+class _Meter:
+    """The meter of a cluster. `problem`: why usage does not arrive; empty: it does, or the meter has not come up yet."""
+
+    problem: str
+    is_starting: bool = False
+
+    @classmethod
+    def of(cls, cluster: str, silent_after_s: float, now: datetime) -> Self:
+        """One that gives signs of life may still hang, or be behind."""
+        state, reason = metering.state_of(cluster, silent_after_s=silent_after_s)
+        if state in FAILING:
+            return cls(reason.rstrip("."))
+        if state == "running":
+            read_to = metering.complete_to(cluster)
+            if read_to is not None and metering.is_behind(read_to, now):
+                return cls(f"the meter is {(now - read_to) // MINUTE} minutes behind")
+        return cls("", is_starting=state == "starting")
+
+    def problem_for(self, instance: Instance, now: datetime) -> str:
+        """An instance that is older than a meter takes to come up waits for one that does not come."""
+        if self.is_starting and now - instance.created_at > COMES_UP_WITHIN:
+            return NEVER_CAME_UP
+        return self.problem
 
 
 def _listeners(

@@ -82,7 +82,8 @@ class HistoryApi(APIView):
     )
     def get(self, request: Request, instance_id: str) -> Response:
         """The figures of an instance over time: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
-        return Response(_document(_found(request, instance_id, "metrics", "step")))
+        found = _found(request, instance_id, "metrics", "step")
+        return Response({**_document(found), "gaps": _gaps(found)})
 
 
 class InstanceRequestsApi(APIView):
@@ -116,7 +117,8 @@ class InstanceMetricsApi(APIView):
         found = _found(request, instance_id, "name", "step_s")
         (series,) = found.series
         items = [{"time": time, "value": value} for time, value in zip(found.times, series.values, strict=True)]
-        return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items})
+        gaps = _gaps(found)
+        return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items, "gaps": gaps})
 
 
 class InstancePrometheusApi(APIView):
@@ -264,6 +266,10 @@ def _step_document(step: Step) -> dict[str, Any]:
         "requests_per_s": {name: per_s(api.requests, step.seconds) for name, api in sorted(counts.apis.items())},
         "errors_per_s": {code: per_s(count, step.seconds) for code, count in sorted(counts.errors.items())},
     }
+
+
+def _gaps(found: History) -> list[dict[str, datetime]]:
+    return [{"start": start, "end": end} for start, end in found.gaps]
 
 
 def _document(found: History) -> dict[str, Any]:

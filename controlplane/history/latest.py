@@ -122,6 +122,35 @@ def lags_of(instance: str, now_s: int, most: int) -> dict[str, LatestLag]:
     return {names[pk]: _lag(last[pk]) for pk in worst if pk in names}  # one may have been purged since
 
 
+Largest = tuple[float, str]
+"""A figure, and the name of the group whose it is."""
+
+
+def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]:
+    """Of those of these instances of which any group has a fresh minute: the largest of each figure of the history of lag.
+
+    By the metric's name; one that is known of no group is absent. Of groups that have as much, that which was seen first.
+    """
+    if not names:
+        return {}
+    of = dict(LagGroup.objects.filter(instance__in=names).values_list("pk", "instance"))
+    last = _last_minutes(LagGroup.objects.filter(instance__in=names).values("pk"), now_s)
+    largest: dict[str, dict[str, tuple[float, int]]] = {}
+    for pk in sorted(last):
+        if pk not in of:  # it came between the two statements
+            continue
+        lag, ours = _lag(last[pk]), largest.setdefault(of[pk], {})
+        for metric, value in (("lag_messages", lag.messages), ("lag_bytes", lag.size), ("lag_seconds", lag.seconds)):
+            if value is not None and (metric not in ours or value > ours[metric][0]):
+                ours[metric] = float(value), pk
+    wanted = {pk for ours in largest.values() for _, pk in ours.values()}
+    called = dict(LagGroup.objects.filter(pk__in=wanted).values_list("pk", "name"))
+    return {
+        name: {metric: (value, called.get(pk, "")) for metric, (value, pk) in ours.items()}
+        for name, ours in largest.items()
+    }
+
+
 def earlier_lags(instance: str, now_s: int, names: Collection[str] | None) -> dict[str, Earlier]:
     """What pages about groups ask for: see `groups.earlier`."""
     if names is None:

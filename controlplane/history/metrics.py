@@ -12,7 +12,7 @@ counted    the rate, or a percentile of all   requests, which brokers count one 
 =========  =================================  ==========================================================================
 
 Bytes are on the wire for flows, and of all replicas for storage, as everywhere. A limit, or an allocation, that is absent
-where the flow is known is unlimited.
+where the flow is known is unlimited; in a step without a sample (`selectors.History.gaps`) it is not known.
 """
 
 from __future__ import annotations
@@ -55,12 +55,14 @@ def _of(direction: str) -> tuple[Metric, ...]:
     verb = {"produce": "produced", "consume": "consumed"}[direction]
     return (
         Metric(f"{direction}_bytes_per_s", "bytes/s", Kind.MEASURED, f"bytes {verb} a second"),
-        Metric(f"{direction}_limit_bytes_per_s", "bytes/s", Kind.SET, "the limit in force; null: unlimited"),
+        Metric(
+            f"{direction}_limit_bytes_per_s", "bytes/s", Kind.SET, "the limit in force; null: unlimited, or in a gap"
+        ),
         Metric(
             f"{direction}_allocated_bytes_per_s",
             "bytes/s",
             Kind.SET,
-            "what brokers may carry together; null: unlimited, or no partition has a leader",
+            "what brokers may carry together; null: unlimited, no partition has a leader, or in a gap",
         ),
         Metric(
             f"{direction}_throttled_ms_per_s", "ms/s", Kind.WAITED, "milliseconds a second in which some client waited"

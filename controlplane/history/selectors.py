@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from django.db import connection
@@ -61,6 +61,24 @@ class History:
     series: list[Series]
     counted: Counted | None = None  # what was asked in these steps, where a metric needed it
     samples: Mapping[int, int] = field(default_factory=dict)  # how many there were, by the beginning of a step
+
+    def is_sampled(self, time: datetime) -> bool:
+        """Whether anything was sampled in the step that begins then: if not, a limit that is None is not known."""
+        return int(time.timestamp()) in self.samples
+
+    @property
+    def gaps(self) -> list[tuple[datetime, datetime]]:
+        """The times of which there is no sample, each from the beginning of its first step to the end of its last."""
+        found: list[tuple[datetime, datetime]] = []
+        step = timedelta(seconds=self.step_s)
+        for time in self.times:
+            if self.is_sampled(time):
+                continue
+            if found and found[-1][1] == time:
+                found[-1] = found[-1][0], time + step
+            else:
+                found.append((time, time + step))
+        return found
 
     @classmethod
     def over(

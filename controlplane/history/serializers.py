@@ -26,7 +26,10 @@ class HistoryMetricSerializer(serializers.Serializer[Any]):
 
 
 class HistoryPointSerializer(serializers.Serializer[Any]):
-    """A step; a member is absent where it was not asked for, and null where nothing is known."""
+    """A step; a member is absent where it was not asked for, and null where nothing is known.
+
+    A limit, or an allocation, is null where it is unlimited as well: `gaps` says which of the two.
+    """
 
     time = serializers.DateTimeField(help_text="when the step begins")
 
@@ -39,7 +42,17 @@ class HistoryPointSerializer(serializers.Serializer[Any]):
         return found
 
 
-class HistorySerializer(serializers.Serializer[Any]):
+class HistoryGapSerializer(serializers.Serializer[Any]):
+    """A time in which nothing was sampled: a limit or an allocation that is null in it is not known."""
+
+    start = serializers.DateTimeField(help_text="of its first step")
+    end = serializers.DateTimeField(help_text="of its last step, not included")
+
+
+GAPS = "times without a sample; a limit or an allocation that is null is not known in them, and unlimited in every other step"
+
+
+class StepsSerializer(serializers.Serializer[Any]):
     """Items in steps, with the rows they were made of."""
 
     start = serializers.DateTimeField(help_text="of the first step")
@@ -49,8 +62,14 @@ class HistorySerializer(serializers.Serializer[Any]):
         help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in RESOLUTIONS)}"
     )
     metrics = HistoryMetricSerializer(many=True)
-    items = HistoryPointSerializer(many=True)
     next = serializers.CharField(allow_null=True, help_text="always null: all steps are in one answer")
+
+
+class HistorySerializer(StepsSerializer):
+    """An instance's items in steps."""
+
+    items = HistoryPointSerializer(many=True)
+    gaps = HistoryGapSerializer(many=True, help_text=GAPS)
 
 
 class GroupHistoryPointSerializer(serializers.Serializer[Any]):
@@ -67,13 +86,13 @@ class GroupHistoryPointSerializer(serializers.Serializer[Any]):
         return found
 
 
-class GroupHistorySerializer(HistorySerializer):
+class GroupHistorySerializer(StepsSerializer):
     """A group's items in steps."""
 
     resolution_s = serializers.IntegerField(
         help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in lag.RESOLUTIONS)}"
     )
-    items = GroupHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a group in their place
+    items = GroupHistoryPointSerializer(many=True)
 
 
 class _PointSerializer(serializers.Serializer[Any]):
@@ -97,10 +116,10 @@ class TopicHistoryPointSerializer(_PointSerializer):
     metrics: ClassVar = topics.METRICS
 
 
-class TopicHistorySerializer(HistorySerializer):
+class TopicHistorySerializer(StepsSerializer):
     """A topic's items in steps."""
 
-    items = TopicHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a topic in their place
+    items = TopicHistoryPointSerializer(many=True)
 
 
 class BrokerHistoryPointSerializer(_PointSerializer):
@@ -109,10 +128,10 @@ class BrokerHistoryPointSerializer(_PointSerializer):
     metrics: ClassVar = brokers.METRICS
 
 
-class BrokerHistorySerializer(HistorySerializer):
+class BrokerHistorySerializer(StepsSerializer):
     """A broker's items in steps."""
 
-    items = BrokerHistoryPointSerializer(many=True)  # type: ignore[assignment]  # items of a broker in their place
+    items = BrokerHistoryPointSerializer(many=True)
 
 
 class LatencySerializer(serializers.Serializer[Any]):
@@ -183,6 +202,7 @@ class InstanceMetricSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     unit = serializers.CharField()
     items = InstanceMetricValueSerializer(many=True)
+    gaps = HistoryGapSerializer(many=True, help_text=GAPS)
 
 
 def _members(metric: Metric) -> list[tuple[str, str]]:

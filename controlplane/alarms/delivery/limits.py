@@ -1,6 +1,7 @@
 """How often an alarm is told, and how many messages a receiver gets, within an hour.
 
-What is more is held back by evaluation as a silence would: receivers are told how it is when there is room again.
+What is more is held back by evaluation: an alarm as by a silence, and a receiver that has got enough alone, while the others are
+told. Each is told how it is when there is room again.
 """
 
 from __future__ import annotations
@@ -23,23 +24,25 @@ LIMITED = (DeliveryKind.ALARM, DeliveryKind.BUDGET)
 _REASON = "messages of all organisations are counted"
 
 
-def held_back(telling: Iterable[tuple[str, Sequence[str]]], *, at: datetime) -> set[str]:
-    """Of alarms with their receivers' ids: those that were told often enough for now, or whose receivers were."""
+def with_room(telling: Iterable[tuple[str, Sequence[str]]], *, at: datetime) -> dict[str, list[str]]:
+    """Of alarms with the receivers' ids that are to be told: those of them that may be told now, in the same order.
+
+    None of them, where the alarm was told often enough for now. An alarm that nobody is told of is not among the answers.
+    """
     wanted = {alarm: receivers for alarm, receivers in telling if receivers}
     if not wanted:
-        return set()
+        return {}
     rows = Delivery.objects.unscoped(_REASON).filter(
         event__alarm__in=list(wanted), kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
     )
     told = dict(rows.values_list("event__alarm").annotate(Count("event", distinct=True)))
     lately = Counter(told_lately(sorted({name for names in wanted.values() for name in names}), at))
-    held = set()
+    found: dict[str, list[str]] = {}
     for alarm, names in wanted.items():
-        if told.get(alarm, 0) >= MOST_OF_ALARM or any(lately[name] >= MOST_PER_HOUR for name in names):
-            held.add(alarm)
-        else:
-            lately.update(names)
-    return held
+        is_loud = told.get(alarm, 0) >= MOST_OF_ALARM
+        found[alarm] = [] if is_loud else [name for name in names if lately[name] < MOST_PER_HOUR]
+        lately.update(found[alarm])
+    return found
 
 
 def told_lately(receivers: list[str], at: datetime) -> dict[str, int]:

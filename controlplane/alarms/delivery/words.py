@@ -5,10 +5,12 @@
     {"type": "alarm.firing", "timestamp": "2026-11-24T03:16:31Z", "data": {
        "organisation": {"id", "name"}, "instance": {"id", "name"},
        "alarm": {"id", "name", "watch", "group", "comparison", "threshold", "unit", "duration_s"},
-       "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "text": "Storage used is 93.1 %. …"}}
+       "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "instance_ended": null,
+       "text": "Storage used is 93.1 %. …"}}
 
-`type` is ``alarm.firing``, ``alarm.resolved``, ``budget.reached`` (`budget_document`) or ``alarm.test``; receivers
-pass over a type and members that they do not know. A document is made when its event happens and never changed: what is tried
+`type` is ``alarm.firing``, ``alarm.resolved``, ``alarm.no_data``, ``budget.reached`` (`budget_document`) or ``alarm.test``;
+receivers pass over a type and members that they do not know. `instance_ended` says of an alarm that is over with its instance
+what became of that: one of ENDED. A document is made when its event happens and never changed: what is tried
 again tomorrow says what was so today.
 """
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from controlplane.alarms.machine import Telling
-from controlplane.alarms.rules import FIGURES, REASONS
+from controlplane.alarms.rules import FIGURES, REASONS, UNREAD
 from controlplane.core.text import second_text
 
 if TYPE_CHECKING:
@@ -27,7 +29,14 @@ if TYPE_CHECKING:
 
     from controlplane.alarms.rules import Rule
 
-TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved"}
+TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved", Telling.NO_DATA: "alarm.no_data"}
+STATES = {"alarm.firing": "Firing", "alarm.resolved": "Resolved", "alarm.no_data": "No data"}
+"""What the subject of an e-mail begins with."""
+ENDED = {
+    "isolated": "The instance was deleted, or is not paid for any more: it is kept for a while, and nobody can connect to it",
+    "deleted": "The instance was deleted",
+}
+"""What has become of an instance that is gone, in words."""
 TEST, CONFIRM, BUDGET = "alarm.test", "receiver.confirm", "budget.reached"
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 STEP = 1024
@@ -72,10 +81,14 @@ def name_shown(name: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
-def title_text(rule: Rule) -> str:
-    """Of a figure, with its group: ``Lag of group billing``."""
-    title = FIGURES[rule.watch].title
-    return title if rule.group is None else f"{title} of group {name_shown(rule.group)}"
+def title_text(rule: Rule, value_of: str = "") -> str:
+    """Of a figure, with its group or topic: ``Lag of group billing``; `value_of`: of any group's, the one whose it is."""
+    figure, group = FIGURES[rule.watch], rule.group
+    if figure.any_of and value_of:
+        figure, group = FIGURES[figure.any_of], value_of
+    if group is not None:
+        return f"{figure.title} of group {name_shown(group)}"
+    return figure.title if rule.topic is None else f"{figure.title} of topic {name_shown(rule.topic)}"
 
 
 def rule_text(rule: Rule) -> str:
@@ -106,9 +119,14 @@ def alarm_document(
     value: float | None,
     since: datetime | None,
     is_repeated: bool,
+    value_of: str = "",
     detail: str = "",
+    ended: str = "",
 ) -> dict[str, Any]:
-    """Of an alarm that fires or does not any more. `place` names organisation and instance; `detail` is what health says."""
+    """Of an alarm that fires, does not any more, or has no values. `place` names organisation and instance.
+
+    `value_of` is the group whose value it is, of a rule about any group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
+    """
     return {
         "type": TYPES[telling],
         "timestamp": second_text(at),
@@ -125,9 +143,11 @@ def alarm_document(
                 "duration_s": rule.duration_s,
             },
             "value": value,
+            "value_of": value_of or None,
             "since": None if since is None else second_text(since),
             "is_repeated": is_repeated,
-            "text": _text(telling, rule, value, detail),
+            "instance_ended": ended or None,
+            "text": _text(telling, rule, value, detail, since, value_of) if not ended else _text_of_end(rule, ended),
         },
     }
 
@@ -214,8 +234,8 @@ def email_of(document: Mapping[str, Any]) -> Text:
     where = f"Instance: {instance['name']} ({instance['id']})\nOrganisation: {data['organisation']['name']}"
     if document["type"] == TEST:
         return Text(f"[Test] Alarms of {instance['name']}", f"{data['text']}\n\n{where}\n")
-    word = "Firing" if document["type"] == TYPES[Telling.FIRING] else "Resolved"
-    again = " (again)" if data["is_repeated"] and word == "Firing" else ""
+    word = STATES[document["type"]]
+    again = " (again)" if data["is_repeated"] and document["type"] != TYPES[Telling.RESOLVED] else ""
     lines = [data["text"], "", f"Alarm: {data['alarm']['name']} ({data['alarm']['id']})", where]
     if data["since"] is not None:
         lines.append(f"Firing since: {data['since']}")
@@ -241,12 +261,27 @@ def _budget_email(document: Mapping[str, Any]) -> Text:
     return Text(f"[Budget] {budget['name']}: {what}", "\n".join(lines) + "\n")
 
 
-def _text(telling: Telling, rule: Rule, value: float | None, detail: str) -> str:
+def _text_of_end(rule: Rule, ended: str) -> str:
+    condition = rule_text(rule)
+    return f"{ENDED[ended]}. So the alarm is over; it fired at: {condition[0].lower()}{condition[1:]}."
+
+
+def _text(telling: Telling, rule: Rule, value: float | None, detail: str, since: datetime | None, value_of: str) -> str:
+    condition = rule_text(rule)
+    condition = f"{condition[0].lower()}{condition[1:]}"
+    if telling is Telling.NO_DATA:
+        # Of a reason that is watched there is no figure to name: what is not known is whether it is there.
+        what = "Whether it holds is" if rule.watch in REASONS else f"{title_text(rule)} {FIGURES[rule.watch].verb}"
+        why = f" {detail}." if detail else ""
+        fires = " It was firing, and is not over." if since is not None else ""
+        return f"{what} not known.{why}{fires} The alarm fires at: {condition}."
     if rule.watch in REASONS:
         title = REASONS[rule.watch]
         over = f"No longer: {title[0].lower()}{title[1:]}."
         return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
     known = "not known now" if value is None else value_text(rule.watch, value)
     state = "The alarm fires at" if telling is Telling.FIRING else "The alarm is over; it fires at"
-    condition = rule_text(rule)
-    return f"{title_text(rule)} {FIGURES[rule.watch].verb} {known}. {state}: {condition[0].lower()}{condition[1:]}."
+    title = title_text(rule, value_of)
+    if rule.watch == UNREAD and value_of:
+        known = f"{known}, most of them of group {name_shown(value_of)}"
+    return f"{title} {FIGURES[rule.watch].verb} {known}. {state}: {condition}."

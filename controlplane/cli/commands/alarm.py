@@ -17,7 +17,18 @@ from controlplane.cli.tables import columns
 app = Commands("Alarms: who is told when something is the matter.")
 app.add_typer(receiver.app, name="receiver")
 LISTED = columns(
-    "id", "name", "state", "since", "value", "missing", "watch", "group", "comparison", "threshold", "silenced_until"
+    "id",
+    "name",
+    "state",
+    "since",
+    "value",
+    "missing",
+    "watch",
+    "group",
+    "topic",
+    "comparison",
+    "threshold",
+    "silenced_until",
 )
 EVENTS = columns("time", "kind", "value", "actor")
 Watch = Literal[
@@ -31,6 +42,8 @@ Watch = Literal[
     "produce_p50_ms", "produce_p99_ms", "produce_p999_ms", "fetch_p50_ms", "fetch_p99_ms", "fetch_p999_ms",
     "under_replicated_partitions", "offline_partitions", "health_level",
     "group_lag_messages", "group_lag_bytes", "group_lag_seconds",
+    "any_group_lag_messages", "any_group_lag_bytes", "any_group_lag_seconds", "expiring_unread_messages",
+    "topic_produce_bytes_per_s", "topic_consume_bytes_per_s",
 ]  # fmt: skip
 Comparison = Literal["above", "at_least", "below", "at_most"]
 Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.")]
@@ -39,8 +52,15 @@ Threshold = Annotated[str | None, typer.Option("--threshold", help="Of a figure,
 Group = Annotated[
     str | None, typer.Option("--group", help="The consumer group, of group_lag_messages and the others of a group.")
 ]
+Topic = Annotated[
+    str | None, typer.Option("--topic", help="The topic, of topic_produce_bytes_per_s and the other of a topic.")
+]
 Duration = Annotated[int | None, typer.Option("--duration", help="Seconds for which it must hold; by default 0.")]
 Repeat = Annotated[str | None, typer.Option("--repeat", help="Seconds until it is told again; null: told once.")]
+TellNoData = Annotated[
+    bool | None,
+    typer.Option("--tell-no-data/--no-tell-no-data", help="Whether receivers are told that there are no values."),
+]
 Receivers = Annotated[list[str] | None, typer.Option("--receiver", help="The id of one; again for more.")]
 Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Whether it is looked at.")]
 
@@ -76,13 +96,17 @@ def create(
     comparison: Compared = None,
     threshold: Threshold = None,
     group: Group = None,
+    topic: Topic = None,
     duration: Duration = None,
     repeat: Repeat = None,
+    tell_no_data: TellNoData = None,
     receivers: Receivers = None,
     enabled: Enabled = None,
 ) -> None:
     """Watch something: it is looked at within 30 s."""
-    members = said(group=group) | _members(comparison, threshold, duration, repeat, receivers, enabled)
+    members = said(group=group, topic=topic, tell_no_data=tell_no_data) | _members(
+        comparison, threshold, duration, repeat, receivers, enabled
+    )
     of(ctx).change(ops.ALARM_CREATE, body={"name": name, "watch": watch, **members}, instance_id=instance)
 
 
@@ -96,15 +120,17 @@ def alter(
     comparison: Compared = None,
     threshold: Threshold = None,
     group: Group = None,
+    topic: Topic = None,
     duration: Duration = None,
     repeat: Repeat = None,
+    tell_no_data: TellNoData = None,
     receivers: Receivers = None,
     no_receivers: Annotated[bool, typer.Option("--no-receivers", help="Nobody is told.")] = False,
     enabled: Enabled = None,
 ) -> None:
     """Another rule. Receivers that are given replace those before."""
     wanted = [] if no_receivers else receivers
-    body = said(name=name, watch=watch, group=group) | _members(
+    body = said(name=name, watch=watch, group=group, topic=topic, tell_no_data=tell_no_data) | _members(
         comparison, threshold, duration, repeat, wanted, enabled
     )
     if not body:

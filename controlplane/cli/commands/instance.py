@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,6 +26,9 @@ from controlplane.cli.options import (
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
@@ -102,10 +105,32 @@ def history(
     session = of(ctx)
     found = session.call(ops.INSTANCE_HISTORY, query=query, instance_id=instance)
     names = [metric["name"] for metric in found["metrics"]]
-    session.output.pages([found], columns("time", *names))
-    session.output.note(
-        f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap, or no limit."
-    )
+    session.output.pages([found], columns("time", *names), readable=_unlimited(found.get("gaps")))
+    meaning = "not known" if "gaps" in found else "a gap, or no limit"
+    session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is {meaning}.")
+
+
+def _unlimited(gaps: Sequence[Mapping[str, str]] | None) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+    """Says of a limit that is null outside of a gap that there is none, and of what is allocated then as well.
+
+    None: the service is of an earlier release, and does not tell one from the other.
+    """
+    if gaps is None:
+        return None
+    spans = [(datetime.fromisoformat(each["start"]), datetime.fromisoformat(each["end"])) for each in gaps]
+
+    def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        time = datetime.fromisoformat(item["time"])
+        if any(start <= time < end for start, end in spans):
+            return item
+        found = dict(item)
+        for direction in ("produce", "consume"):
+            limit, allocated = (f"{direction}_{name}_bytes_per_s" for name in ("limit", "allocated"))
+            if item.get(limit, 0) is None:
+                found |= {name: "unlimited" for name in (limit, allocated) if item.get(name, 0) is None}
+        return found
+
+    return readable
 
 
 @app.add("broker-history")

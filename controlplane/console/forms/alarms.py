@@ -10,7 +10,7 @@ from django import forms
 from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.delivery.words import duration_text
 from controlplane.alarms.models import ReceiverKind
-from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, LONGEST_GROUP, OF_GROUPS, REASONS
+from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, LONGEST_GROUP, OF_GROUPS, OF_TOPICS, REASONS
 from controlplane.console.forms.base import ConsoleForm, in_words, ruled
 from controlplane.console.templatetags.console import amount
 from controlplane.console.wording import filled, worded
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.alarms.models import Alarm, Receiver
 
 MINUTE_S, HOUR_S = 60, 3600
+LONGEST_TOPIC = 249
 NEVER = 0
 REPEATS = (15 * MINUTE_S, HOUR_S, 4 * HOUR_S, 24 * HOUR_S)
 SILENCES = (HOUR_S, 4 * HOUR_S, 24 * HOUR_S, 7 * 24 * HOUR_S, 30 * 24 * HOUR_S)
@@ -32,9 +33,14 @@ def _plain(**attributes: str) -> forms.TextInput:
     return forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", **attributes})
 
 
-def _figures(*, of_groups: bool) -> list[tuple[str, str]]:
-    """With the units in which a threshold is typed."""
-    return [(name, _figure(name)) for name, figure in FIGURES.items() if figure.of_group is of_groups]
+def _figures(**of: bool) -> list[tuple[str, str]]:
+    """Those that name nothing, or of a kind (`of_group`, `of_topic`), with the units in which a threshold is typed."""
+    wanted = {"of_group": False, "of_topic": False, **of}
+    return [
+        (name, _figure(name))
+        for name, figure in FIGURES.items()
+        if (figure.of_group, figure.of_topic) == (wanted["of_group"], wanted["of_topic"])
+    ]
 
 
 def _figure(name: str) -> str:
@@ -58,8 +64,9 @@ class AlarmForm(ConsoleForm):
         label="Fires when",
         choices=[
             ("Health", list(REASONS.items())),
-            ("Figures", _figures(of_groups=False)),
-            ("Figures of a consumer group", _figures(of_groups=True)),
+            ("Figures", _figures()),
+            ("Figures of a consumer group", _figures(of_group=True)),
+            ("Figures of a topic", _figures(of_topic=True)),
         ],
         initial="storage_nearly_full",
         widget=WatchSelect,
@@ -76,6 +83,13 @@ class AlarmForm(ConsoleForm):
         help_text="Its name as consumers give it. It need not be there yet.",
         widget=_plain(),
     )
+    topic = forms.CharField(
+        label="Topic",
+        max_length=LONGEST_TOPIC,
+        required=False,
+        help_text="It need not be there yet.",
+        widget=_plain(),
+    )
     duration_min = forms.FloatField(
         label="For at least",
         min_value=0,
@@ -85,6 +99,11 @@ class AlarmForm(ConsoleForm):
         widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
     )
     repeat_s = forms.TypedChoiceField(label="Repeat the message while it fires", coerce=int, initial=NEVER)
+    tell_no_data = forms.BooleanField(
+        label="Tell when there are no values",
+        required=False,
+        help_text="After 90 seconds without a value, and when there are values again.",
+    )
     receivers = forms.MultipleChoiceField(label="Who is told", required=False, widget=forms.CheckboxSelectMultiple)
     enabled = forms.BooleanField(label="Switched on", required=False, initial=True)
 
@@ -99,10 +118,11 @@ class AlarmForm(ConsoleForm):
         super().__init__(data, initial=suggested if alarm is None else _initial(alarm))
         self.fields["watch"].choices = [  # type: ignore[attr-defined]
             (worded("Health"), in_words(REASONS.items())),
-            (worded("Figures"), _figures(of_groups=False)),
-            (worded("Figures of a consumer group"), _figures(of_groups=True)),
+            (worded("Figures"), _figures()),
+            (worded("Figures of a consumer group"), _figures(of_group=True)),
+            (worded("Figures of a topic"), _figures(of_topic=True)),
         ]
-        for name in ("threshold", "group"):  # of a figure; of a group's
+        for name in ("threshold", "group", "topic"):  # of a figure; of a group's; of a topic's
             self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
         repeats = sorted({*REPEATS, *([alarm.repeat_s] if alarm is not None and alarm.repeat_s else [])})
         self.fields["repeat_s"].choices = [  # type: ignore[attr-defined]
@@ -134,8 +154,10 @@ class AlarmForm(ConsoleForm):
             "comparison": data["comparison"] if is_figure else None,
             "threshold": data["threshold"] if is_figure else None,
             "group": data["group"] if data["watch"] in OF_GROUPS else None,
+            "topic": data["topic"] if data["watch"] in OF_TOPICS else None,
             "duration_s": round(data["duration_min"] * MINUTE_S),
             "repeat_s": data["repeat_s"] or None,
+            "tell_no_data": data["tell_no_data"],
             "receivers": data["receivers"],
             "enabled": data["enabled"],
         }
@@ -154,8 +176,10 @@ def _initial(alarm: Alarm) -> dict[str, Any]:
         "comparison": alarm.comparison,
         "threshold": _short(typed),
         "group": alarm.group or "",
+        "topic": alarm.topic or "",
         "duration_min": _short(round(minutes, 4)),
         "repeat_s": alarm.repeat_s or NEVER,
+        "tell_no_data": alarm.tell_no_data,
         "receivers": alarm.receivers,
         "enabled": alarm.enabled,
     }

@@ -14,7 +14,7 @@ from controlplane.alarms.evaluation import is_silenced
 from controlplane.alarms.events import KINDS
 from controlplane.alarms.machine import Phase
 from controlplane.alarms.models import Alarm
-from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, REASONS, Missing
+from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
@@ -172,9 +172,11 @@ def kinds_shown(show: str) -> list[str]:
 
 
 def _suggested(request: HttpRequest) -> dict[str, str]:
-    """A figure of a group, which its page has a link with."""
-    watch, group = request.GET.get("watch", ""), request.GET.get("group", "")
-    return {"watch": watch, "group": group} if watch in OF_GROUPS and group else {}
+    """A figure of a group or a topic, which its page has a link with."""
+    watch = request.GET.get("watch", "")
+    name = "group" if watch in OF_GROUPS else "topic" if watch in OF_TOPICS else ""
+    called = request.GET.get(name, "")
+    return {"watch": watch, name: called} if called else {}
 
 
 def _page(instance: Instance, part: str) -> dict[str, Any]:
@@ -196,6 +198,7 @@ def _row(alarm: Alarm) -> dict[str, Any]:
         "state": phase if alarm.enabled else "off",
         "word": WORDS[phase] if alarm.enabled else "Off",
         "value": value,
+        "value_of": name_shown(alarm.value_of),
         "missing": MISSING[Missing(alarm.missing)] if alarm.missing and alarm.enabled else "",
         "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
     }
@@ -209,6 +212,8 @@ def _rule_words(rule: Rule) -> str:
         title = str(worded(FIGURES[rule.watch].title))
         if rule.group is not None:
             title = filled("{title} of group {name}", title=title, name=name_shown(rule.group))
+        if rule.topic is not None:
+            title = filled("{title} of topic {name}", title=title, name=name_shown(rule.topic))
         compared = worded((rule.comparison or "").replace("_", " "))
         said = f"{title} {compared} {worded(value_text(rule.watch, rule.threshold or 0))}"
     return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, Q, Sum
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
@@ -47,6 +47,7 @@ MOST_TOPICS = 500
 RETENTION_S = 600
 AT_ONCE = 500
 UNSEEN = timedelta(days=1)
+SEEN_LATELY_S = 180
 KEPT = timedelta(days=90)
 PORTION, PORTIONS = 2_000, 20
 MOST_SPELLS = 200
@@ -106,6 +107,24 @@ def expiry_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         if not keys:
             break
         old.filter(pk__in=keys).delete()
+
+
+def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]]:
+    """Of those of these instances in which records are about to expire unread: how many there were when that was noticed.
+
+    With the name of the group that has most of them. Only what rounds of the last minutes have seen: no group that is gone.
+    """
+    seen = datetime.fromtimestamp(now_s - SEEN_LATELY_S, UTC)
+    rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None, seen_at__gte=seen)
+    found: dict[str, tuple[int, str]] = {}
+    ordered = rows.order_by("instance", "group").values_list("instance", "group").annotate(messages=Sum("messages"))
+    most: dict[str, int] = {}
+    for instance, group, messages in ordered:
+        total, worst = found.get(instance, (0, ""))
+        if messages > most.get(instance, -1):
+            most[instance], worst = messages, group
+        found[instance] = total + messages, worst
+    return found
 
 
 def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:

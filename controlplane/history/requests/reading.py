@@ -107,8 +107,8 @@ def _missing(name: str, plan: Plan) -> dict[int, int]:
     return found
 
 
-def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, RequestCounts]:
-    """Of these instances: the last so many seconds, if they are known and ended not more than `fresh_s` ago."""
+def known_ends(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, int]:
+    """Of those of these instances of which the last so many seconds are known, and ended not more than `fresh_s` ago: when."""
     marks = dict(RequestMark.objects.values_list("pk", "taken"))
     recent = RequestGap.objects.filter(until__gt=now_s - fresh_s - seconds)
     gaps = dict(recent.order_by("until").values_list("name", "until"))  # the last of each cluster
@@ -118,6 +118,12 @@ def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict
         end = marks.get(mark_name(cluster), 0) + WINDOW_S
         if now_s - fresh_s <= end <= now_s and gaps.get(mark_name(cluster), 0) <= end - seconds:
             known[name] = end
+    return known
+
+
+def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, RequestCounts]:
+    """Of these instances: the last so many seconds, if they are known and ended not more than `fresh_s` ago."""
+    known = known_ends(names, now_s, seconds, fresh_s)
     found = {name: RequestCounts() for name in known}
     if not known:
         return found

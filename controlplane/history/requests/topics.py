@@ -13,7 +13,7 @@ import orjson
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.history.metrics import Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
-from controlplane.history.requests.reading import read_of
+from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
@@ -21,7 +21,7 @@ from controlplane.topics.selectors import topic_known
 from quota.contracts.topics_moved import Moved, TopicsMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from controlplane.history.resolutions import Plan
@@ -108,6 +108,45 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
         for each, place in zip(series, (0, 1), strict=True):
             each.values.append(None if of_step is None else round(of_step[place] / seconds))
     return History.over(plan, series, known, samples), is_named
+
+
+def moved_lately(
+    wanted: Collection[tuple[str, str]], now_s: int, *, seconds: int, fresh_s: int
+) -> dict[tuple[str, str], Moved]:
+    """By instance and topic: what each of these has moved in the last so many seconds that are known, if that is known.
+
+    Nothing, of a topic that is not there. The caller has the instances from a selector within an organisation, or is machinery.
+    """
+    if not wanted:
+        return {}
+    ends = known_ends(sorted({instance for instance, _ in wanted}), now_s, seconds, fresh_s)
+    if not ends:
+        return {}
+    rows = RequestSample.objects.filter(
+        instance__in=list(ends), at__gte=min(ends.values()) - seconds, at__lt=max(ends.values())
+    )
+    texts: dict[str, list[str | None]] = {name: [] for name in ends}
+    for name, at, text in rows.values_list("instance", "at", "topics"):
+        if ends[name] - seconds <= at < ends[name]:
+            texts[name].append(text)
+    summed = {name: _summed(ours) for name, ours in texts.items()}
+    found: dict[tuple[str, str], Moved] = {}
+    for instance, topic in wanted:
+        of_all = summed.get(instance)
+        moved = None if of_all is None else of_all.of(topic)
+        if moved is not None:
+            found[instance, topic] = moved
+    return found
+
+
+def _summed(texts: Sequence[str | None]) -> TopicsMoved | None:
+    """None: a broker of an earlier release had part in one of them."""
+    found = TopicsMoved()
+    for text in texts:
+        if text is None:
+            return None
+        found.add(TopicsMoved.from_trusted(orjson.loads(text)))
+    return found
 
 
 def totals_by_topic(instance: str) -> TopicsMoved:

@@ -10,6 +10,7 @@ from controlplane.alarms.rules import (
     FIGURES,
     MISSING,
     OF_GROUPS,
+    OF_TOPICS,
     REASONS,
     WATCHED,
     Comparison,
@@ -113,7 +114,7 @@ def test_every_metric_of_the_history_can_be_watched_in_its_unit():
 
 @pytest.mark.parametrize("watch", FIGURES)
 def test_a_threshold_is_within_what_the_figure_can_be(watch):
-    group = {"group": "billing"} if watch in OF_GROUPS else {}
+    group = {"group": "billing"} if watch in OF_GROUPS else {"topic": "orders"} if watch in OF_TOPICS else {}
     most = FIGURES[watch].most
     assert fields(watch=watch, threshold=float(most), **group) == []
     assert fields(watch=watch, threshold=most * 1.001, **group) == ["threshold"]

@@ -175,6 +175,17 @@ def test_unread_records_that_are_about_to_expire_are_told_with_group_and_topic(a
     assert told(alice, url) == [("unread.safe", "billing", ""), ("unread.expiring", "billing", said)]
 
 
+@pytest.mark.parametrize(
+    ("minutes", "ended", "expected"),
+    [(43, False, ", in 43 min"), (60, False, ", in 1 h"), (0, False, ""), (-5, False, ""), (43, True, "")],
+)
+def test_how_long_it_still_is_is_said_while_it_is_to_come(alice, instance, url, hour, minutes, ended, expected):
+    expires = datetime.now(UTC) + timedelta(minutes=minutes, seconds=30)
+    expiring(instance, hour(3), hour(2) if ended else None, expires=expires)
+    said = f"1204 records of topic orders may expire unread from {expires:%Y-%m-%d %H:%M} UTC on{expected}"
+    assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
+
+
 @pytest.mark.parametrize("later", [0, 60])
 def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_may_be_lost(
     alice, instance, url, hour, later

@@ -65,5 +65,21 @@ def test_what_is_of_an_instance_that_is_gone_ends(instance, clock):
     Instance.objects.unscoped(ROWS).update(state="deleted")
     upkeep.keep_up(clock=clock)
     assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
-    assert Delivery.objects.unscoped(ROWS).get().error == "the instance was deleted"
+    messages = Delivery.objects.unscoped(ROWS)
+    assert messages.get(kind="test").error == "the instance was deleted"
+    over = messages.get(kind="alarm")
+    assert (over.state, over.document["type"]) == ("waiting", "alarm.resolved")
+    assert Receiver.objects.unscoped(ROWS).exists(), "it is told first that the alarm is over"
+    messages.filter(pk=over.pk).update(state="sent")
+    upkeep.keep_up(clock=clock)
     assert not Receiver.objects.unscoped(ROWS).exists()
+
+
+def test_a_receiver_that_nobody_waits_for_goes_with_its_instance(instance, clock):
+    receiver = receiver_row(instance)
+    alarm_row(instance, receivers=[receiver.pk])
+    Instance.objects.unscoped(ROWS).update(state="deleted")
+    upkeep.keep_up(clock=clock)
+    assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
+    assert not Receiver.objects.unscoped(ROWS).exists()
+    assert not Delivery.objects.unscoped(ROWS).exists()

@@ -73,6 +73,20 @@ def test_a_table_has_a_line_for_each_step_and_says_how_long_it_is(ok, instance, 
     assert "Steps of 60 s, of rows of 10 s" in said.err
 
 
+def test_a_limit_that_there_is_not_is_unlimited_and_one_that_nobody_knows_is_a_dash(ok, instance, last):
+    nothing = {"produce_limit_bytes_per_s": None, "produce_allocated_bytes_per_s": None}
+    keep([sample(last - 30, instance.id, **nothing)])
+    said = ok(
+        "instance", "history", instance.name, "--from", datetime.fromtimestamp(last - 30, UTC).isoformat(),
+        "--metrics", "produce_limit_bytes_per_s,produce_allocated_bytes_per_s",
+    )  # fmt: skip
+    _, *lines = said.out.splitlines()
+    assert lines[0].split()[-2:] == ["unlimited", "unlimited"]
+    assert lines[1].split()[-2:] == lines[2].split()[-2:] == ["-", "-"]
+    assert lines[3].split()[-2:] != ["-", "-"]
+    assert "a dash is not known" in said.err
+
+
 def test_the_last_hour_with_everything_is_what_comes_unasked(ok, instance, last):
     found = ok("instance", "history", instance.id, "-o", "json").json
     assert len(found["metrics"]) == len(METRICS)

@@ -51,6 +51,18 @@ def test_there_is_a_chart_of_each_figure_and_a_table_behind_it(page, instance, l
     assert "5 MiB/s 4 MiB/s 3 MiB/s 3 MiB/s" in text  # limit, allocated, maximum, average
 
 
+def test_a_limit_that_there_is_not_is_unlimited_and_one_that_nobody_knows_is_a_dash(page, instance, last):
+    """Requests, and the bytes that they carried, are known of a step in which no master was asked."""
+    nothing = dict.fromkeys((f"produce_{name}_bytes_per_s" for name in ("limit", "allocated")))
+    keep([sample(last - 120, instance.id, produce_bytes_per_s=3 * MIB, **nothing)])
+    counts = counts_of(3)
+    counts.produced_bytes, counts.carried_windows = 40 * MIB, 1
+    keep_requests(instance, {last - 60: counts}, known_to=last - 30)
+    text = text_of(page())
+    assert "unlimited unlimited 3 MiB/s 3 MiB/s" in text
+    assert "\N{EN DASH} \N{EN DASH} 4 MiB/s 4 MiB/s" in text
+
+
 def test_a_drawing_has_units_at_its_axes_and_says_its_values(page, instance, last):
     keep([sample(last - 60, instance.id)])
     drawing = pictures(page())["produce"]

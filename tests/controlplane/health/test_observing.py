@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from controlplane.alarms.readings import readings_get
@@ -10,7 +13,7 @@ from controlplane.health import services
 from controlplane.health.models import HealthReason
 from controlplane.health.selectors import health_get, health_remembered
 from controlplane.instances.models import Instance
-from controlplane.metering.models import PipelineStatus
+from controlplane.metering.models import PipelineStatus, Progress
 from tests.controlplane.conftest import run_to_the_end
 from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
 from tests.controlplane.test_instances_api import URL
@@ -121,6 +124,61 @@ def test_a_meter_that_is_begun_anew_is_said_at_once_and_wakes_nobody(instance, w
     )
     assert [reason.code for reason in health_get([instance])[instance.id].reasons] == ["metering_behind"]
     assert readings_get([instance])[instance.id].values["metering_behind", None] == is_watched
+
+
+def meter(now_ms: int, **members: object) -> None:
+    """One that gives signs of life, and whose batches end."""
+    PipelineStatus.objects.create(
+        id=1, query="q", batch=1, records=1, bad_records=0, problem="",
+        **{"started_at_ms": now_ms - 3_600_000, "seen_at_ms": now_ms, "moved_at_ms": now_ms, **members},
+    )  # fmt: skip
+
+
+def read_to(cluster: str, ago_ms: int, now_ms: int) -> None:
+    Progress.objects.create(cluster=cluster, partition=0, next_offset=1, end_offset=2, complete_to_ms=now_ms - ago_ms)
+
+
+@pytest.fixture
+def now_ms() -> int:
+    return int(SYSTEM_CLOCK.now().timestamp() * 1000)
+
+
+def test_a_meter_that_lives_while_no_batch_ends_is_behind(alice, instance, well, now_ms):
+    meter(now_ms, moved_at_ms=now_ms - 180_000)
+    (reason,) = shown(alice, instance)["reasons"]
+    assert reason["code"] == "metering_behind"
+    assert reason["detail"].startswith("No batch has ended for 3 minutes. Nothing is lost")
+
+
+@pytest.mark.parametrize(("ago_s", "expected"), [(590, []), (1500, ["metering_behind"])])
+def test_a_meter_that_works_and_is_more_than_ten_minutes_behind_is(alice, instance, well, now_ms, ago_s, expected):
+    meter(now_ms)
+    read_to(instance.cluster.name, ago_s * 1000, now_ms)
+    assert codes(alice, instance) == expected
+    if expected:
+        assert shown(alice, instance)["reasons"][0]["detail"].startswith(
+            "The meter is 25 minutes behind. Nothing is lost"
+        )
+
+
+def test_a_meter_of_another_cluster_that_is_behind_is_not_ours(alice, instance, well, now_ms):
+    meter(now_ms)
+    read_to("another", 1_500_000, now_ms)
+    assert codes(alice, instance) == []
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(9, []), (11, ["metering_behind"])])
+def test_a_meter_that_never_came_up_is_said_when_it_should_have(alice, instance, well, minutes, expected):
+    created = SYSTEM_CLOCK.now() - timedelta(minutes=minutes)
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).update(created_at=created)
+    assert codes(alice, instance) == expected
+
+
+def test_where_there_is_no_metering_nobody_waits_for_it(alice, instance, well, settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metering_absent="there is no Java here")
+    created = SYSTEM_CLOCK.now() - timedelta(days=1)
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).update(created_at=created)
+    assert codes(alice, instance) == []
 
 
 def test_a_change_that_is_not_in_force_is_said(alice, instance, well):

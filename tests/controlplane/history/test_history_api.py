@@ -177,6 +177,38 @@ def test_a_range_that_cannot_be_answered_is_refused_with_the_reason(asked, query
     assert said in error["detail"]
 
 
+def test_a_limit_that_is_null_is_unlimited_where_something_was_sampled_and_not_known_in_a_gap(asked, instance):
+    """Requests go on while no master answers: then the flow is a number, and the limits are not known."""
+    keep(
+        sample(NOON + 10 * number, instance.id, produce_limit_bytes_per_s=None, produce_allocated_bytes_per_s=None)
+        for number in range(360)
+        if number not in (3, 4, 9)
+    )
+    counts = counts_of(3)
+    counts.carried_windows, counts.produced_bytes = 1, 10 * MIB
+    keep_requests(instance, {NOON + 30: counts}, known_to=NOON + 3600)
+    found = asked().json()
+    assert found["gaps"] == [
+        {"start": text(NOON + 30), "end": text(NOON + 50)},
+        {"start": text(NOON + 90), "end": text(NOON + 100)},
+    ]
+    unlimited, unknown = found["items"][2], found["items"][3]
+    assert unlimited["produce_limit_bytes_per_s"] is unknown["produce_limit_bytes_per_s"] is None
+    assert unknown["requests_per_s"] is not None, "it is no gap of requests"
+    one = asked("metrics", name="produce_limit_bytes_per_s").json()
+    assert one["gaps"] == found["gaps"]
+
+
+def test_a_whole_time_without_samples_is_one_gap(asked):
+    found = asked().json()
+    assert found["gaps"] == [{"start": found["start"], "end": found["end"]}]
+
+
+def test_of_longer_steps_one_sample_is_enough(asked, instance):
+    keep([sample(NOON, instance.id)])
+    assert asked(step=60).json()["gaps"] == [{"start": text(NOON + 60), "end": text(NOON + 3600)}]
+
+
 def test_the_future_is_cut_off(asked, instance):
     assert asked(from_=text(NOON + 3000), to="9999-12-31").json()["end"] == text(NOON + 3600)
 

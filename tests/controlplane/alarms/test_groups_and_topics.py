@@ -1,0 +1,226 @@
+"""Alarms about any group, about what a topic moves, and about records that expire before they are read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.alarms.delivery.words import rule_text
+from controlplane.alarms.evaluation import evaluate
+from controlplane.alarms.models import Alarm, Delivery
+from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, Comparison, Rule
+from controlplane.history.models import ExpiringUnread, RequestSample
+from tests.controlplane.history.conftest import keep_gaps
+from tests.controlplane.history.test_lag_api import lag_of
+from tests.controlplane.history.test_topics import keep_topics, window
+from tests.controlplane.test_instances_api import URL, problem
+
+from .rows import alarm_row, expiring, receiver_row
+from .test_rules import fields
+
+ROWS = "a test"
+MIB = 2**20
+
+
+@pytest.fixture
+def watching(instance, storage, clock, sampled):
+    """`watching("any_group_lag_messages", 1000)`: an alarm; and a look 30 s later."""
+
+    def watching(watch: str, threshold: float, **members: object) -> Alarm:
+        receiver_row(instance)
+        moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
+        rule = {"watch": watch, "comparison": "at_least", "threshold": threshold, **members}
+        return alarm_row(instance, receivers=["rcv-000000000001"], **moments, **rule)
+
+    def look() -> Alarm:
+        clock.advance(30)
+        sampled(clock)
+        evaluate(clock=clock)
+        return Alarm.objects.unscoped(ROWS).get()
+
+    watching.look = look
+    return watching
+
+
+def minute(clock) -> int:
+    return int(clock.now().timestamp()) // 60 * 60
+
+
+def data() -> dict:
+    return Delivery.objects.unscoped(ROWS).order_by("created_at").last().document["data"]
+
+
+# --- any group ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_group_that_is_furthest_behind_fires_and_is_named(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of("ins-another1", "theirs", minute(clock), 9999, 30)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1204.0, "billing")
+    assert (data()["alarm"]["group"], data()["value_of"]) == (None, "billing")
+    assert data()["text"] == (
+        "Lag of group billing is 1204 records. The alarm fires at: lag of any group at least 1000 records."
+    )
+
+
+def test_each_figure_has_a_group_of_its_own_and_those_that_nobody_knows_are_no_value(watching, instance, clock):
+    watching("any_group_lag_seconds", 60)
+    lag_of(instance.id, "many", minute(clock), 5000, None)
+    alarm = watching.look()
+    assert (alarm.value, alarm.missing, alarm.value_of) == (None, "no_age", "")
+    lag_of(instance.id, "old", minute(clock), 1, 90)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of) == ("firing", "old")
+
+
+def test_without_any_group_there_is_no_value(watching):
+    watching("any_group_lag_messages", 1)
+    assert watching.look().missing == "no_group"
+
+
+def test_the_largest_is_compared_upwards_alone():
+    for watch in OF_ANY_GROUP:
+        assert fields(watch=watch, comparison="above") == fields(watch=watch, comparison="at_least") == []
+        assert fields(watch=watch, comparison="below") == fields(watch=watch, comparison="at_most") == ["comparison"]
+        assert fields(watch=watch, group="billing") == ["group"]
+    assert set(OF_ANY_GROUP.values()) == set(OF_GROUPS)
+
+
+# --- unread records that are about to expire ------------------------------------------------------------------------------
+
+
+def test_unread_records_that_are_about_to_expire_are_counted_and_their_group_named(watching, instance, clock):
+    watching("expiring_unread_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 5000, 30)
+    assert (watching.look().phase, watching.look().value) == ("ok", 0.0)
+    lag_of(instance.id, "billing", minute(clock), 5000, 30)
+    expiring(instance, clock.now(), expires=clock.now() + timedelta(minutes=43))
+    ExpiringUnread.objects.create(
+        instance=instance.pk, digest="another", group="audit", topic="orders", messages=7,
+        expires_at=clock.now(), began_at=clock.now(), seen_at=clock.now(),
+    )  # fmt: skip
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1211.0, "billing")
+    assert data()["text"].startswith(
+        "Unread records that are about to expire are 1211 records, most of them of group billing."
+    )
+
+
+def test_what_was_read_in_time_and_what_is_of_a_group_that_is_gone_is_not(watching, instance, clock):
+    watching("expiring_unread_messages", 1)
+    expiring(instance, clock.now() - timedelta(hours=1), ended=clock.now())
+    expiring(instance, clock.now() - timedelta(hours=1), group="gone")
+    lag_of(instance.id, "billing", minute(clock), 5, 30)
+    assert (watching.look().phase, watching.look().value) == ("ok", 0.0)
+
+
+def test_where_no_round_sees_any_group_it_is_no_value(watching, instance, clock):
+    watching("expiring_unread_messages", 1)
+    expiring(instance, clock.now() - timedelta(hours=1))
+    assert watching.look().missing == "no_group"
+
+
+# --- topics ---------------------------------------------------------------------------------------------------------------
+
+
+def ten(clock) -> int:
+    return int(clock.now().timestamp()) // 10 * 10
+
+
+def test_a_topic_fires_by_its_last_minute_and_is_named(watching, instance, clock):
+    watching("topic_produce_bytes_per_s", 4 * MIB, topic="orders")
+    at = ten(clock)
+    moved = window({"orders": (60 * MIB, 5), "other": (999 * MIB, 0)})
+    keep_topics(instance, {at - 10 * number: moved for number in range(1, 7)}, at)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value) == ("firing", 6.0 * MIB)
+    assert data()["alarm"]["watch"] == "topic_produce_bytes_per_s"
+    assert data()["text"] == (
+        "Produce flow of topic orders is 6 MiB/s. The alarm fires at: produce flow of topic orders at least 4 MiB/s."
+    )
+
+
+def test_a_topic_that_moved_nothing_has_zero(watching, instance, clock):
+    watching("topic_consume_bytes_per_s", 1, topic="orders", comparison="below")
+    at = ten(clock)
+    keep_topics(instance, {at - 10: window({"other": (5, 5)})}, at)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value) == ("firing", 0.0)
+
+
+@pytest.mark.parametrize("what", ["rest", "gap", "earlier release", "old"])
+def test_what_a_topic_moved_is_no_value_where_nobody_knows(watching, instance, clock, what):
+    watching("topic_produce_bytes_per_s", 1, topic="orders")
+    at = ten(clock)
+    text = window({"big": (9, 9), "orders": (5, 5)}, most=1 if what == "rest" else 200)
+    keep_topics(instance, {at - 10: text}, at - 300 if what == "old" else at)
+    if what == "earlier release":
+        RequestSample.objects.update(topics=None)
+    if what == "gap":
+        keep_gaps(instance, (at - 30, at - 20))
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.missing) == ("ok", None, "no_topic")
+
+
+@pytest.mark.parametrize(
+    ("watch", "topic", "expected"),
+    [
+        ("topic_produce_bytes_per_s", "orders", []),
+        ("topic_consume_bytes_per_s", "x" * 249, []),
+        ("topic_produce_bytes_per_s", None, ["topic"]),
+        ("topic_produce_bytes_per_s", "", ["topic"]),
+        ("topic_produce_bytes_per_s", "no/topic", ["topic"]),
+        ("topic_produce_bytes_per_s", "..", ["topic"]),
+        ("connections", "orders", ["topic"]),
+        ("group_lag_messages", "orders", ["group", "topic"]),
+    ],
+)
+def test_a_figure_of_a_topic_names_it_and_no_other_does(watch, topic, expected):
+    assert fields(watch=watch, topic=topic) == expected
+
+
+def test_a_rule_in_words_names_the_topic():
+    rule = Rule("topic_consume_bytes_per_s", Comparison.ABOVE, 4.5 * MIB, topic="orders")
+    assert rule_text(rule) == "Consume flow of topic orders above 4.5 MiB/s"
+
+
+# --- by REST --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_about_a_topic_is_made_and_becomes_one_about_the_instance(alice, instance):
+    url = f"{URL}/{instance.id}/alarms"
+    rule = {
+        "name": "hot",
+        "watch": "topic_produce_bytes_per_s",
+        "comparison": "above",
+        "threshold": 5,
+        "topic": "orders",
+    }
+    made = alice.api.post(url, rule)
+    assert made.status_code == 201, made.content
+    found = made.json()
+    assert (found["topic"], found["group"], found["tell_no_data"], found["value_of"]) == ("orders", None, False, None)
+    path = f"{url}/{found['id']}"
+    problem(alice.api.patch(path, {"watch": "produce_bytes_per_s"}), 400, "invalid")
+    changed = alice.api.patch(path, {"watch": "produce_bytes_per_s", "threshold": 7})
+    assert (changed.json()["topic"], changed.json()["threshold"]) == (None, 7)
+
+
+def test_that_no_data_are_told_is_changed_without_beginning_anew(alice, instance):
+    url = f"{URL}/{instance.id}/alarms"
+    rule = {
+        "name": "lag",
+        "watch": "any_group_lag_messages",
+        "comparison": "above",
+        "threshold": 5,
+        "tell_no_data": True,
+    }
+    made = alice.api.post(url, rule).json()
+    assert made["tell_no_data"] is True
+    Alarm.objects.unscoped(ROWS).update(phase="firing")
+    changed = alice.api.patch(f"{url}/{made['id']}", {"tell_no_data": False}).json()
+    assert (changed["tell_no_data"], changed["state"]) == (False, "firing")
