@@ -20,9 +20,9 @@ Requests, errors and latencies are those of the last minute that is known, which
 
 A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group; `any_group_` and the
 metric is that of whichever group of the instance has most, and a message names that one. `expiring_unread_messages` are records
-that groups have not read and that are about to expire (`history.lag.expiry`), of all groups together. A figure of a topic is called
-`topic_` and the metric of its history, and its rule names the topic: record bytes of the last minute that is known, 0 of a topic
-that moved nothing, or that is not there. Throttled time is that of the last minute that is known.
+that groups have not read and that are about to expire (`history.lag.expiry`), of all groups together. A figure of a topic is
+called `topic_` and the metric of its history, and its rule names the topic: record bytes of the last minute that is known, 0 of a
+topic that moved nothing, or that is not there. Throttled time is that of the last minute that is known.
 
 A value of None is no data, and `Missing` says why there is none. It is never taken for good, nor for bad.
 """

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"\{(\w+)\}")
 SENTENCES = frozenset(
-    "allowed because detail direction done error have in_force kind one operation operation_title problem reason role said "
-    "sentence so state subject them title used verb waited what who whom why words".split()
+    "allowed because detail direction done error have in_force kind metering_problem one operation operation_title problem "
+    "reason role said sentence so state subject them title used verb waited what who whom why words".split()
 )
 """Values with these names are texts of ours."""
 LEAST_LETTERS = 5
@@ -144,6 +144,8 @@ NAMES = (
     # What brokers and the pipeline say, and the kept sentences of operators' help.
     "no whitelist holds the address",
     "User:ANONYMOUS is whoever has not logged in.",
+    "The meter gives no sign of life",
+    "No batch has ended for {number} minutes",
     "metering has come to {read} UTC; it must come to {wanted}",
     "records {first} to {last} of partition {partition} of __usage expired before they were read",
     "{host} has no public address",

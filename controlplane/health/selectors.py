@@ -50,7 +50,7 @@ LATELY = timedelta(minutes=2)
 MINUTE = timedelta(minutes=1)
 COMES_UP_WITHIN = timedelta(minutes=10)
 """A meter takes a minute or two, with all that Spark loads."""
-NEVER_CAME_UP = "the meter has never come up"
+NEVER_CAME_UP = "The meter has never come up"
 FAILING = ("failing", "silent", "stalled")
 
 
@@ -154,7 +154,8 @@ class _Meter:
         if state == "running":
             read_to = metering.complete_to(cluster)
             if read_to is not None and metering.is_behind(read_to, now):
-                return cls(f"the meter is {(now - read_to) // MINUTE} minutes behind")
+                minutes = (now - read_to) // MINUTE
+                return cls(f"The meter is {minutes} minutes behind")
         return cls("", is_starting=state == "starting")
 
     def problem_for(self, instance: Instance, now: datetime) -> str:

@@ -125,7 +125,8 @@ def alarm_document(
 ) -> dict[str, Any]:
     """Of an alarm that fires, does not any more, or has no values. `place` names organisation and instance.
 
-    `value_of` is the group whose value it is, of a rule about any group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
+    `value_of` is the group whose value it is, of a rule about any group. `detail` is what health says, or why there is no value;
+    `ended` is one of ENDED where the instance is gone, else empty.
     """
     return {
         "type": TYPES[telling],
