@@ -209,7 +209,7 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
         alarm.value_of = reading.whose.get(alarm.watch, "") if alarm.value is not None else ""
         alarm.owed = owed
         detail = reading.details.get(alarm.watch, "")
-        if isinstance(found, Missing):
+        if isinstance(found, Missing) and step.condition.last_told is Telling.NO_DATA:
             detail = MISSING[found]
         has_new_value = before != (alarm.value, alarm.value_of, alarm.missing, alarm.owed)
         done.append(Looked(alarm, step, told, detail, has_new_value))

@@ -55,9 +55,11 @@ def test_a_limit_that_there_is_not_is_unlimited_and_one_that_nobody_knows_is_a_d
     """Requests, and the bytes that they carried, are known of a step in which no master was asked."""
     nothing = dict.fromkeys((f"produce_{name}_bytes_per_s" for name in ("limit", "allocated")))
     keep([sample(last - 120, instance.id, produce_bytes_per_s=3 * MIB, **nothing)])
-    counts = counts_of(3)
-    counts.produced_bytes, counts.carried_windows = 40 * MIB, 1
-    keep_requests(instance, {last - 60: counts}, known_to=last - 30)
+    carried = {}
+    for at, size in ((last - 120, 30 * MIB), (last - 60, 40 * MIB)):
+        carried[at] = counts_of(3)
+        carried[at].produced_bytes, carried[at].carried_windows = size, 1
+    keep_requests(instance, carried, known_to=last - 30)
     text = text_of(page())
     assert "unlimited unlimited 3 MiB/s 3 MiB/s" in text
     assert "\N{EN DASH} \N{EN DASH} 4 MiB/s 4 MiB/s" in text
