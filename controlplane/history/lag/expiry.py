@@ -117,7 +117,7 @@ def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
     seen = datetime.fromtimestamp(now_s - SEEN_LATELY_S, UTC)
     rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None, seen_at__gte=seen)
     found: dict[str, tuple[int, str]] = {}
-    ordered = rows.order_by("instance", "group").values_list("instance", "group").annotate(messages=Sum("messages"))
+    ordered = rows.order_by("instance", "group").values_list("instance", "group").annotate(unread=Sum("messages"))
     most: dict[str, int] = {}
     for instance, group, messages in ordered:
         total, worst = found.get(instance, (0, ""))

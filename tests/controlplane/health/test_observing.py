@@ -135,7 +135,10 @@ def meter(now_ms: int, **members: object) -> None:
 
 
 def read_to(cluster: str, ago_ms: int, now_ms: int) -> None:
-    Progress.objects.create(cluster=cluster, partition=0, next_offset=1, end_offset=2, complete_to_ms=now_ms - ago_ms)
+    Progress.objects.create(
+        cluster=cluster, partition=0, topic_id="AAAAAAAAAAAAAAAAAAAAAA", next_offset=1, end_offset=2, looked_at_ms=now_ms,
+        complete_to_ms=now_ms - ago_ms,
+    )  # fmt: skip
 
 
 @pytest.fixture
