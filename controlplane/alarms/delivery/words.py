@@ -138,6 +138,7 @@ def alarm_document(
                 "name": name,
                 "watch": rule.watch,
                 "group": rule.group,
+                **({} if rule.topic is None else {"topic": rule.topic}),
                 "comparison": rule.comparison,
                 "threshold": rule.threshold,
                 "unit": rule.unit,

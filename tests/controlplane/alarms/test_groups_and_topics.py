@@ -138,7 +138,7 @@ def test_a_topic_fires_by_its_last_minute_and_is_named(watching, instance, clock
     keep_topics(instance, {at - 10 * number: moved for number in range(1, 7)}, at)
     alarm = watching.look()
     assert (alarm.phase, alarm.value) == ("firing", 6.0 * MIB)
-    assert data()["alarm"]["watch"] == "topic_produce_bytes_per_s"
+    assert (data()["alarm"]["watch"], data()["alarm"]["topic"]) == ("topic_produce_bytes_per_s", "orders")
     assert data()["text"] == (
         "Produce flow of topic orders is 6 MiB/s. The alarm fires at: produce flow of topic orders at least 4 MiB/s."
     )
