@@ -53,7 +53,7 @@ def test_there_is_a_chart_of_each_figure_and_a_table_behind_it(page, instance, l
 
 def test_a_limit_that_there_is_not_is_unlimited_and_one_that_nobody_knows_is_a_dash(page, instance, last):
     """Requests, and the bytes that they carried, are known of a step in which no master was asked."""
-    nothing = dict.fromkeys((f"produce_{name}_bytes_per_s" for name in ("limit", "allocated")))
+    nothing = dict.fromkeys(f"produce_{name}_bytes_per_s" for name in ("limit", "allocated"))
     keep([sample(last - 120, instance.id, produce_bytes_per_s=3 * MIB, **nothing)])
     carried = {}
     for at, size in ((last - 120, 30 * MIB), (last - 60, 40 * MIB)):
