@@ -11,6 +11,7 @@ from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, Delivery
 from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, Comparison, Rule
 from controlplane.history.models import ExpiringUnread, RequestSample
+from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH
 from tests.controlplane.history.conftest import keep_gaps
 from tests.controlplane.history.test_lag_api import lag_of
 from tests.controlplane.history.test_topics import keep_topics, window
@@ -170,7 +171,8 @@ def test_what_a_topic_moved_is_no_value_where_nobody_knows(watching, instance, c
     ("watch", "topic", "expected"),
     [
         ("topic_produce_bytes_per_s", "orders", []),
-        ("topic_consume_bytes_per_s", "x" * 249, []),
+        ("topic_consume_bytes_per_s", "x" * MAX_TENANT_TOPIC_LENGTH, []),
+        ("topic_consume_bytes_per_s", "x" * (MAX_TENANT_TOPIC_LENGTH + 1), ["topic"]),
         ("topic_produce_bytes_per_s", None, ["topic"]),
         ("topic_produce_bytes_per_s", "", ["topic"]),
         ("topic_produce_bytes_per_s", "no/topic", ["topic"]),

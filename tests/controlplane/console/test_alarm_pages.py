@@ -281,7 +281,12 @@ def test_what_is_beside_the_choice_shows_itself_in_every_language(at_alice, at):
     """By the numbers of the groups: their names are translated."""
     for language in ("en", "zh-hans"):
         page = at_alice.get(f"{at}/new-alarm", headers={"Accept-Language": language}).content.decode()
-        assert re.findall(r'<optgroup label="[^"]+" class="([^"]+)">', page) == ["watch-0", "watch-1", "watch-2"]
+        assert re.findall(r'<optgroup label="[^"]+" class="([^"]+)">', page) == [
+            "watch-0",
+            "watch-1",
+            "watch-2",
+            "watch-3",
+        ]
 
 
 def test_events_of_some_kinds_are_chosen_and_every_kind_is_among_them(at_alice, at, instance):
