@@ -7,6 +7,7 @@ state may be another one than was wanted: then what follows is one more fault, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dataplane.cluster.paths import state_path
@@ -120,6 +121,10 @@ class Ambushes(Faults):
     async def _silenced(self, leader: int, index: int) -> None:
         cluster = self._cluster
         cluster.files[leader].sync_all()
+        for log in cluster.brokers[leader].logs.logs() if leader in cluster.brokers else ():
+            if log.founding is not None:
+                with suppress(OSError):  # a disk that refuses; its broker does not lead any more
+                    log.founding.settle()  # else the power takes the replica itself, with all that is synced of it
         sessions = [cluster.session(broker) for broker in cluster.ids if broker in cluster.brokers]
         for session in sessions:
             session.cut()
@@ -127,7 +132,7 @@ class Ambushes(Faults):
         if self._isr(leader, index) == (leader,):
             self._die(leader)
             cluster.note(f"power of b{leader}")  # not `lose_power`: what may count is on its disk
-            cluster.files[leader].crash(self._random)
+            cluster.cut_power(leader)
             self._suffering = leader  # who suffered before has what has been committed since, and must keep it
         for session in sessions:
             session.resume()

@@ -192,6 +192,14 @@ def _synced_whatever_was_cut(log: Log, end: int, _truncations: int) -> None:
     log.recovery_point = max(log.recovery_point, min(end, log.end_offset))
 
 
+_syncer = flushing.syncer
+
+
+def _sync_without_the_directory(log: Log) -> Callable[[], None]:
+    with mock.patch.object(Log, "is_founded", True):
+        return _syncer(log)
+
+
 BUGS: dict[str, tuple[Plant, ...]] = {
     "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
     "acknowledge with an ISR of one": (
@@ -233,6 +241,7 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     "a late word is obeyed": (_patch(Metadata, "is_overtaken", _no),),
     "what comes again is corrupt": (_patch(log_appending, "_has_already", _no),),
     "a sync counts whatever was cut": (_patch(flushing, "synced", _synced_whatever_was_cut),),
+    "a sync leaves the directory out": (_patch(flushing, "syncer", _sync_without_the_directory),),
     "answer before the disk": (
         _patch(Partition, "is_synced", _yes),
         _patch(PartitionState, "advance", _advance_in_memory),

@@ -61,6 +61,7 @@ class SimulatedCluster:
         self.files = {broker: MemoryFiles() for broker in self.ids}
         self.background: dict[int, VirtualBackground] = {}
         self.deaths: list[Callable[[int], None]] = []  # called with who is about to be killed
+        self.power_cuts: list[Callable[[int], None]] = []  # called before a disk loses what was not synced
         self.log: list[tuple[float, str]] = []
         self._sessions: dict[int, Any] = {}
         self._write_spec()
@@ -105,6 +106,12 @@ class SimulatedCluster:
         """What the disk of a broker that was killed had not synced is gone, or any part of it. Who had it is remembered."""
         self.note(f"power of b{broker}")
         self.before_power_cuts.setdefault(broker, []).append(self.former[broker])
+        self.cut_power(broker)
+
+    def cut_power(self, broker: int) -> None:
+        """The same of one whose former life need not count as a copy: what counts is on its disk."""
+        for look in self.power_cuts:
+            look(broker)
         self.files[broker].crash(self.random)
 
     def controller(self) -> int:

@@ -1,5 +1,7 @@
 """How far the logs of a durable topic are on each broker's disk, by what the disk has and not by what the broker believes.
 
+Nothing of a replica whose directory is not on disk yet: a power cut takes it whole, whatever is synced (`startup/founding`).
+
 Of who is up: as it is now. Of who died: as it was then; and as its life before that left it, as long as the leader may go by
 what that one had said (see `invariants`).
 """
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.header import HEADER, BatchHeader
 from dataplane.storage.segments.batch_file import LOG
+from dataplane.storage.startup.founding import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from dataplane.storage.log import Log
@@ -42,6 +45,8 @@ class Disks:
 def end_on_disk(files: MemoryFiles, log: Log) -> int:
     """The end of the last batch of which all is on disk, and all before it."""
     end = log.start_offset
+    if not files.exists(f"{log.directory}/{PARTITION_METADATA}"):
+        return end
     for segment in log.segments:
         content = files.on_disk(segment.path + LOG)
         position = 0

@@ -29,6 +29,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "an exception ends the commit": 1,  # a real one
     "a removal is never late": 25,  # a real one
     "what comes again is corrupt": 30,  # a real one
+    "a sync leaves the directory out": 7,
     "answer before the disk": 7,
     "a commit is on its leader alone": 26,
     "what is committed is stable": 0,

@@ -4,6 +4,7 @@ import pytest
 
 from dataplane.tasks import Task
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.disks import end_on_disk
 from tests.simulation.invariants import Invariants, ViolationError
 
 TOPIC = "orders"
@@ -105,3 +106,15 @@ def test_who_lost_its_power_before_it_was_written_never_had_it(cluster, invarian
     offset = write(cluster, leader)
     with pytest.raises(ViolationError, match="do not have it"):
         invariants.acknowledged(0, offset)
+
+
+def test_what_is_synced_in_a_directory_that_is_not_on_disk_is_not_on_disk(cluster):
+    cluster.create_topic("fresh", 1, min_insync_replicas="2")
+    producer_id = cluster.run(cluster.client.producer_id(cluster.ids))
+    cluster.run(cluster.client.produce("fresh", 0, [b"a record"], producer_id, 0, cluster.ids))
+    for broker, running in cluster.brokers.items():
+        log = running.logs.get("simulate.fresh", 0)
+        log.active.file.sync()
+        assert (log.end_offset, end_on_disk(cluster.files[broker], log)) == (1, 0)
+        log.founding.settle()
+        assert end_on_disk(cluster.files[broker], log) == 1

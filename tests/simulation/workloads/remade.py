@@ -2,6 +2,10 @@
 
 Half of the time something delays what a broker hears of the controller just then, on the connections that stand, and ends
 these for the controller: it says everything again on new ones, and what it had said before comes last of all.
+
+A replica is in use before its directory is on disk, and a power cut in between takes the directory with all that is in it, as it
+takes records that nothing has synced (`storage/startup/founding`): others have what was acknowledged, and it is made again. So
+that a log has gone is a violation only where its directory was on disk, or where nobody lost power.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from uuid import UUID
 
 from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from dataplane.storage.startup import founding
 from dataplane.tasks import Future, Task
 from tests.simulation.client import PAUSE_S
 from tests.simulation.invariants import MIN_INSYNC_REPLICAS, Invariants, ViolationError
@@ -30,6 +35,7 @@ class Remade(Workload):
         super().prepare()
         self._id = self._look_up()
         self._hosts: dict[int, UUID] = {}  # which of them each broker was seen to have
+        self.cluster.power_cuts.append(self._power_goes)
 
     def clients(self) -> list[Coroutine[Any, Any, None]]:
         return [self._live()]
@@ -39,11 +45,11 @@ class Remade(Workload):
         lives = 0
         while True:
             await self._write_some(f"l{lives}")
-            self._check_hosts()
+            self.check_hosts()
             if self.shared.is_over:
                 return
             await self.pace.rest(0.2, 1.0)
-            self._check_hosts()
+            self.check_hosts()
             if random.random() < 0.5 and not self.shared.is_to_be_calm:
                 Task(self._make_late(), "late bytes")
             await self._delete()
@@ -53,7 +59,7 @@ class Remade(Workload):
             await cluster.creating(self.TOPIC, self.PARTITIONS, min_insync_replicas=str(MIN_INSYNC_REPLICAS))
             self._id = self._look_up()
             self.invariants = Invariants(cluster, self.TOPIC, self.PARTITIONS, topic_id=self._id)
-            self._check_hosts()
+            self.check_hosts()
             client.doubt(self.TOPIC, 0)
             lives += 1
 
@@ -68,14 +74,23 @@ class Remade(Workload):
         self._producers.clear()
         await self.write_while(writer, rest, lambda: batches >= BATCHES)
 
-    def _check_hosts(self) -> None:
-        """Who has had its log has it still. Raises ViolationError."""
+    def check_hosts(self) -> None:
+        """Who has had its log has it still, unless its power took what was not on its disk. Raises ViolationError."""
         for broker, running in self.cluster.brokers.items():
             log = running.logs.get(f"simulate.{self.TOPIC}", 0)
             if log is not None and log.topic_id == self._id:
                 self._hosts[broker] = self._id
             elif self._hosts.get(broker) == self._id and self.cluster.files[broker].fault is None:
                 raise ViolationError(f"broker {broker} has lost its log of {self.TOPIC}")
+
+    def _power_goes(self, broker: int) -> None:
+        """Of a broker whose log is there, and whose directory is not on disk, nothing is expected any more."""
+        files, directory = self.cluster.files[broker], f"/data/simulate.{self.TOPIC}-0"
+        if files.exists(f"{directory}/{founding.PARTITION_METADATA}"):
+            return
+        there = founding.found(files, directory)
+        if there is not None and there == self._hosts.get(broker):
+            del self._hosts[broker]
 
     async def _delete(self) -> None:
         """By its id: what is heard late is not about the one that comes next."""
