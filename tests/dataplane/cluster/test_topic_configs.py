@@ -83,6 +83,57 @@ def test_many_changes_are_read_together() -> None:
     assert len([at for at in readings if at > began]) <= 12
 
 
+def test_very_many_changes_are_read_some_at_a_time() -> None:
+    world = World()
+    world.time.wait(world.configs.start())
+    world.time.run(1)
+    under_way, most, read = 0, 0, world.zookeeper.get
+
+    def get(path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        answer = read(path, watch)
+
+        def over(_: Future[tuple[bytes, Stat]]) -> None:
+            nonlocal under_way
+            under_way -= 1
+
+        answer.then(over)
+        return answer
+
+    world.zookeeper.get = get  # type: ignore[method-assign]
+    for number in range(1_000):
+        world.put(f"t{number}", retention_ms="1")
+    world.time.run(0.5)
+    assert all(world.configs.get(f"t{number}") == {"retention.ms": "1"} for number in range(1_000))
+    assert most <= 128
+
+
+def test_in_a_storm_of_changes_a_broker_keeps_up_and_does_not_read_everything_over_and_over() -> None:
+    """The controller keeps the newest thousand notifications. Whoever is further behind has to read all there is."""
+    world = World()
+    world.time.wait(world.configs.start())
+    world.time.run(1)
+    readings, children = 0, world.zookeeper.children
+
+    def listed(path: str, watch: Callback | None = None) -> Future[list[str]]:
+        nonlocal readings
+        readings += path == TOPIC_CONFIGS
+        return children(path, watch)
+
+    world.zookeeper.children = listed  # type: ignore[method-assign]
+    for number in range(10_000):
+        world.put(f"t{number % 20}", retention_ms=str(number))
+        if not number % 200:
+            for old in sorted(world.server.tree.children(CONFIG_CHANGES))[:-1_000]:
+                world.server.write([Delete(f"{CONFIG_CHANGES}/{old}")])
+            world.time.run(0.1)
+    world.time.run(1)
+    assert readings == 0
+    assert world.configs.get("t19") == {"retention.ms": "9999"}
+
+
 def test_a_new_topic_can_be_read_before_its_notification() -> None:
     world = World()
     world.time.wait(world.configs.start())
