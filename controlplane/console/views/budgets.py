@@ -15,6 +15,7 @@ from controlplane.console.flow import Bar
 from controlplane.console.forms.budgets import BudgetForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page, tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError
 
@@ -87,6 +88,7 @@ def shown(request: HttpRequest, caller: Caller, budget_id: str) -> HttpResponse:
 
 @require_POST
 @owners_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, budget_id: str) -> HttpResponse:
     """It is looked at no more, and its history goes."""
     budget = selectors.budget_get(organisation=caller.organisation, budget_id=budget_id)

@@ -85,6 +85,7 @@ def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
 
 @require_POST
 @tenant_page
+@proof_asked
 def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     """From now on a key opens nothing."""
     services.api_key_revoke(
@@ -96,6 +97,7 @@ def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
 
 @require_POST
 @tenant_page
+@proof_asked
 def access_revoke(request: HttpRequest, caller: Caller, access_key_id: str) -> HttpResponse:
     """From now on nothing is signed with an access key."""
     services.access_key_revoke(

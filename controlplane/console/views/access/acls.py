@@ -16,6 +16,7 @@ from controlplane.admission import purchases
 from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
@@ -168,6 +169,7 @@ def rules(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 
 @require_POST
 @tenant_page
+@proof_asked_where(lambda request: TRY not in request.POST)
 def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The one whose row it was."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
