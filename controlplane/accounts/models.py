@@ -241,7 +241,8 @@ class ServiceAccount(models.Model):
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
-                condition=models.Q(role__in=(Role.MEMBER, Role.VIEWER)), name="no_service_account_owns"
+                condition=models.Q(role__in=(Role.OPERATOR, Role.BILLING, Role.MEMBER, Role.VIEWER)),
+                name="no_service_account_owns",
             ),
             models.CheckConstraint(
                 condition=models.Q(custom_role__isnull=True) | models.Q(role=Role.VIEWER),
