@@ -68,6 +68,7 @@ class LinkPurpose(models.TextChoices):
     VERIFY = "verify"
     CHANGE = "change"
     RESET = "reset"
+    BROWSER = "browser"
 
 
 class MailedLink(models.Model):
@@ -174,6 +175,7 @@ class DoorKind(models.TextChoices):
     """What somebody has done at the door with an address."""
 
     RESET = "reset"  # they have forgotten the password
+    BROWSER = "browser"  # they are kept out, where nobody has signed in before
     FAILED = "failed"  # they have not got in
 
 

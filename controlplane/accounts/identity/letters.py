@@ -73,6 +73,16 @@ def password_reset(*, link: str) -> Letter:
     )
 
 
+def browser(*, link: str) -> Letter:
+    """To an account at which somebody has tried too many passwords, and whose person may be in a browser of their own."""
+    return Letter(
+        "Sign in although somebody else is trying",
+        "Somebody has typed wrong passwords for the Sluice account with this address, and somebody who wants to sign in has asked"
+        " for this mail. If it was you, open this link in the browser in which you want to sign in:\n\n"
+        f"    {link}\n\nThe link works once, for an hour. It signs nobody in: your password is asked for after it. {_NOT_YOU}\n",
+    )
+
+
 def password_changed() -> Letter:
     """To an account that has another password now."""
     return Letter(

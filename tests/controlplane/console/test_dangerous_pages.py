@@ -108,6 +108,8 @@ WITHOUT = {
     "sign_in_code": NOBODY_YET,
     "sign_in_passkey": NOBODY_YET,
     "sign_in_sso": NOBODY_YET,
+    "sign_in_link": NOBODY_YET,
+    "sign_in_browser": NOBODY_YET,
     "password_forgotten": NOBODY_YET,
     "password_reset": NOBODY_YET,
     "invitation": "joining: who has the link may leave again, and owners may remove them",
