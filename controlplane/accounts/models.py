@@ -357,6 +357,8 @@ class AccessKey(models.Model):
     name = models.CharField(max_length=128)
     secret_id = models.CharField(max_length=32, unique=True)
     made_with = models.CharField(max_length=16)  # fingerprint of the installation key
+    expires_at = models.DateTimeField(null=True)  # null: never
+    expiry_told_at = models.DateTimeField(null=True)  # its owner has had a mail
     sso_until = models.DateTimeField(null=True)  # key_rules.SSO_LASTS; null: not made by an organisation's provider
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
@@ -364,8 +366,19 @@ class AccessKey(models.Model):
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
+    class Meta:
+        """Those that expire soon are looked for."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="access_key_expiry")
+        ]
+
     def __str__(self) -> str:
         return f"{self.name} ({self.secret_id})"
+
+    def has_expired_at(self, now: datetime) -> bool:
+        """Whether nothing is signed with it any more."""
+        return self.expires_at is not None and self.expires_at <= now
 
     def is_asleep_at(self, now: datetime) -> bool:
         """As of an API key: whether its person would have to sign in by the provider before anything is signed with it again."""

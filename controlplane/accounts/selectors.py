@@ -225,11 +225,13 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
     """Whose signatures bear this SecretId; None: nobody's. The caller is known only once a signature has been verified."""
     if not access_keys.is_secret_id(secret_id):
         return None
+    now = SYSTEM_CLOCK.now()
     key = (
         AccessKey.objects.unscoped("the key decides the organisation")
         .select_related("user", "organisation")
         .filter(
-            Q(sso_until=None) | Q(sso_until__gt=SYSTEM_CLOCK.now()),
+            Q(sso_until=None) | Q(sso_until__gt=now),
+            Q(expires_at=None) | Q(expires_at__gt=now),
             secret_id=secret_id,
             revoked_at__isnull=True,
             user__is_active=True,

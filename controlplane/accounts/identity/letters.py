@@ -136,6 +136,16 @@ def api_key_expiring(*, prefix: str, expires_at: datetime) -> Letter:
     )
 
 
+def access_key_expiring(*, secret_id: str, expires_at: datetime) -> Letter:
+    """To whose access key it is. What they have called it is left out, since a tenant has written it."""
+    return Letter(
+        "An access key of yours expires soon",
+        f"Your access key {secret_id} of Sluice expires on {expires_at:%Y-%m-%d} at {expires_at:%H:%M} UTC. From then on what is"
+        " signed with it is refused.\n\nIf a program uses it, make another one (sluice access-key create), and give it to the"
+        " program before that day.\n",
+    )
+
+
 def service_account_key_expiring(*, prefix: str, service_account_id: str, expires_at: datetime) -> Letter:
     """To the owners of the organisation. What they have called either is left out, since a tenant has written it."""
     return Letter(

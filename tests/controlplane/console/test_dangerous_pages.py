@@ -28,11 +28,11 @@ PASSWORD = "water over the wheel"
 ACL = {
     "principal": "User:ann",
     "host": "*",
-    "resource_type": "topic",
-    "pattern_type": "literal",
-    "name": "orders",
-    "operation": "read",
-    "permission": "allow",
+    "resource_type": "TOPIC",
+    "pattern_type": "LITERAL",
+    "resource_name": "orders",
+    "operation": "READ",
+    "permission": "ALLOW",
 }
 SURE = {"sure": "1"}
 DOES = {
