@@ -63,7 +63,15 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, browsers, passkeys, passwords, second_factor, sessions, signing_up
+from controlplane.console.views.identity import (
+    addresses,
+    browsers,
+    passkeys,
+    passwords,
+    second_factor,
+    sessions,
+    signing_up,
+)
 
 app_name = "console"
 

@@ -119,7 +119,8 @@ def _page(
         "rotated": rotated,
         "listing": found,
         "access_keys": [
-            {"key": key, "is_asleep": key.is_asleep_at(now), "has_expired": key.has_expired_at(now)} for key in selectors.access_keys_standing(caller)
+            {"key": key, "is_asleep": key.is_asleep_at(now), "has_expired": key.has_expired_at(now)}
+            for key in selectors.access_keys_standing(caller)
         ],
         "shown": [row_of(key, caller) for key in found.page.object_list],
         "origin": request.build_absolute_uri("/").rstrip("/"),

@@ -55,7 +55,9 @@ def test_the_person_gets_in_by_a_link_that_is_mailed(dora, mailbox, time):
     attacked()
     victim.post("/sign-out")
     assert tries(browser=victim).status_code == 302, "and the attack goes on"
-    assert len(audited("account.browser_ask")) == len(audited("account.browser_known")) == 0, "she is in no organisation"
+    assert len(audited("account.browser_ask")) == len(audited("account.browser_known")) == 0, (
+        "she is in no organisation"
+    )
 
 
 def test_a_link_is_good_once_and_for_an_hour(dora, mailbox, time):
@@ -101,7 +103,12 @@ def test_nobody_learns_who_has_an_account(dora, mailbox, time):
         attacked(email)
         refused, answer = tries(email=email), asked(Client(), email)
         told.append(
-            (refused.status_code, text_of(refused).replace(email, ""), answer.status_code, text_of(answer).replace(email, ""))
+            (
+                refused.status_code,
+                text_of(refused).replace(email, ""),
+                answer.status_code,
+                text_of(answer).replace(email, ""),
+            )
         )
     assert told[0] == told[1]
     assert mailbox.subjects("nobody@example.com") == []

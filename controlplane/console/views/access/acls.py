@@ -177,9 +177,7 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     if TRY in request.POST and form.is_valid():
         return tried(request, caller, instance, acls_removed=[form.acl()])
     if form.is_valid():
-        cut = acls_cut_off(
-            organisation=caller.organisation, instance_id=instance.id, removed=form.just_this().takes
-        )
+        cut = acls_cut_off(organisation=caller.organisation, instance_id=instance.id, removed=form.just_this().takes)
         if cut and not (form.cleaned_data["accept_cut_off"] and request.POST.get(SHOWN) == _digest(cut)):
             form.fields["accept_cut_off"].label = "I know that these clients will be refused, or let in"
             return _shown(request, instance, form, "acl_delete", cut)
