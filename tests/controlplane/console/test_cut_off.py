@@ -182,7 +182,7 @@ def test_the_console_deletes_nothing_until_that_is_confirmed(at_alice, instance,
     assert len(selectors.acl_list(**place)) == 2
     body = page.content.decode()
     shown = re.search(r'name="cut_off_shown" value="([0-9a-f]{64})"', body)[1]
-    hidden = dict(re.findall(r'<input type="hidden" name="(?!csrf|cut_off)(\w+)" value="([^"]*)"', body))
+    hidden = dict(re.findall(r'<input type="hidden" name="(?!csrf|cut_off|next)(\w+)" value="([^"]*)"', body))
     assert hidden == ACL, "the page sends what it was sent"
     assert at_alice.post(at, {**hidden, "accept_cut_off": "on", "cut_off_shown": shown}).status_code == 302
     assert [each.principal for each in selectors.acl_list(**place)] == ["User:other"]
